@@ -45,12 +45,12 @@ class Gateway:
 
     def serve(self, client: socket.socket) -> None:
         """Serves one connection. Raises OSError if the client disconnects."""
-        wanted = connect.asked(client, forwards=True)
-        if wanted is None:
+        target = connect.read_request(client, forwards=True)
+        if target is None:
             return
         try:
-            reached = self._reach(wanted)
-            upstream = self._dial(wanted, reached.service)
+            reached = self._reach(target)
+            upstream = self._dial(target, reached.service)
         except OSError as error:
             connect.refuse(client, " ".join(str(error).split()))
             return
@@ -59,29 +59,29 @@ class Gateway:
             if reached.private and reached.service:
                 self._origins[own] = reached.service
             try:
-                connect.join(client, upstream, wanted.plain)
+                connect.join(client, upstream, target.plain)
             finally:
                 self._origins.pop(own, None)
 
-    def _dial(self, wanted: connect.Wanted, service: ResourceId | None) -> socket.socket:
-        if service is None and wanted.host.lower() in domains.SERVED and wanted.port == inside.HTTPS:
+    def _dial(self, target: connect.Target, service: ResourceId | None) -> socket.socket:
+        if service is None and target.host.lower() in domains.SERVED and target.port == inside.HTTPS:
             return connect.dial(self._arm)
-        if service is None and domains.is_microsoft(wanted.host):
+        if service is None and domains.is_microsoft(target.host):
             raise Unreached(
-                f"The simulator does not serve {wanted.host}, and its proxy blocks requests to Microsoft. "
+                f"The simulator does not serve {target.host}, and its proxy blocks requests to Microsoft. "
                 "Leave its environment to reach the real host"
             )
         if service is None:
-            return connect.dial_outside((wanted.host, wanted.port), self.outer)
-        return connect.dial(inside.served_at(self.world, service, wanted.port))
+            return connect.dial_outside((target.host, target.port), self.outer)
+        return connect.dial(inside.served_at(self.world, service, target.port))
 
-    def _reach(self, wanted: connect.Wanted) -> Reached:
+    def _reach(self, target: connect.Target) -> Reached:
         network = None
-        if wanted.user:
-            network = next(iter(inside.find(self.world.store.all(), wanted.user)), None)
+        if target.user:
+            network = next(iter(inside.find(self.world.store.all(), target.user)), None)
             if network is None:
-                raise Unreached(f"The virtual network {wanted.user} does not exist in simulated Azure")
-        return inside.reach(self.world, wanted.host, wanted.port, network)
+                raise Unreached(f"The virtual network {target.user} does not exist in simulated Azure")
+        return inside.reach(self.world, target.host, target.port, network)
 
 
 class _Server(Background, socketserver.ThreadingTCPServer):

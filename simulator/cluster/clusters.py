@@ -131,7 +131,7 @@ class Clusters:
                 check=False,
             )
         except subprocess.TimeoutExpired as error:
-            raise TimeoutError(f"{argv[0]} did not end within {_RUN_TIMEOUT_S} s and was ended") from error
+            raise TimeoutError(f"{argv[0]} did not end within {_RUN_TIMEOUT_S} s, and was killed") from error
         return done.returncode, done.stdout.decode(errors="replace")
 
     def admin_kubeconfig(self, cluster_id: str) -> str:

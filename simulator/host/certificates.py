@@ -143,7 +143,7 @@ def rsa_key(path: Path) -> rsa.RSAPrivateKey:
         _write_key(path, rsa.generate_private_key(public_exponent=65537, key_size=2048))
     key = _loaded(path.read_bytes())
     if not isinstance(key, rsa.RSAPrivateKey):
-        raise TypeError(f"{path.name} holds no RSA key")
+        raise TypeError(f"{path.name} has no RSA key")
     return key
 
 
@@ -186,7 +186,7 @@ def _loaded(pem: bytes) -> PrivateKeyTypes:
 def _load_key(path: Path) -> ec.EllipticCurvePrivateKey:
     key = _loaded(path.read_bytes())
     if not isinstance(key, ec.EllipticCurvePrivateKey):
-        raise TypeError(f"{path.name} holds no elliptic curve key")
+        raise TypeError(f"{path.name} has no elliptic curve key")
     return key
 
 

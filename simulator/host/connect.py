@@ -21,7 +21,7 @@ Address = tuple[str, int]
 
 
 @dataclass(frozen=True)
-class Wanted:
+class Target:
     """A client's request. `user` is the user in its proxy's URL."""
 
     host: str
@@ -31,7 +31,7 @@ class Wanted:
     """The part of a plain HTTP request that has been read, as its server expects it; empty for CONNECT."""
 
 
-def asked(client: socket.socket, *, forwards: bool = False) -> Wanted | None:
+def read_request(client: socket.socket, *, forwards: bool = False) -> Target | None:
     """Reads the request. Returns None if it is incomplete or refused.
 
     Accepts requests of plain HTTP too if `forwards` is set.
@@ -49,11 +49,11 @@ def asked(client: socket.socket, *, forwards: bool = False) -> Wanted | None:
     headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
     user = _user(headers.get("proxy-authorization", ""))
     if method == "CONNECT" and port.isdecimal():
-        return Wanted(host.strip("[]"), int(port), user)
+        return Target(host.strip("[]"), int(port), user)
     if forwards and (there := _PLAIN.fullmatch(target)):
         kept = [line for line in lines if not line.lower().startswith(("proxy-", "connection:"))]
         own = "\r\n".join([f"{method} {there['path'] or '/'} HTTP/1.1", *kept, "Connection: close", "", ""])
-        return Wanted(there["host"].strip("[]"), int(there["port"] or 80), user, own.encode("latin-1") + body)
+        return Target(there["host"].strip("[]"), int(there["port"] or 80), user, own.encode("latin-1") + body)
     refuse(client, f"Only CONNECT <host>:<port> {'and http://<host>/ are' if forwards else 'is'} served", status=405)
     return None
 
@@ -91,7 +91,7 @@ def by_proxy(address: Address, by: str) -> socket.socket:
     host, port = address
     proxy = urlsplit(by if "://" in by else f"http://{by}")
     if proxy.scheme != "http":
-        raise OSError(f"the proxy {proxy.scheme}://{proxy.hostname} speaks no plain HTTP, and no other is used")
+        raise OSError(f"the proxy {proxy.scheme}://{proxy.hostname} does not use plain HTTP: set HTTPS_PROXY to a proxy with http://")
     upstream = socket.create_connection((proxy.hostname or "", proxy.port or 80), timeout=_OUTSIDE_TIMEOUT_S)
     login = ""
     if proxy.username:

@@ -41,8 +41,8 @@ class _Signals:
 _signals = _Signals()
 
 
-def guarded(command: Callable[[], int], told: str) -> int:
-    """Runs the command and returns its exit code. Prints `told` on SIGINT or SIGTERM (a cancelled CI job, `timeout`).
+def guarded(command: Callable[[], int], message: str) -> int:
+    """Runs the command and returns its exit code. Prints the message on SIGINT or SIGTERM (a cancelled CI job).
 
     Signals after the end of the command have no effect. Ignored signals (SIGINT in the background) stay ignored.
     """
@@ -54,7 +54,7 @@ def guarded(command: Callable[[], int], told: str) -> int:
         code = command()
         _signals.heeded = False
     except KeyboardInterrupt:
-        print(told, file=sys.stderr)
+        print(message, file=sys.stderr)
         return INTERRUPTED
     return code
 

@@ -94,11 +94,11 @@ class _Handler(socketserver.BaseRequestHandler):
             return
 
     def _connect(self, client: ssl.SSLSocket) -> None:
-        wanted = connect.asked(client)
-        if wanted is None:
+        target = connect.read_request(client)
+        if target is None:
             return
         try:
-            upstream = self.server.network.dial(wanted.host, wanted.port)
+            upstream = self.server.network.dial(target.host, target.port)
         except OSError:
             connect.refuse(client, "Connection refused")
             return

@@ -30,8 +30,8 @@ def port(name: str) -> int:
 
     Raises PortTaken only for an invalid variable, or if no port is free. Never assigns a port twice.
     """
-    if asked := _chosen(_variable(name)):
-        return asked
+    if chosen := _chosen(_variable(name)):
+        return chosen
     with _one_at_a_time() as file:
         ports = _read(file)
         if name not in ports:
@@ -112,17 +112,17 @@ def _chosen(variable: str) -> int | None:
     if not text:
         return None
     if not (text.isascii() and text.isdecimal() and 1024 <= int(text) <= 65535):
-        raise PortTaken(f"{variable}={text} is no port: set a number from 1024 to 65535, or unset it.")
+        raise PortTaken(f"{variable}={text} is not a valid port: set a number from 1024 to 65535, or unset it.")
     return int(text)
 
 
 def _taken(number: int, name: str, variable: str, owner: str) -> str:
-    mend = (
+    fix = (
         f"set {variable} to a free one, or unset it"
         if _chosen(variable)
-        else f"end what listens there, or delete {paths.home().name}/ports.json to have new ports chosen"
+        else f"end that process, or delete {paths.home().name}/ports.json to choose new ports"
     )
-    return f"Port {number} (for {name}) on 127.0.0.1 is taken by another process{owner}: {mend}."
+    return f"Port {number} (for {name}) on 127.0.0.1 is taken by another process{owner}: {fix}."
 
 
 def _owner(number: int) -> str:
@@ -156,4 +156,4 @@ def free(avoid: set[int]) -> int:
     for number in itertools.chain(allowed[start:], allowed[:start]):
         if number not in kept and _is_free(number):
             return number
-    raise PortTaken(f"No port from {allowed.start} to {allowed.stop - 1} is free on 127.0.0.1: end what listens there.")
+    raise PortTaken(f"No port from {allowed.start} to {allowed.stop - 1} is free on 127.0.0.1: end processes that listen there.")

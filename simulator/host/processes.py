@@ -51,12 +51,12 @@ def end_leftovers(timeout_s: float = 10) -> list[int]:
     """
     found: set[int] = set()
     for number in (signal.SIGTERM, signal.SIGKILL):
-        told, deadline = set[int](), time.monotonic() + timeout_s
+        signalled, deadline = set[int](), time.monotonic() + timeout_s
         while True:
-            new = set(leftovers()) - told
+            new = set(leftovers()) - signalled
             for pid in new:
                 _signal(pid, number)
-            told |= new
+            signalled |= new
             found |= new
             running = [pid for pid in found if _runs(pid)]
             if not (new or running) or time.monotonic() >= deadline:

@@ -41,15 +41,15 @@ class Informer:
         self._stopped.set()
 
     def _run(self) -> None:
-        told = ""
+        logged = ""
         while not self._stopped.is_set():
             try:
                 self._list_and_watch()
-                told = ""
+                logged = ""
             except (ApiError, NoKindMatch) as error:  # the kind may be allowed or served later
-                if told != str(error):
-                    told = str(error)
-                    _log.warning("no %s is seen until this is over: %s", self.kind, error)
+                if logged != str(error):
+                    logged = str(error)
+                    _log.warning("cannot list or watch %s, retrying: %s", self.kind, error)
                 time.sleep(_RETRY_S)
             except (httpx.HTTPError, ValueError):  # the server restarts
                 time.sleep(_RETRY_S)

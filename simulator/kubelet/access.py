@@ -51,8 +51,8 @@ class PodAccess:
         containers = [*pod["spec"].get("initContainers", []), *pod["spec"]["containers"]]
         running = [found["name"] for found in containers if self._program(found) is not None]
         if container not in running:
-            faked = "it is faked" if running else "KWOK fakes its pod"
-            return _OK, f"The simulator runs no process for container {container}; {faked}.\n"
+            how = "it is faked" if running else "KWOK fakes its pod"
+            return _OK, f"The simulator runs no process for container {container}; {how}.\n"
         state = _status(pod, container).get("state", {})
         if "running" in state or "terminated" in state:
             return _OK, ""
@@ -60,8 +60,8 @@ class PodAccess:
         why = _NOT_PULLED.get(reason, reason)
         return _BAD_REQUEST, f'container "{container}" in pod "{name}" is waiting to start: {why}'
 
-    def goes_on(self, namespace: str, name: str, container: str, log: Path) -> bool:
-        """Returns whether a log can still grow."""
+    def can_grow(self, namespace: str, name: str, container: str, log: Path) -> bool:
+        """Reports whether a log can still grow."""
         pod = self._find(namespace, name) or {}
         ended = "terminated" in _status(pod, container).get("state", {}) or _is_between_starts(pod, container)
         may_run = pod.get("status", {}).get("phase") in ("Pending", "Running") and not ended
@@ -88,8 +88,8 @@ class PodAccess:
 def _status(pod: Object, container: str) -> Object:
     """Returns the status of a container, empty before a kubelet has reported it."""
     status = pod.get("status", {})
-    told = (*status.get("containerStatuses", []), *status.get("initContainerStatuses", []))
-    return next((found for found in told if found["name"] == container), {})
+    statuses = (*status.get("containerStatuses", []), *status.get("initContainerStatuses", []))
+    return next((found for found in statuses if found["name"] == container), {})
 
 
 def _is_between_starts(pod: Object, container: str) -> bool:

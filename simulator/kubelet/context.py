@@ -78,7 +78,7 @@ class ContainerContext:
             mount_path = PurePosixPath(mount["mountPath"])
             if PurePosixPath(path).is_relative_to(mount_path):
                 return str(self.source(mount) / PurePosixPath(path).relative_to(mount_path))
-        raise VolumeNotReady(f"container {self.container['name']} mounts nothing at {path}")
+        raise VolumeNotReady(f"container {self.container['name']} has no mount at {path}")
 
     def source(self, mount: Object) -> Path:
         """Returns the file or folder of this machine behind a volumeMount. Creates a missing subPath."""
@@ -89,7 +89,7 @@ class ContainerContext:
         if below and not path.exists():
             if self.volumes.read_only(volume):
                 where = f'volumeMount "{mount["name"]}" of container "{self.container["name"]}"'
-                raise VolumeNotReady(f"failed to prepare subPath for {where}: {below} is not there")
+                raise VolumeNotReady(f"failed to prepare subPath for {where}: {below} does not exist")
             path.mkdir(parents=True)
         return path
 

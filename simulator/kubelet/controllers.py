@@ -44,6 +44,6 @@ def _run(controller: Controller, ctx: ContainerContext, stop: threading.Event) -
     while not stop.is_set():
         try:
             controller.run(ctx, stop)
-        except Exception:  # noqa: BLE001 - as a crashed operator: its log tells why, and it starts again
+        except Exception:  # noqa: BLE001 - like a crashed operator, it logs the reason and starts again
             ctx.log(traceback.format_exc())
             stop.wait(_PAUSE_S)

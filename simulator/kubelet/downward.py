@@ -35,10 +35,10 @@ def resource_text(selector: Object, pod: Object, container: str, allocatable: Ma
     if wanted not in containers:
         raise VolumeNotReady(f"container {wanted} not found")
     kind, _, name = selector["resource"].partition(".")
-    asked = value(containers[wanted].get("resources", {}).get(kind, {}).get(name, 0))
-    if not asked and kind == "limits" and name in _NODE_LIMITS:
-        asked = value(allocatable.get(name, 0))
-    return str(math.ceil(asked / (value(selector.get("divisor", 0)) or 1)))
+    amount = value(containers[wanted].get("resources", {}).get(kind, {}).get(name, 0))
+    if not amount and kind == "limits" and name in _NODE_LIMITS:
+        amount = value(allocatable.get(name, 0))
+    return str(math.ceil(amount / (value(selector.get("divisor", 0)) or 1)))
 
 
 def _walk(node: Any, path: str) -> Any:

@@ -16,24 +16,24 @@ class EventRecorder:
 
     def __init__(self, kube: KubeClient) -> None:
         self._kube = kube
-        self._told: set[tuple[str, str, str]] = set()
+        self._recorded: set[tuple[str, str, str]] = set()
         self._lock = threading.Lock()
 
     def waiting(self, pod: Object, image: str, waiting: Waiting) -> None:
         self.warn(pod, *_as_event(image, waiting))
 
     def warn(self, pod: Object, reason: str, message: str) -> None:
-        told = (pod["metadata"]["uid"], reason, message)
+        key = (pod["metadata"]["uid"], reason, message)
         with self._lock:
-            if not message or told in self._told:
+            if not message or key in self._recorded:
                 return
-            self._told.add(told)
+            self._recorded.add(key)
         warn(self._kube, pod, reason, message)
 
     def keep(self, uids: Iterable[str]) -> None:
         alive = set(uids)
         with self._lock:
-            self._told = {told for told in self._told if told[0] in alive}
+            self._recorded = {key for key in self._recorded if key[0] in alive}
 
 
 def _as_event(image: str, waiting: Waiting) -> tuple[str, str]:

@@ -33,7 +33,7 @@ from simulator.kubelet.csi.claims import ClaimMounts
 from simulator.kubelet.csi.registered import RegisteredDrivers
 from simulator.kubelet.devices import DeviceManager
 from simulator.kubelet.events import EventRecorder
-from simulator.kubelet.faked import FakedPods
+from simulator.kubelet.kwok_pods import KwokPods
 from simulator.kubelet.logs import LogFile
 from simulator.kubelet.machines import Machines
 from simulator.kubelet.nodes import RUN_BY, NodeKeeper, internal_ip
@@ -108,7 +108,7 @@ class Kubelet:
         self._pulls = ImagePulls(partial(cloud.may_pull, cluster_id))
         self._recorder = EventRecorder(self.kube)
         self._admission = Admission(self.kube, self._keeper.allocate, self._recorder)
-        self._faked = FakedPods(self.kube, self.catalogue, self._pulls, self._recorder, self._context)
+        self._kwok_pods = KwokPods(self.kube, self.catalogue, self._pulls, self._recorder, self._context)
         self._uplink = self._open_uplink(cloud)
         self._server = KubeletServer(plane.authority, plane.port("kubelet"), self._access)
         self._down: set[str] = set()
@@ -216,7 +216,7 @@ class Kubelet:
         self._claims.keep((pod["metadata"]["uid"] for pod in pods if not has_ended(pod)), nodes)
         self._pulls.keep(alive, nodes)
         self._recorder.keep(alive)
-        self._faked.keep(alive)
+        self._kwok_pods.keep(alive)
         self._admission.keep(alive)
         self._sweep(pods, list(nodes.values()))
 
@@ -227,7 +227,7 @@ class Kubelet:
         elif not self._admission.admits(pod, node) or RUN_BY in pod["metadata"].get("annotations", {}):
             return
         elif uid not in self._workers and not self.catalogue.runs_here(pod):
-            self._faked.advance(pod, node)
+            self._kwok_pods.advance(pod, node)
         elif pod["metadata"].get("deletionTimestamp"):
             self._end_worker(pod)
         elif uid in self._workers:
@@ -237,7 +237,7 @@ class Kubelet:
 
     def _start_worker(self, pod: Object, node: Object) -> None:
         uid = pod["metadata"]["uid"]
-        self._faked.tell(pod)
+        self._kwok_pods.report(pod)
         host_ip = internal_ip(node)
         pod_ip = host_ip if pod["spec"].get("hostNetwork") else self._addresses.of(pod)
         services = PodServices(

@@ -22,8 +22,8 @@ from simulator.world.hardware import NodeHardware
 from simulator.world.nodes import hardware_of
 
 FAULT = "simulator/fault"
-RUN_BY, KWOK, NOBODY = "simulator/run-by", "kwok", "nobody"
-"""Annotation of pods that KWOK runs, and its values: NOBODY while the node is down."""
+RUN_BY, KWOK, NONE = "simulator/run-by", "kwok", "nobody"
+"""Annotation of pods that KWOK runs, and its values: NONE while the node is down."""
 
 
 class NodeKeeper:
@@ -34,7 +34,7 @@ class NodeKeeper:
         self._offered: dict[str, dict[str, int]] = {}
         self._shown: Object = {}
         self._read: dict[str, tuple[tuple[str, int], bytes]] = {}
-        """By pod uid: the file's path with the number of restarts, and its content."""
+        """The path of each pod's file with the number of restarts, and its content, by pod uid."""
 
     def sync(
         self,
@@ -54,8 +54,8 @@ class NodeKeeper:
             self._mark_fault(node, here, up=hardware[name].up)
             files = partial(self._file, context)
             self._offered[name] = offered = self._offers(node, here, hardware[name], files)
-            whole = hardware[name].without_faults
-            listed = offered if whole == hardware[name] else self._offers(node, here, whole, files)
+            healthy = hardware[name].without_faults
+            listed = offered if healthy == hardware[name] else self._offers(node, here, healthy, files)
             if patch := status_patch(node, offered, listed, time.time(), booted=name in booted):
                 self._patch_status(name, patch)
         self._show_world(nodes, pods, hardware)
@@ -115,7 +115,7 @@ class NodeKeeper:
             return
         patches: list[Callable[[], object]] = [partial(self._patch_ready, name, namespace, ready=ready)]
         if kept_by_kwok:
-            body = {"metadata": {"annotations": {RUN_BY: KWOK if ready else NOBODY}}}
+            body = {"metadata": {"annotations": {RUN_BY: KWOK if ready else NONE}}}
             patches.insert(int(ready), partial(self._kube.patch, "v1", "Pod", name, namespace, body))
         for patch in patches:
             ignore_missing(patch)

@@ -62,10 +62,10 @@ class Prober:
         succeeded = threading.Event()
         failed = threading.Event()
 
-        def told(well: bool) -> None:
+        def report(well: bool) -> None:
             (succeeded if well else failed).set()
 
-        self._watch(kind, probe, told, lambda: failed.is_set() or (kind == "Startup" and succeeded.is_set()))
+        self._watch(kind, probe, report, lambda: failed.is_set() or (kind == "Startup" and succeeded.is_set()))
         if failed.is_set():
             name, which = self.container["name"], kind.lower()
             self.warn("Killing", f"Container {name} failed {which} probe, will be restarted")
@@ -79,9 +79,9 @@ class Prober:
                 self.shim.signal(signal.SIGKILL)
 
     def _watch(
-        self, kind: str, probe: Probe, told: Callable[[bool], None], enough: Callable[[], bool] = lambda: False
+        self, kind: str, probe: Probe, report: Callable[[bool], None], enough: Callable[[], bool] = lambda: False
     ) -> None:
-        """Calls `told` at each change of state, after the threshold of successes or failures in a row."""
+        """Calls `report` at each change of state, after the threshold of successes or failures in a row."""
         needed = {True: probe.get("successThreshold", 1), False: probe.get("failureThreshold", 3)}
         state, streak, last = None, 0, None
         pause = probe.get("initialDelaySeconds", 0)
@@ -92,18 +92,18 @@ class Prober:
             last = well
             if streak >= needed[well] and state is not well and not self.ended.is_set():
                 state = well
-                told(well)
+                report(well)
 
     def _succeeds(self, kind: str, probe: Probe) -> bool:
         try:
-            self._ask(probe)
+            self._probe(probe)
         except (ProbeFailed, ShimError, OSError, http.client.HTTPException) as error:
             if not self.ended.is_set():
                 self.warn("Unhealthy", f"{kind} probe failed: {error}")
             return False
         return True
 
-    def _ask(self, probe: Probe) -> None:
+    def _probe(self, probe: Probe) -> None:
         """Raises ProbeFailed, or the connection's error."""
         timeout_s = probe.get("timeoutSeconds", 1)
         if "exec" in probe:

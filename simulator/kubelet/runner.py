@@ -84,7 +84,7 @@ def run(ctx: ContainerContext, program: Runnable, stop: Stop, ready: Callable[[]
             return _process(ctx, argv, own, stop, lambda: _serving(ports, ready, stop))
         if isinstance(program, Script):
             command, env = _retried(lambda: program.command(ctx), stop)
-            return _process(ctx, command, env, stop, ready, functools.partial(_ask_to_end, program.shim(ctx)))
+            return _process(ctx, command, env, stop, ready, functools.partial(_terminate_script, program.shim(ctx)))
         ready()
         if isinstance(program, OneShot):
             program.run(ctx)
@@ -96,7 +96,7 @@ def run(ctx: ContainerContext, program: Runnable, stop: Stop, ready: Callable[[]
     except ValueError as error:
         ctx.log(f"cannot start: {error}")
         return EXIT_START_ERROR
-    except Exception:  # noqa: BLE001 - a program's failure is the container's, told in its log
+    except Exception:  # noqa: BLE001 - a program's failure is the container's, and is in its log
         ctx.log(traceback.format_exc())
         return 1
     return 128 + signal.SIGTERM
@@ -118,9 +118,9 @@ def _make_tools(ctx: ContainerContext, names: Sequence[str], stop: Stop) -> int:
     if not missing:
         return 0
     command = [sys.executable, "-m", "simulator.tools", "--only", ",".join(missing)]
-    told = f"the simulator has no {', '.join(missing)} yet, and makes that once: {shlex.join(command[1:])}"
-    ctx.log(told)
-    events.warn(ctx.volumes.kube, ctx.pod, "ToolMissing", f"{told}. The container's log shows the progress")
+    message = f"the simulator has no {', '.join(missing)} yet, and builds it once: {shlex.join(command[1:])}"
+    ctx.log(message)
+    events.warn(ctx.volumes.kube, ctx.pod, "ToolMissing", f"{message}. The container's log shows the progress")
     places = {name: value for name, value in os.environ.items() if name.startswith(_PLACES)}
     environment = marked_environment({"PYTHONPATH": str(paths.ROOT), **places})
     return _process(ctx, command, environment, stop, lambda: None)
@@ -132,7 +132,7 @@ def _process(
     env: Mapping[str, str],
     stop: Stop,
     started: Callable[[], None],
-    ask_to_end: Callable[[subprocess.Popen[str]], None] | None = None,
+    terminate: Callable[[subprocess.Popen[str]], None] | None = None,
 ) -> int:
     ctx.logfile.begin()
     popen = subprocess.Popen(
@@ -152,7 +152,7 @@ def _process(
         pass
     if popen.poll() is None:
         if not stop.lost.is_set():
-            (ask_to_end or _terminate)(popen)
+            (terminate or _terminate)(popen)
         _end(popen, termination_grace_s(ctx.pod), stop)
     reader.join(_OUTPUT_S)
     code = popen.returncode
@@ -166,7 +166,7 @@ def _copy_output(popen: subprocess.Popen[str], ctx: ContainerContext) -> None:
                 ctx.log(line.rstrip("\n"))
 
 
-def _ask_to_end(shim: Shim, popen: subprocess.Popen[str]) -> None:
+def _terminate_script(shim: Shim, popen: subprocess.Popen[str]) -> None:
     """Sends SIGTERM to the container's command. The sandbox ends with it."""
     try:
         shim.signal(signal.SIGTERM)

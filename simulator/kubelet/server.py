@@ -95,7 +95,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         previous = query.get("previous") == "true"
         path = self.access.log(namespace, pod, container, previous=previous)
         if path is not None:
-            follow = functools.partial(self.access.goes_on, namespace, pod, container, path)
+            follow = functools.partial(self.access.can_grow, namespace, pod, container, path)
             self._send_log(read(path, follow if query.get("follow") == "true" else lambda: False), Wanted.by(query))
         elif previous:
             self._plain(400, f'previous terminated container "{container}" in pod "{pod}" not found\n')

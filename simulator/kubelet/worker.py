@@ -252,4 +252,4 @@ class PodWorker:
             else:
                 return
             time.sleep(0.5)
-        _log.error("pod %s: its state is not told: %s", self._pod["metadata"]["name"], refusal)
+        _log.error("pod %s: its status cannot be reported: %s", self._pod["metadata"]["name"], refusal)

@@ -19,7 +19,7 @@ from simulator.kube.informer import Changes
 from simulator.kubelet.programs import PodContext
 
 RESYNC_S = 30.0
-UNASKED_S = 10.0
+IDLE_S = 10.0
 
 
 class Nodes(Protocol):
@@ -41,17 +41,17 @@ def reconcile(
     and retries.
     """
     with contextlib.closing(Changes(ctx.kube, watched)) as changes:
-        told, due = "", 0.0
+        reported, due = "", 0.0
         while not stop.is_set():
             if changes.seen() or time.monotonic() >= due:
                 try:
                     step()
-                    told, due = "", time.monotonic() + (UNASKED_S if watched else 0)
+                    reported, due = "", time.monotonic() + (IDLE_S if watched else 0)
                 except (ApiError, NoKindMatch, httpx.TransportError) as error:
                     due = 0.0
-                    if str(error) != told:
-                        told = str(error)
-                        ctx.log(f"error: {told}")
+                    if str(error) != reported:
+                        reported = str(error)
+                        ctx.log(f"error: {reported}")
             stop.wait(seconds)
 
 

@@ -51,12 +51,12 @@ def serves(*ports: int) -> Callable[[PodContext], Mapping[int, int]]:
     return lambda ctx: {port: ctx.local_port(port) for port in ports}
 
 
-def configuration(ctx: PodContext, path: str, whose: str) -> dict[str, Any]:
+def configuration(ctx: PodContext, path: str, program: str) -> dict[str, Any]:
     """Returns the pod's YAML configuration. Raises ValueError for other files. The program checks the content."""
     try:
         return dict(yaml.safe_load(ctx.file(path) or b""))
     except (yaml.YAMLError, TypeError, ValueError):
-        raise ValueError(f"{path} is no configuration of {whose}") from None
+        raise ValueError(f"{path} is not a configuration of {program}") from None
 
 
 def _read(folder: Path) -> RealOperator:
@@ -64,4 +64,4 @@ def _read(folder: Path) -> RealOperator:
         module = importlib.import_module(f"{__package__}.{folder.name}.programs")
         return RealOperator(module.PROGRAMS, module.STATUS)
     name, version = folder.name.replace("_", "-"), pins(folder).version
-    return RealOperator((), f"{name}: real {version}, which is made when a stack first has it")
+    return RealOperator((), f"{name}: real {version}, built when a stack first uses it")

@@ -27,7 +27,7 @@ from simulator.world.performance import numbers
 IMAGE, METRICS_PORT = "autopilot/autopilot", 8081
 HOUR_S = 10.0
 """The simulated duration of an hour between checks."""
-STATUS = "Autopilot: played, with its labels, its claims and the metrics of GPUs; an hour between checks lasts 10 s"
+STATUS = "Autopilot: emulated labels, claims and GPU metrics; an hour between checks lasts 10 s"
 _FLAG = re.compile(r"--?(w|invasive-check-timer)[ =](\S+)")
 _CLAIM_S = 90.0
 """The time within which a claim must be bound (pkg/healthcheck/functions.go, ListPVC)."""

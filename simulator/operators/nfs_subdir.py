@@ -18,7 +18,7 @@ from simulator.operators._loop import reconcile
 
 _ROOT = "/persistentvolumes"
 """The path where its pod mounts the server's folder."""
-_ASKED = "volume.beta.kubernetes.io/storage-provisioner"
+_PROVISIONER = "volume.beta.kubernetes.io/storage-provisioner"
 """The controller-manager's annotation for the provisioner of a claim."""
 _CLAIM, _VOLUME, _CLASS = (
     ("v1", "PersistentVolumeClaim"),
@@ -53,8 +53,8 @@ class Provisioner:
             self._delete({"apiVersion": _VOLUME[0], "kind": _VOLUME[1], **volume})
 
     def _is_asked(self, claim: Object) -> bool:
-        asked: Object = claim["metadata"].get("annotations", {})
-        return asked.get(_ASKED) == self._name and not claim["spec"].get("volumeName")
+        annotations: Object = claim["metadata"].get("annotations", {})
+        return annotations.get(_PROVISIONER) == self._name and not claim["spec"].get("volumeName")
 
     def _is_released(self, volume: Object) -> bool:
         metadata, deletes = volume["metadata"], volume["spec"].get("persistentVolumeReclaimPolicy") == "Delete"

@@ -69,7 +69,7 @@ OF_AZURE = frozenset(
 """Faults of Azure, not of hardware."""
 OF_ALL_NODES = frozenset({*OF_AZURE, FaultKind.RAIL})
 """Faults that name no node."""
-MENDED_BY_REBOOT = frozenset({FaultKind.ECC, FaultKind.XID})
+HEALED_BY_REBOOT = frozenset({FaultKind.ECC, FaultKind.XID})
 """Faults that a reset of the GPUs, and so each reboot, fixes.
 
 The others stay with the machine. For a GPU that fell off the bus, that is inferred: recovery needs a restart of the
@@ -172,9 +172,9 @@ def new_fault(
         if not 0 <= number < float("inf"):
             raise FaultError(f"--{option} {number:g}: must be above 0")
     if code > MAX_XID:
-        raise FaultError(f"--code {code}: Xids and exit codes have three digits at most")
+        raise FaultError(f"--code {code}: Xids and exit codes have at most three digits")
     if spot is not None and (spot < 0 or known is not FaultKind.CAPACITY):
-        raise FaultError(f"--spot {spot}: must be 0 or more, and goes with a capacity fault alone")
+        raise FaultError(f"--spot {spot}: must be 0 or more, and only with a capacity fault")
     if level and level not in LOCK_LEVELS:
         raise FaultError(f"--level {level}: must be {' or '.join(LOCK_LEVELS)}")
     given = {"node": node, "device": device, "gbps": gbps, "size": size, "seconds": seconds, "code": code, "usd": usd}
@@ -237,7 +237,7 @@ class FaultStore:
 
     def reboot(self, node: str) -> tuple[Fault, ...]:
         """Removes the node's faults that its reboot fixes, and returns them."""
-        return tuple(fault for kind in sorted(MENDED_BY_REBOOT) for fault in self.heal(kind, node))
+        return tuple(fault for kind in sorted(HEALED_BY_REBOOT) for fault in self.heal(kind, node))
 
     def _save(self, faults: Iterable[Fault]) -> None:
         self.file.parent.mkdir(parents=True, exist_ok=True)

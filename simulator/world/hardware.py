@@ -177,7 +177,7 @@ def _gpus(sku: skus.VmSku, node: str, faults: Sequence[Fault]) -> tuple[tuple[Gp
 
 def _gpu(sku: skus.VmSku, node: str, index: int, pci: str, faults: Sequence[Fault]) -> Gpu:
     kinds = {fault.kind for fault in faults}
-    told = [
+    xids = [
         *sorted(fault.code for fault in faults if fault.code),
         *(xid for kind, xid in _XIDS.items() if kind in kinds),
     ]
@@ -193,7 +193,7 @@ def _gpu(sku: skus.VmSku, node: str, index: int, pci: str, faults: Sequence[Faul
         remap_failed=FaultKind.REMAP in kinds,
         slowed=FaultKind.THERMAL in kinds,
         lost_links=(*((0,) if FaultKind.NVLINK in kinds else ()), *sku.gpu_nvlinks_unused),
-        xids=tuple(told),
+        xids=tuple(xids),
     )
 
 

@@ -121,9 +121,9 @@ def may_write(sas: str, *, hierarchical_namespace: bool = False) -> bool:
     return permissions is None or set("wp" if hierarchical_namespace else "w") <= set(permissions[0])
 
 
-def _auth_mode(asked: str, found: Credentials) -> str:
+def _auth_mode(requested: str, found: Credentials) -> str:
     """Returns the kind of credential for blobfuse2. Raises BlobfuseError if it is incomplete."""
-    mode = asked.lower() or ("key" if found.key else "sas" if found.sas else "spn" if found.identity else "msi")
+    mode = requested.lower() or ("key" if found.key else "sas" if found.sas else "spn" if found.identity else "msi")
     if not found.account:
         raise _config("account name not provided")
     if mode == "key" and not found.key:

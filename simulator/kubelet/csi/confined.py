@@ -99,7 +99,7 @@ def read(root: Path, name: str) -> IO[bytes]:
         descriptor = os.open(last, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise OSError(f"{name} is no regular file")
+        raise OSError(f"{name} is not a regular file")
     return os.fdopen(descriptor, "rb")
 
 

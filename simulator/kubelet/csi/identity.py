@@ -43,8 +43,8 @@ def why_not(volume: Object, tag: str, driver: Object) -> str | None:
         )
     if not attributes.get(_CLIENT):
         return "mountWithWorkloadIdentityToken is true but clientID is not specified"
-    asked: Iterable[Mapping[str, str]] = driver.get("spec", {}).get("tokenRequests") or []
-    if AUDIENCE not in [request.get("audience") for request in asked]:
+    requested: Iterable[Mapping[str, str]] = driver.get("spec", {}).get("tokenRequests") or []
+    if AUDIENCE not in [request.get("audience") for request in requested]:
         return f"service account token is empty [its CSIDriver has no tokenRequests for {AUDIENCE}]"
     return None
 

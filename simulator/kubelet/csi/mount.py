@@ -71,7 +71,7 @@ class BlobMount:
         changes: Changes = lambda _since: UNKNOWN,
         copies: Copies | None = None,
     ) -> None:
-        """Copies the container. `remembers_s` is as on real Azure. Mounts with one `lock` see whole passes of others.
+        """Copies the container. `remembers_s` is as on real Azure. Mounts with one `lock` see complete passes only.
 
         Raises AzureError.
         """
@@ -100,9 +100,9 @@ class BlobMount:
 
     def refresh(self) -> None:
         """Sends pods' writes, then reads others'. One pass serves all callers that waited for it."""
-        asked = time.monotonic()
+        requested = time.monotonic()
         with self._refreshing:
-            if self._as_of < asked:
+            if self._as_of < requested:
                 begun = time.monotonic()
                 self.flush()
                 self._take(at_once=True)

@@ -28,7 +28,7 @@ _LISTENS = {
 """The field of the configuration with the port of each part, and upstream's default."""
 _PINS = pins(Path(__file__).parent)
 (_MANAGER,) = _PINS.tools
-STATUS = f"Kueue: real {_PINS.version}, which is made when a stack first has it"
+STATUS = f"Kueue: real {_PINS.version}, built when a stack first uses it"
 
 
 def local(config: Mapping[str, Any], ctx: PodContext) -> dict[str, Any]:

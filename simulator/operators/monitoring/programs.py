@@ -38,7 +38,7 @@ def _prometheus(ctx: PodContext) -> list[str]:
     given = [each for each in ctx.argv() if each.startswith("--") and not each.startswith(_UNKNOWN)]
     kept = [each for each in given if not each.startswith((_CONFIG_FLAG, _DATA_FLAG, "--web.config.file"))]
     own = [
-        f"{_CONFIG_FLAG}={ctx.host_path(reloader.told(ctx, _CONFIG_FLAG))}",
+        f"{_CONFIG_FLAG}={ctx.host_path(reloader.argument(ctx, _CONFIG_FLAG))}",
         f"{_DATA_FLAG}={ctx.host_path('/prometheus')}",
         f"--web.listen-address=127.0.0.1:{ctx.local_port(_PROMETHEUS_PORT)}",
         "--enable-feature=auto-reload-config",

@@ -27,10 +27,10 @@ def run(ctx: PodContext, stop: threading.Event) -> None:
 
 def once(ctx: PodContext) -> None:
     """Updates the configuration once. Raises ValueError if the operator has not written a readable one."""
-    source, result = told(ctx, "--config-file"), Path(ctx.host_path(told(ctx, "--config-envsubst-file")))
+    source, result = argument(ctx, "--config-file"), Path(ctx.host_path(argument(ctx, "--config-envsubst-file")))
     text = ctx.file(source)
     if text is None:
-        raise ValueError(f"there is no {source}")
+        raise ValueError(f"{source} does not exist")
     wanted = yaml.safe_dump(local(yaml.safe_load(_filled(gzip.decompress(text).decode(), ctx)), ctx), sort_keys=False)
     if not result.exists() or result.read_text(encoding="utf-8") != wanted:
         files.replace(result, wanted)
@@ -43,7 +43,7 @@ def _filled(text: str, ctx: PodContext) -> str:
     return re.sub(r"\$\((\w+)\)", lambda found: env.get(found[1], found[0]), text)
 
 
-def told(ctx: PodContext, flag: str) -> str:
+def argument(ctx: PodContext, flag: str) -> str:
     return next(each.partition("=")[2] for each in ctx.argv() if each.startswith(f"{flag}="))
 
 
@@ -52,9 +52,9 @@ def local(config: Any, ctx: PodContext) -> Any:
     targets and alertmanagers.
     """
     found = _with_files(config, ctx)
-    for asked in (*found.get("scrape_configs", []), *found.get("alerting", {}).get("alertmanagers", [])):
-        asked["proxy_url"] = ctx.cluster_proxy()
-        for discovery in asked.get("kubernetes_sd_configs", []):
+    for config in (*found.get("scrape_configs", []), *found.get("alerting", {}).get("alertmanagers", [])):
+        config["proxy_url"] = ctx.cluster_proxy()
+        for discovery in config.get("kubernetes_sd_configs", []):
             discovery["kubeconfig_file"] = ctx.kubeconfig()
     return found
 

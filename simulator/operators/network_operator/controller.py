@@ -138,7 +138,7 @@ class Controller(Operator):
 
     def _delete(self, daemonsets: Mapping[str, Object]) -> None:
         for name in daemonsets:
-            self._ctx.log(f"deleting DaemonSet {name}: the policy does not ask for it")
+            self._ctx.log(f"deleting DaemonSet {name}: the policy does not request it")
             self._kube.delete("apps/v1", "DaemonSet", name, self._namespace)
 
     # -- nodes and status ----------------------------------------------------------------------------------------------

@@ -60,7 +60,7 @@ def map_arguments(args: list[str], known: frozenset[str], path: Callable[[str], 
             refused.append(arg)
     if refused:
         raise ValueError(
-            f"the simulator runs Volcano 1.10, which has no {', '.join(refused)}: take it out of the values"
+            f"the simulator runs Volcano 1.10, which has no {', '.join(refused)}: remove it from the values"
         )
     return mapped
 

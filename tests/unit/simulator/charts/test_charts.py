@@ -1,4 +1,4 @@
-"""The simulator's charts: silent about nothing that they do not do, and fit for the program's values."""
+"""The simulator's charts accept the program's values and reject what is not simulated."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ OBJECTS = {
 
 
 UPSTREAMS = tuple(tool.name for tool in catalogue.load().tools if tool.chart)
-"""Charts out of Go modules, which setting up links beside the simulator's own."""
+"""Charts from Go modules, which the setup links next to the simulator's own."""
 CHARTS = (*make_values.NAMES, *UPSTREAMS)
 
 
@@ -63,14 +63,14 @@ def test_generated_files_are_up_to_date() -> None:
 
 
 @pytest.mark.parametrize("chart", make_values.NAMES)
-def test_a_charts_version_is_the_pinned_one(chart: str) -> None:
+def test_a_chart_has_the_pinned_version(chart: str) -> None:
     metadata = yaml.safe_load((make_values.CHARTS / chart / "Chart.yaml").read_text())
     assert metadata["version"] == versions().charts[chart].version
 
 
 @pytest.mark.simulator
 @pytest.mark.parametrize("chart", UPSTREAMS)
-def test_a_chart_out_of_a_module_is_of_the_pinned_version_with_the_keys_that_are_known_of_it(chart: str) -> None:
+def test_a_chart_from_a_module_has_the_pinned_version_and_known_keys(chart: str) -> None:
     metadata = yaml.safe_load((make_values.CHARTS / chart / "Chart.yaml").read_text())
     pin = versions().charts[chart]
     assert metadata["version"] == (pin.read_from or pin.version)
@@ -87,13 +87,12 @@ def test_a_chart_out_of_a_module_is_of_the_pinned_version_with_the_keys_that_are
 
 
 def _has(values: Any, path: Sequence[str]) -> bool:
-    """Whether the chart has a default there; below an empty one, whatever Kubernetes' type has."""
+    """Reports whether the chart has a default at the path, or an empty one above it."""
     return not path or not values or (path[0] in values and _has(values[path[0]], path[1:]))
 
 
 @pytest.mark.parametrize("file", sorted(make_values.CHARTS.glob("*/crds/*.yaml")), ids=lambda file: file.name)
 def test_crds_are_structural(file: Path) -> None:
-    """Every object level says its type, as the API server asks."""
     for crd in yaml.safe_load_all(file.read_text()):
         for version in crd["spec"]["versions"]:
             _check_structural(version["schema"]["openAPIV3Schema"], crd["metadata"]["name"])
@@ -119,7 +118,7 @@ def test_the_programs_values_render(chart: str, tmp_path: Path) -> None:
 
 @pytest.mark.simulator
 @pytest.mark.parametrize(
-    ("chart", "unsupported", "says"),
+    ("chart", "unsupported", "key"),
     [
         (network_operator.NAME, {"nfd": {"enabled": True}}, "nfd.enabled"),
         (gpu_operator.NAME, {"sandboxWorkloads": {"enabled": True}}, "sandboxWorkloads.enabled"),
@@ -127,12 +126,12 @@ def test_the_programs_values_render(chart: str, tmp_path: Path) -> None:
         (blob_csi_driver.NAME, {"node": {"enableAznfsMount": True}}, "node.enableAznfsMount"),
     ],
 )
-def test_what_the_simulator_does_not_do_is_refused(
-    chart: str, unsupported: dict[str, Any], says: str, tmp_path: Path
+def test_rejects_values_that_are_not_simulated(
+    chart: str, unsupported: dict[str, Any], key: str, tmp_path: Path
 ) -> None:
     code, text = helm("template", chart, make_values.merged(VALUES[chart], unsupported), tmp_path)
     assert code != 0
-    assert says in text
+    assert key in text
 
 
 @pytest.mark.simulator

@@ -1,4 +1,4 @@
-"""What AKS's storage drivers bring into a cluster, by storageProfile."""
+"""Objects of AKS's storage drivers, by storageProfile."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def applied(profile: dict[str, Any], kube: FakeKube | None = None) -> FakeKube:
     return found
 
 
-def test_every_cluster_has_the_classes_of_files_and_disks() -> None:
+def test_every_cluster_has_storage_classes_for_files_and_disks() -> None:
     kube = applied(DEFAULT)
     assert names(kube, "StorageClass") == [
         "azurefile",
@@ -39,13 +39,13 @@ def test_every_cluster_has_the_classes_of_files_and_disks() -> None:
     assert names(kube, "DaemonSet") == []
 
 
-def test_the_blob_add_on_runs_its_node_plugin_on_tainted_nodes_too() -> None:
+def test_the_blob_node_plugin_tolerates_all_taints() -> None:
     plugin = applied(WITH_BLOB).find("apps/v1", "DaemonSet", "csi-blob-node", "kube-system")
     assert plugin is not None
     assert plugin["spec"]["template"]["spec"]["tolerations"] == [{"operator": "Exists"}]
 
 
-def test_an_add_on_that_is_turned_off_goes_and_what_others_made_stays() -> None:
+def test_deletes_a_disabled_add_on_but_no_other_objects() -> None:
     own = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "mine"}, "provisioner": "x"}
     kube = applied(DEFAULT, applied(WITH_BLOB, FakeKube(own)))
     assert names(kube, "DaemonSet") == []

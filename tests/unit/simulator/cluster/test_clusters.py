@@ -1,4 +1,4 @@
-"""Booting and ending clusters: several at once, boots that fail, and a simulator that is being stopped."""
+"""Start and stop of clusters."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 class Booting:
-    """Stands for a running cluster. `ONE` boots until `go` is set; what is running is in `up`."""
+    """A fake cluster. `ONE` boots until `go` is set; `up` has the running ones."""
 
     began, go = threading.Event(), threading.Event()
     up: set[str] = set()
@@ -48,7 +48,7 @@ class Booting:
 
 @pytest.fixture
 def booting(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Clusters, threading.Thread]]:
-    """Clusters, and the thread in which `ONE` boots."""
+    """Returns clusters, and the thread in which `ONE` boots."""
     monkeypatch.setattr(clusters, "RunningCluster", Booting)
     Booting.began.clear()
     Booting.go.clear()
@@ -62,7 +62,7 @@ def booting(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Clusters, threadi
     thread.join()
 
 
-def test_a_boot_holds_up_no_other_cluster(booting: tuple[Clusters, threading.Thread]) -> None:
+def test_a_boot_does_not_block_other_clusters(booting: tuple[Clusters, threading.Thread]) -> None:
     made, _ = booting
     other = threading.Thread(target=made.create, args=(OTHER,), daemon=True)
     other.start()
@@ -71,7 +71,7 @@ def test_a_boot_holds_up_no_other_cluster(booting: tuple[Clusters, threading.Thr
     assert list(made.all()) == ["rg+other"]
 
 
-def test_a_stop_ends_what_boots_just_now_and_nothing_boots_afterwards(
+def test_stop_ends_a_booting_cluster_and_prevents_others(
     booting: tuple[Clusters, threading.Thread],
 ) -> None:
     made, boot = booting
@@ -85,7 +85,7 @@ def test_a_stop_ends_what_boots_just_now_and_nothing_boots_afterwards(
     assert Booting.up == set()
 
 
-def test_a_boot_that_fails_leaves_nothing_running(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_boot_leaves_no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     def start(plane: ControlPlane) -> None:
         plane.supervisor.start(Process("etcd", SLEEP, plane.folder / "etcd.log"))
         eventually(leftovers, every=0.001)
@@ -93,7 +93,7 @@ def test_a_boot_that_fails_leaves_nothing_running(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(ControlPlane, "start", start)
     made = Clusters((), lambda *_: {})
-    for _ in range(2):  # nor is anything in the way of the next attempt
+    for _ in range(2):  # also at the next attempt
         with pytest.raises(NotReady):
             made.create(ONE)
         assert leftovers() == []
@@ -101,7 +101,7 @@ def test_a_boot_that_fails_leaves_nothing_running(monkeypatch: pytest.MonkeyPatc
     assert made.all() == {}
 
 
-def test_a_deletion_fails_where_something_stays() -> None:
+def test_a_deletion_fails_if_files_stay() -> None:
     folder = paths.cluster(ONE)
     folder.parent.mkdir(parents=True)
     folder.touch()  # no folder, so it cannot be emptied
@@ -109,7 +109,7 @@ def test_a_deletion_fails_where_something_stays() -> None:
         Clusters((), lambda *_: {}).delete(ONE)
 
 
-def test_a_deletion_removes_all_and_may_be_repeated() -> None:
+def test_a_deletion_can_be_repeated() -> None:
     (paths.cluster(ONE) / "etcd").mkdir(parents=True)
     for _ in range(2):
         Clusters((), lambda *_: {}).delete(ONE)
@@ -134,7 +134,7 @@ def test_nodes_of_an_upgraded_pool_report_its_version(now: str, patched: bool, m
     assert patches == ([({"status": {"nodeInfo": {"kubeletVersion": now}}}, "status")] if patched else [])
 
 
-def test_nodes_that_the_api_server_finds_invalid_stand_in_nobody_s_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_node_does_not_block_others(monkeypatch: pytest.MonkeyPatch) -> None:
     names: list[str] = []
 
     def create(wanted: dict[str, Any]) -> None:
@@ -150,7 +150,7 @@ def test_nodes_that_the_api_server_finds_invalid_stand_in_nobody_s_way(monkeypat
     assert names == ["good"]
 
 
-def test_a_command_that_does_not_end_is_ended(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_has_a_timeout(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = Clusters((), lambda *_: {})
     authority = SimpleNamespace(kubeconfig=lambda *_: {"users": [{}]})
     plane = SimpleNamespace(authority=authority, server="https://127.0.0.1:1", name="one")

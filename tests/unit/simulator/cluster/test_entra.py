@@ -1,4 +1,4 @@
-"""Who people are to a real API server, and what they may do there: by tokens of simulated Entra, and roles in Azure."""
+"""Authentication and authorization at a real API server, by simulated Entra and Azure roles."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Aks:
         return KubeClient(self.plane.server, self.plane.tls, token)
 
     def refusal(self, principal: Principal, verb: str = "list") -> str:
-        """What the API server says to somebody who lists or makes a ConfigMap; empty where it does as asked."""
+        """Returns the API server's error for a list or creation of a ConfigMap; empty if it is allowed."""
         with self.client(principal) as kube:
             try:
                 kube.create(MAP, dry_run=True) if verb == "create" else kube.list("v1", "ConfigMap", "default")
@@ -83,19 +83,19 @@ def whoami(kube: KubeClient) -> Object:
     return info
 
 
-def test_a_user_is_known_by_name_and_groups_and_an_application_by_its_object_id(aks: Aks) -> None:
+def test_a_user_has_name_and_groups_and_an_application_its_object_id(aks: Aks) -> None:
     user, application = whoami(aks.client(GRACE)), whoami(aks.client(AUTOMATION))
     assert (user["username"], user["uid"]) == (GRACE.upn, GRACE.object_id)
     assert set(user["groups"]) == {*GRACE.groups, "system:authenticated"}
     assert application["username"] == application["uid"] == AUTOMATION.object_id
 
 
-def test_tokens_for_others_and_of_others_do_not_count(aks: Aks) -> None:
+def test_rejects_tokens_of_other_audiences_and_issuers(aks: Aks) -> None:
     forger = Tokens("x", generate_private_key(65537, 2048), SUBSCRIPTION, aks.arm.server.endpoint)
     assert aks.code(aks.client(GRACE, STORAGE)) == aks.code(aks.client(GRACE, tokens=forger)) == 401
 
 
-def test_a_role_in_azure_lets_in_at_once_and_no_longer_than_it_is_there(aks: Aks) -> None:
+def test_an_azure_role_grants_access_while_it_exists(aks: Aks) -> None:
     refused = (
         f'configmaps is forbidden: User "{AUTOMATION.object_id}" cannot list resource "configmaps" in API group "" in '
         f'the namespace "default": {NO_ACCESS}'
@@ -107,7 +107,7 @@ def test_a_role_in_azure_lets_in_at_once_and_no_longer_than_it_is_there(aks: Aks
     assert refused in aks.refusal(AUTOMATION)
 
 
-def test_groups_of_administrators_need_no_role(aks: Aks) -> None:
+def test_admin_groups_need_no_role(aks: Aks) -> None:
     with aks.plane.client() as kube:
         kube.apply(entra.admins(list(GRACE.groups)))
         assert eventually(lambda: aks.refusal(GRACE, "create") == "", "the binding acts")
@@ -116,13 +116,13 @@ def test_groups_of_administrators_need_no_role(aks: Aks) -> None:
 
 
 @pytest.mark.long
-def test_a_cluster_that_stops_asking_azure_knows_people_by_its_own_roles_alone(aks: Aks) -> None:
-    """And back: the API server starts again with other settings."""
+def test_a_cluster_without_azure_rbac_uses_its_own_roles_only(aks: Aks) -> None:
+    """The API server restarts with other settings."""
     body = arm.cluster_body(aadProfile={"managed": True, "enableAzureRBAC": False})
     assert aks.arm.put(CLUSTER, body).status_code == 200
     aks.arm.done()
     aks.plane.set_access("", aks.cloud.entra(CLUSTER))
-    refusal = eventually(lambda: "forbidden" in (said := aks.refusal(GRACE)) and said, "the keys are known")
+    refusal = eventually(lambda: "forbidden" in (text := aks.refusal(GRACE)) and text, "the keys are known")
     assert NO_ACCESS not in refusal
     aks.plane.set_access("", None)
     assert aks.code(aks.client(GRACE)) == 401

@@ -1,4 +1,4 @@
-"""Addresses of Services of type LoadBalancer: which, for how long, and what is told of them."""
+"""Addresses and events of Services of type LoadBalancer."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def service(name: str = "web", *, kind: str = "LoadBalancer", internal: bool = F
 
 
 def change(kube: FakeKube, body: Object) -> None:
-    """Changes the Service, and lets the cloud act on it."""
+    """Changes the Service, and runs one step of the controller."""
     kube.patch("v1", "Service", "web", "ai", body)
     step(kube.as_client())
 
 
 def state(kube: FakeKube, name: str = "web") -> tuple[list[Object], list[str]]:
-    """Ingress and finalizers."""
+    """Returns ingress and finalizers."""
     found = kube.objects[("Service", "ai", name)]
     return (
         found.get("status", {}).get("loadBalancer", {}).get("ingress", []),
@@ -43,28 +43,22 @@ def address(kube: FakeKube, name: str = "web") -> str:
     return str(entry["ip"])
 
 
-def told(kube: FakeKube) -> list[tuple[str, str]]:
-    events = sorted(kube.list("v1", "Event"), key=lambda event: int(event["metadata"]["resourceVersion"]))
-    return [(event["reason"], event["message"]) for event in events]
+def events(kube: FakeKube) -> list[tuple[str, str]]:
+    found = sorted(kube.list("v1", "Event"), key=lambda event: int(event["metadata"]["resourceVersion"]))
+    return [(event["reason"], event["message"]) for event in found]
 
 
 ENSURED = [("EnsuringLoadBalancer", "Ensuring load balancer"), ("EnsuredLoadBalancer", "Ensured load balancer")]
 DELETED = [("DeletingLoadBalancer", "Deleting load balancer"), ("DeletedLoadBalancer", "Deleted load balancer")]
 
 
-# -- which address -----------------------------------------------------------------------------------------------------
-
-
-def test_internal_addresses_come_from_where_no_node_has_its() -> None:
+def test_internal_addresses_are_above_those_of_nodes() -> None:
     last_node = NODE_SUBNET[63 * ADDRESSES_PER_POOL + 4 + 999]  # the thousandth of the 64th pool
     assert IPv4Address(free_address(NODE_SUBNET, set()) or "") > last_node
 
 
-# -- what a Service gets -----------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("internal", "network"), [(False, PUBLIC), (True, NODE_SUBNET)])
-def test_a_load_balancer_gets_an_address_once(network: IPv4Network, *, internal: bool) -> None:
+def test_a_service_gets_an_address_once(network: IPv4Network, *, internal: bool) -> None:
     kube = FakeKube(service(internal=internal))
     step(kube.as_client())
     writes = list(kube.writes)
@@ -72,19 +66,19 @@ def test_a_load_balancer_gets_an_address_once(network: IPv4Network, *, internal:
     assert kube.writes == writes
     assert ip_address(address(kube)) in network
     assert state(kube) == ([{"ip": address(kube), "ipMode": "VIP"}], [FINALIZER])
-    assert told(kube) == ENSURED
+    assert events(kube) == ENSURED
 
 
 @pytest.mark.parametrize(
     "other", [service(kind="ClusterIP"), service(kind="NodePort"), service(loadBalancerClass="example.com/theirs")]
 )
-def test_other_services_are_left_alone(other: Object) -> None:
+def test_ignores_other_services(other: Object) -> None:
     kube = FakeKube(other)
     step(kube.as_client())
     assert kube.writes == []
 
 
-def test_no_two_services_share_an_address_and_a_freed_one_is_given_again() -> None:
+def test_each_service_has_its_own_address_and_a_freed_one_is_reused() -> None:
     kube = FakeKube(service("web"), service("other"))
     step(kube.as_client())
     freed = address(kube, "web")
@@ -95,7 +89,7 @@ def test_no_two_services_share_an_address_and_a_freed_one_is_given_again() -> No
     assert address(kube, "new") == freed
 
 
-def test_finalizers_of_others_stay() -> None:
+def test_keeps_other_finalizers() -> None:
     made = service()
     made["metadata"]["finalizers"] = ["example.com/theirs"]
     kube = FakeKube(made)
@@ -108,13 +102,13 @@ def test_finalizers_of_others_stay() -> None:
 @pytest.mark.parametrize(
     "body", [{"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}, {"spec": {"type": "ClusterIP"}}]
 )
-def test_what_needs_it_no_more_loses_it(body: Object) -> None:
+def test_releases_the_address_of_a_service_that_no_longer_needs_it(body: Object) -> None:
     kube = FakeKube(service())
     step(kube.as_client())
     for _ in range(2):
         change(kube, body)
     assert state(kube) == ([], [])
-    assert told(kube) == ENSURED + DELETED
+    assert events(kube) == ENSURED + DELETED
 
 
 def test_a_service_that_becomes_internal_gets_another_address() -> None:
@@ -124,14 +118,14 @@ def test_a_service_that_becomes_internal_gets_another_address() -> None:
     assert ip_address(address(kube)) in NODE_SUBNET
 
 
-def test_without_a_free_address_a_service_is_told_so_once_and_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_missing_free_address_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(load_balancers, "PUBLIC", IPv4Network("203.0.113.0/30"))
     kube = FakeKube(*(service(name) for name in ("a", "b", "web")))
     for _ in range(2):
         step(kube.as_client())
     assert state(kube) == ([], [FINALIZER])
     why = "failed to ensure load balancer: no address of 203.0.113.0/30 is free"
-    assert [event for event in told(kube) if event not in ENSURED] == [
+    assert [event for event in events(kube) if event not in ENSURED] == [
         ("SyncLoadBalancerFailed", f"Error syncing load balancer: {why}")
     ]
     kube.delete("v1", "Service", "a", "ai")
@@ -139,11 +133,11 @@ def test_without_a_free_address_a_service_is_told_so_once_and_waits(monkeypatch:
     assert address(kube)
 
 
-# -- a server that refuses, or is away ---------------------------------------------------------------------------------
+# -- errors of the API server -----------------------------------------------------------------------------------------
 
 
 class Refusing(FakeKube):
-    """Refuses all changes of the Service `web`."""
+    """An API server that rejects all changes of the Service `web`."""
 
     def patch(self, _api: str, kind: str, name: str, namespace: str | None, body: Object, **options: Any) -> Object:
         if name == "web":
@@ -151,7 +145,7 @@ class Refusing(FakeKube):
         return super().patch(_api, kind, name, namespace, body, **options)
 
 
-def test_a_service_that_may_not_be_changed_keeps_no_other_from_its_address(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_rejected_service_does_not_block_others(caplog: pytest.LogCaptureFixture) -> None:
     kube = Refusing(service("web"), service("zzz"))
     step(kube.as_client())
     assert address(kube, "zzz")
@@ -159,7 +153,7 @@ def test_a_service_that_may_not_be_changed_keeps_no_other_from_its_address(caplo
 
 
 class Away(FakeKube):
-    """Cannot be reached at first."""
+    """An API server that fails at first."""
 
     tries = 0
 
@@ -172,7 +166,7 @@ class Away(FakeKube):
         return super().list(*arguments, **options)
 
 
-def test_the_loop_outlasts_a_server_that_is_away_and_ends_when_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_loop_continues_after_errors_and_ends_at_stop(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(load_balancers, "_TICK_S", 0.001)
     kube = Away(service())
     running = LoadBalancers(kube.as_client())

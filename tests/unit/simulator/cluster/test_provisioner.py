@@ -1,4 +1,4 @@
-"""Shares of StorageClasses: provisioned when the controller-manager asks, deleted or kept as the class says."""
+"""Volumes of StorageClasses are provisioned, and deleted or kept by their policy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NO_REFUSAL = AzureFiles(lambda _group, _account, _nfs: None)
 
 
 def claim(provisioner: str = FILE, storage_class: str = "azurefile-csi") -> Object:
-    """One that the controller-manager has handed to a provisioner."""
+    """Returns a claim that the controller-manager has assigned to a provisioner."""
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
@@ -64,20 +64,20 @@ def test_a_claim_gets_a_volume_of_its_size(kube: FakeKube, tmp_path: Path, provi
     assert (tmp_path / "shares/pvc-1234").is_dir()
 
 
-def test_a_claim_of_another_provisioner_is_left_alone(kube: FakeKube, tmp_path: Path) -> None:
+def test_ignores_a_claim_of_another_provisioner(kube: FakeKube, tmp_path: Path) -> None:
     kube.create(claim("nfs.example.com"))
     reconcile(kube, tmp_path)
     assert volumes(kube) == []
 
 
-def test_without_the_driver_a_claim_stays_pending(tmp_path: Path) -> None:
+def test_a_claim_without_a_driver_stays_pending(tmp_path: Path) -> None:
     kube = FakeKube(claim())
     reconcile(kube, tmp_path)
     assert volumes(kube) == []
 
 
 @pytest.mark.parametrize(("policy", "kept"), [("Delete", False), ("Retain", True)])
-def test_a_released_share_goes_as_its_class_says(kube: FakeKube, tmp_path: Path, policy: str, *, kept: bool) -> None:
+def test_reclaims_a_released_share_by_its_policy(kube: FakeKube, tmp_path: Path, policy: str, *, kept: bool) -> None:
     kube.patch("", "StorageClass", "azurefile-csi", None, {"reclaimPolicy": policy})
     kube.create(claim())
     reconcile(kube, tmp_path)
@@ -88,7 +88,7 @@ def test_a_released_share_goes_as_its_class_says(kube: FakeKube, tmp_path: Path,
     assert (tmp_path / "shares/pvc-1234").is_dir() is kept
 
 
-def test_a_share_that_cannot_be_made_is_told_once_and_tried_again(kube: FakeKube, tmp_path: Path) -> None:
+def test_reports_a_failed_share_once_and_retries(kube: FakeKube, tmp_path: Path) -> None:
     kube.patch("", "StorageClass", "azurefile-csi", None, {"parameters": {"storageAccount": "files1"}})
     kube.create(claim())
     lacking = AzureFiles(lambda _group, _account, _nfs: "AuthorizationFailed")
@@ -103,7 +103,7 @@ def test_a_share_that_cannot_be_made_is_told_once_and_tried_again(kube: FakeKube
     assert len(volumes(kube)) == 1
 
 
-def test_a_disk_is_attached_at_once(kube: FakeKube, tmp_path: Path) -> None:
+def test_attaches_a_disk_immediately(kube: FakeKube, tmp_path: Path) -> None:
     spec = {"attacher": "disk.csi.azure.com", "nodeName": "n"}
     kube.create({"apiVersion": "", "kind": "VolumeAttachment", "metadata": {"name": "csi-1"}, "spec": spec})
     reconcile(kube, tmp_path)

@@ -1,4 +1,4 @@
-"""After a start, webhooks are waited for by what endpoints and the kubelet say of their pods."""
+"""A start waits for webhooks by their endpoints and the kubelet."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BY_URL = {"clientConfig": {"url": "https://elsewhere"}}
 
 
 class Kube:
-    """An API server with one webhook's endpoints, which change from look to look."""
+    """An API server with the endpoints of one webhook, which change with each list."""
 
     def __init__(self, *looks: list[bool]) -> None:
         self.looks, self.looked = looks, 0
@@ -30,7 +30,7 @@ class Kube:
 
 
 def looks(kube: Kube, *ready: str, timeout_s: float = 10) -> int:
-    """How often it has to look, where these pods are ready by the kubelet."""
+    """Returns the number of lists until the wait ends, if the kubelet reports these pods as ready."""
     webhooks.await_webhooks(cast(KubeClient, kube), lambda uid: uid in ready, timeout_s)
     return kube.looked
 
@@ -40,13 +40,13 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(webhooks, "_EVERY_S", 0.001)
 
 
-def test_until_one_answers() -> None:
+def test_waits_until_a_pod_is_ready() -> None:
     assert looks(Kube([False, False], [False, False], [False, True]), "0", "1") == 3
 
 
-def test_what_endpoints_say_of_before_the_start_does_not_count() -> None:
+def test_ignores_endpoints_from_before_the_start() -> None:
     assert looks(Kube([True], [True], [True]), timeout_s=0.5) > 3
 
 
-def test_a_webhook_without_pods_is_not_waited_for() -> None:
+def test_does_not_wait_for_a_webhook_without_pods() -> None:
     assert looks(Kube([])) == 1

@@ -1,4 +1,4 @@
-"""Files that are replaced whole: whoever reads them meanwhile, and whatever kills the writer."""
+"""Files that are replaced atomically."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from simulator.host.certificates import cluster_certificates
 
 
 class Killed(BaseException):
-    """Stands for the end of the process."""
+    """Simulates the end of the process."""
 
 
 def test_a_file_has_its_content_and_its_mode(tmp_path: Path) -> None:
@@ -25,7 +25,7 @@ def test_a_file_has_its_content_and_its_mode(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 2
 
 
-def test_a_kill_half_way_leaves_the_file_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kill_during_a_write_keeps_the_old_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files.replace(tmp_path / "state", "before")
     _kill_at_write(monkeypatch, 1)
 
@@ -35,14 +35,14 @@ def test_a_kill_half_way_leaves_the_file_as_it_was(tmp_path: Path, monkeypatch: 
     assert (tmp_path / "state").read_text() == "before"
 
 
-def test_a_file_that_has_the_content_is_left_alone(tmp_path: Path) -> None:
+def test_does_not_replace_a_file_with_equal_content(tmp_path: Path) -> None:
     files.replace(tmp_path / "state", "same")
     before = (tmp_path / "state").stat()
     files.replace(tmp_path / "state", "same")
     assert (tmp_path / "state").stat().st_ino == before.st_ino
 
 
-def test_nothing_is_written_through_a_link_in_the_files_place(tmp_path: Path) -> None:
+def test_replaces_a_link_instead_of_following_it(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").write_text("not ours")
     (tmp_path / "state").symlink_to("elsewhere")
 
@@ -52,9 +52,7 @@ def test_nothing_is_written_through_a_link_in_the_files_place(tmp_path: Path) ->
     assert (tmp_path / "state").read_text() == "ours"
 
 
-def test_certificates_whose_making_was_killed_at_any_write_are_made_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_creates_certificates_after_a_kill_at_any_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for count in itertools.count(1):
         folder = tmp_path / str(count)
         with monkeypatch.context() as patched:
@@ -63,7 +61,7 @@ def test_certificates_whose_making_was_killed_at_any_write_are_made_again(
                 cluster_certificates(folder)
             except Killed:
                 pass
-            else:  # there are not so many writes
+            else:  # no write is left
                 break
         cluster_certificates(folder)
         assert all(file.read_bytes().endswith(b"-----\n") for file in folder.glob("[!.]*"))
@@ -71,13 +69,13 @@ def test_certificates_whose_making_was_killed_at_any_write_are_made_again(
 
 
 def _kill_at_write(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
-    """The `count`-th write from now on ends half way."""
-    whole, left = Path.write_bytes, itertools.count(1 - count)
+    """Kills the process in the middle of the `count`-th write."""
+    write_bytes, left = Path.write_bytes, itertools.count(1 - count)
 
     def write(path: Path, data: bytes) -> int:
         if next(left):
-            return whole(path, data)
-        whole(path, data[: len(data) // 2])
+            return write_bytes(path, data)
+        write_bytes(path, data[: len(data) // 2])
         raise Killed
 
     monkeypatch.setattr(Path, "write_bytes", write)

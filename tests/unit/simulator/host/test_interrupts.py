@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM, once and again: a command ends in order and says so, at whatever moment they come."""
+"""Commands end in order after SIGINT and SIGTERM at any time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def command():
     try:
         pause("working")
     finally:
-        pause("tidying up")
+        pause("cleaning up")
     return 7
 
 atexit.register(pause, "leaving")  # as late as Python lets anything run
@@ -40,9 +40,9 @@ from simulator.host import interrupts
 
 def command():
     with interrupts.held() as let_go:
-        print("beginning a process", flush=True)
+        print("starting a process", flush=True)
         sys.stdin.readline()
-        print("it is known", flush=True)
+        print("registered", flush=True)
         let_go()
         print("going on", flush=True)
     return 7
@@ -67,67 +67,67 @@ HOW = pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 
 @contextmanager
 def running(code: str, **variables: str) -> Iterator[subprocess.Popen[str]]:
-    """A Python program that heeds Ctrl-C, also where the tests run in the background and ignore it."""
-    heeding = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    """Runs a Python program that handles SIGINT, also if the tests run in the background."""
+    reset = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
     environment = {**os.environ, "PYTHONPATH": str(paths.ROOT), **variables}
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     command = [sys.executable, "-c", code]
-    with subprocess.Popen(command, env=environment, text=True, preexec_fn=heeding, **pipes) as process:  # type: ignore[call-overload]
+    with subprocess.Popen(command, env=environment, text=True, preexec_fn=reset, **pipes) as process:  # type: ignore[call-overload]
         yield process
         process.kill()
 
 
 def reaches(process: subprocess.Popen[str], place: str) -> None:
-    """It has said so, and is asleep: a signal just before Python begins to read would be heeded after that alone."""
+    """Waits until the process has printed the line and sleeps: it handles an earlier signal only after its read."""
     assert process.stdout
     assert process.stdout.readline() == f"{place}\n"
     eventually(lambda: Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "S")
 
 
-def goes_on(process: subprocess.Popen[str]) -> None:
+def resume(process: subprocess.Popen[str]) -> None:
     assert process.stdin
     process.stdin.write("\n")
     process.stdin.flush()
 
 
 @HOW
-def test_the_first_interrupts_and_later_ones_cut_nothing_short(how: signal.Signals) -> None:
+def test_later_signals_do_not_interrupt_the_cleanup(how: signal.Signals) -> None:
     with running(COMMAND) as process:
         reaches(process, "working")
         process.send_signal(how)
-        reaches(process, "tidying up")
+        reaches(process, "cleaning up")
         process.send_signal(how)
         process.send_signal(how)
-        goes_on(process)
+        resume(process)
         reaches(process, "leaving")
         process.send_signal(how)
-        _, said = process.communicate("\n")
-    assert (process.returncode, said) == (interrupts.INTERRUPTED, "nothing is lost\n")
+        _, output = process.communicate("\n")
+    assert (process.returncode, output) == (interrupts.INTERRUPTED, "nothing is lost\n")
 
 
 @HOW
-def test_one_that_comes_when_all_is_done_changes_nothing(how: signal.Signals) -> None:
+def test_a_signal_after_the_end_changes_nothing(how: signal.Signals) -> None:
     with running(COMMAND) as process:
-        for place in ("working", "tidying up"):
+        for place in ("working", "cleaning up"):
             reaches(process, place)
-            goes_on(process)
+            resume(process)
         reaches(process, "leaving")
         process.send_signal(how)
-        _, said = process.communicate("\n")
-    assert (process.returncode, said) == (7, "")
+        _, output = process.communicate("\n")
+    assert (process.returncode, output) == (7, "")
 
 
 @HOW
-def test_one_that_comes_while_a_process_is_begun_waits_until_that_is_known(how: signal.Signals) -> None:
+def test_a_signal_during_the_start_of_a_process_waits(how: signal.Signals) -> None:
     with running(BEGIN) as process:
-        reaches(process, "beginning a process")
+        reaches(process, "starting a process")
         process.send_signal(how)
-        said = process.communicate("\n")
-    assert (process.returncode, said) == (interrupts.INTERRUPTED, ("it is known\n", "nothing is lost\n"))
+        output = process.communicate("\n")
+    assert (process.returncode, output) == (interrupts.INTERRUPTED, ("registered\n", "nothing is lost\n"))
 
 
 @HOW
-def test_pulumi_is_asked_to_end_and_killed_at_the_second(how: signal.Signals, tmp_path: Path) -> None:
+def test_kills_pulumi_at_the_second_signal(how: signal.Signals, tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     pulumi = tmp_path / "bin" / "pulumi"
     pulumi.write_text(PULUMI)
@@ -139,5 +139,5 @@ def test_pulumi_is_asked_to_end_and_killed_at_the_second(how: signal.Signals, tm
         process.send_signal(how)
         assert process.stderr.readline() == "ending\n"
         process.send_signal(how)
-        _, said = process.communicate()
-    assert (process.returncode, said) == (interrupts.INTERRUPTED, "nothing is lost\n")
+        _, output = process.communicate()
+    assert (process.returncode, output) == (interrupts.INTERRUPTED, "nothing is lost\n")

@@ -1,4 +1,4 @@
-"""The way into a cluster: what serves an address, and what is told where nothing does."""
+"""Connections to addresses of a cluster."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ def network(tmp_path: Path) -> Iterator[ClusterNetwork]:
     made.stop()
 
 
-def test_an_address_that_nothing_serves_has_no_connection(network: ClusterNetwork) -> None:
+def test_an_unknown_address_has_no_connection(network: ClusterNetwork) -> None:
     assert network.dial(POD, 9443) is None
 
 
-def test_a_network_of_its_own_serves_every_port_of_an_address_until_it_goes(network: ClusterNetwork) -> None:
-    asked: list[int] = []
+def test_a_separate_network_serves_all_ports_of_an_address(network: ClusterNetwork) -> None:
+    dialled: list[int] = []
     ours, theirs = socket.socketpair()
 
     def door(port: int) -> socket.socket:
-        asked.append(port)
+        dialled.append(port)
         return theirs
 
     network.open(POD, door)
@@ -41,12 +41,12 @@ def test_a_network_of_its_own_serves_every_port_of_an_address_until_it_goes(netw
     assert network.dial("10.244.128.2", 9443) is None
     network.unroute(POD)
     assert network.dial(POD, 9443) is None
-    assert asked == [9443]
+    assert dialled == [9443]
     ours.close()
     theirs.close()
 
 
-def test_a_port_of_this_machine_comes_before_it_and_refusals_are_passed_on(network: ClusterNetwork) -> None:
+def test_a_local_port_takes_precedence_over_a_separate_network(network: ClusterNetwork) -> None:
     def closed(port: int) -> socket.socket:
         raise ConnectionRefusedError(port)
 

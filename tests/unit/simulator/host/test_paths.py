@@ -1,4 +1,4 @@
-"""Where a cluster's things are: each ARM id a folder of its own."""
+"""Folders of clusters."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import itertools
 from simulator.host import paths
 
 
-def test_each_cluster_has_a_folder_of_its_own() -> None:
+def test_each_cluster_has_its_own_folder() -> None:
     names = ("ai", "dev", "aks", "dev-aks", "ai-dev", "ai-dev-aks")
     folders = [paths.cluster(_id(group, name)) for group, name in itertools.product(names, names)]
     assert len(set(folders)) == len(names) ** 2
 
 
-def test_ids_are_compared_without_case() -> None:
+def test_ignores_the_case_of_ids() -> None:
     assert paths.cluster(_id("ai", "aks")) == paths.cluster(_id("AI", "Aks").upper())
 
 

@@ -1,4 +1,4 @@
-"""The ports of a checkout: chosen where the kernel gives none away, kept, and refused when somebody else has them."""
+"""Ports of a checkout."""
 
 from __future__ import annotations
 
@@ -16,38 +16,38 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def kernel_gives(monkeypatch: pytest.MonkeyPatch, folder: Path, first: int) -> None:
-    """Connections are given ports from `first` on."""
+def set_kernel_range(monkeypatch: pytest.MonkeyPatch, folder: Path, first: int) -> None:
+    """Makes the kernel's range of ports begin at `first`."""
     (folder / "range").write_text(f"{first}\t60999\n")
     monkeypatch.setattr(ports, "_KERNELS_OWN", folder / "range")
 
 
-def test_a_port_is_chosen_below_those_that_connections_are_given() -> None:
+def test_chooses_a_port_below_the_kernels_range() -> None:
     first = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     assert all(10_000 <= ports.free(set()) < first for _ in range(20))
 
 
-def test_a_port_that_is_kept_or_listened_on_is_not_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    kernel_gives(monkeypatch, tmp_path, 10_004)
+def test_does_not_choose_a_port_in_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    set_kernel_range(monkeypatch, tmp_path, 10_004)
     free = {ports.free(set()) for _ in range(50)}
     with socket.create_server(("127.0.0.1", kept := free.pop())):
         assert {ports.free(set()) for _ in range(50)} == free
     assert kept not in {ports.free({kept}) for _ in range(50)}
 
 
-def test_that_none_is_free_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    kernel_gives(monkeypatch, tmp_path, 10_004)
+def test_reports_that_no_port_is_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    set_kernel_range(monkeypatch, tmp_path, 10_004)
     with pytest.raises(ports.PortTaken, match="No port from 10000 to 10003 is free"):
         ports.free(set(range(10_000, 10_004)))
 
 
-def test_a_port_stays_what_it_was(home: Path) -> None:
+def test_keeps_a_port(home: Path) -> None:
     chosen = ports.port("aks.apiserver")
     assert ports.port("aks.apiserver") == chosen
     assert ports.port("aks.etcd") != chosen
 
 
-def test_a_port_that_somebody_else_has_is_refused() -> None:
+def test_rejects_a_port_of_another_process() -> None:
     with (
         socket.create_server(("127.0.0.1", ports.port("arm"))),
         pytest.raises(ports.PortTaken, match=r"Port \d+ \(for arm\) .* is taken by another process \(.*ports\.json"),
@@ -57,7 +57,7 @@ def test_a_port_that_somebody_else_has_is_refused() -> None:
 
 
 @pytest.mark.parametrize("text", ["x", "80", "70000", "8080.5", "-1"])
-def test_what_is_no_port_is_refused(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rejects_an_invalid_port(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SIMULATOR_ARM_PORT", text)
-    with pytest.raises(ports.PortTaken, match=f"SIMULATOR_ARM_PORT={text} is no port"):
+    with pytest.raises(ports.PortTaken, match=f"SIMULATOR_ARM_PORT={text} is not a valid port"):
         ports.port("arm")

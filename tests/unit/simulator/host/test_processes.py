@@ -1,4 +1,4 @@
-"""Processes that a killed simulator left: found by their mark, and ended; those that cannot be are told."""
+"""Processes that a killed simulator left behind."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @contextlib.contextmanager
 def ending(port: int = 0) -> Iterator[subprocess.Popen[bytes]]:
-    """A process that listens, as one that is ending may: its first thread is over, another is not."""
+    """Runs a process that listens although its first thread has ended."""
     with subprocess.Popen([sys.executable, "-c", ENDING.format(port=port)]) as process:
         try:
             eventually(lambda: "\nState:\tZ" in Path(f"/proc/{process.pid}/status").read_text())
@@ -43,7 +43,7 @@ def ending(port: int = 0) -> Iterator[subprocess.Popen[bytes]]:
 
 @contextlib.contextmanager
 def deaf_process() -> Iterator[subprocess.Popen[bytes]]:
-    """A process with the simulator's mark that ends only when it is killed."""
+    """Runs a process with the simulator's mark that ignores SIGTERM."""
     command = [sys.executable, "-c", DEAF]
     with subprocess.Popen(command, env=processes.marked_environment(), stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
@@ -58,13 +58,13 @@ def deaf(home: Path) -> Iterator[subprocess.Popen[bytes]]:
         yield process
 
 
-def test_leftovers_are_killed_if_they_do_not_end(deaf: subprocess.Popen[bytes]) -> None:
+def test_kills_leftovers_that_ignore_sigterm(deaf: subprocess.Popen[bytes]) -> None:
     assert processes.leftovers() == [deaf.pid]
     assert processes.end_leftovers(timeout_s=1) == []
 
 
-def test_one_that_is_started_meanwhile_ends_too(deaf: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
-    """By a daemon that was still there when its processes were told to end."""
+def test_ends_a_process_that_a_leftover_starts(deaf: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A daemon that is ending may have started it."""
     found = processes.leftovers
     with deaf_process() as first:
         monkeypatch.setattr(processes, "leftovers", lambda: [first.pid] if first.poll() is None else found())
@@ -72,18 +72,18 @@ def test_one_that_is_started_meanwhile_ends_too(deaf: subprocess.Popen[bytes], m
         assert deaf.poll() is not None
 
 
-def test_one_that_is_ending_and_so_has_lost_its_mark_is_waited_for(
+def test_waits_for_an_ending_process_without_a_mark(
     deaf: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It may still hold its ports, which whoever starts next needs."""
+    """It may still hold ports that the next simulator needs."""
     seen = iter([[deaf.pid]])
     monkeypatch.setattr(processes, "leftovers", lambda: next(seen, []))
     monkeypatch.setattr(processes, "_signal", lambda *_: None)
     assert processes.end_leftovers(timeout_s=0.1) == [deaf.pid]
 
 
-def test_one_whose_first_thread_has_ended_is_waited_for_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It looks like a zombie, as processes of many threads do on a busy machine; the others still hold its ports."""
+def test_waits_for_a_process_whose_first_thread_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has the state of a zombie, but its other threads still hold ports."""
     with ending() as process:
         seen = iter([[process.pid]])
         monkeypatch.setattr(processes, "leftovers", lambda: next(seen, []))
@@ -91,13 +91,13 @@ def test_one_whose_first_thread_has_ended_is_waited_for_too(monkeypatch: pytest.
         assert processes.end_leftovers(timeout_s=0.1) == [process.pid]
 
 
-def test_a_start_waits_for_the_port_of_one_that_is_ending() -> None:
+def test_a_start_waits_for_the_port_of_an_ending_process() -> None:
     with ending(ports.port("arm")) as process:
         threading.Timer(0.5, process.kill).start()
         assert ports.require_free("arm") == ports.port("arm")
 
 
-def test_a_stop_tells_of_processes_that_do_not_end(
+def test_stop_reports_processes_that_do_not_end(
     deaf: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(processes, "_signal", lambda *_: None)
@@ -106,7 +106,7 @@ def test_a_stop_tells_of_processes_that_do_not_end(
     assert f"processes [{deaf.pid}] of this simulator do not end" in capsys.readouterr().err
 
 
-def test_state_that_cannot_be_removed_is_no_success(
+def test_clean_fails_if_it_cannot_delete_the_state(
     home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     elsewhere = home.with_name("elsewhere")

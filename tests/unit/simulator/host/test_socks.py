@@ -1,4 +1,4 @@
-"""The SOCKS proxy into a cluster: what it connects, and what it answers where nothing does."""
+"""The SOCKS proxy into a cluster."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ REFUSED, UNREACHABLE, OK, NO_COMMAND = 5, 4, 0, 7
 
 @pytest.fixture
 def inner() -> Iterator[tuple[socket.socket, socket.socket]]:
-    """A connection into the cluster, and its far end."""
+    """Returns both ends of a connection into the cluster."""
     ours, theirs = socket.socketpair()
     yield ours, theirs
     ours.close()
@@ -25,8 +25,8 @@ def inner() -> Iterator[tuple[socket.socket, socket.socket]]:
 
 @pytest.fixture
 def connect(inner: tuple[socket.socket, socket.socket]) -> Iterator[Callable[..., tuple[int, socket.socket]]]:
-    """Asks for an address, and has the answer's code and the connection."""
-    asked: list[socket.socket] = []
+    """Returns a function that requests an address and returns the answer's code and the connection."""
+    clients: list[socket.socket] = []
 
     def dial(host: str, port: int) -> socket.socket | None:
         if port == 1:
@@ -35,22 +35,22 @@ def connect(inner: tuple[socket.socket, socket.socket]) -> Iterator[Callable[...
 
     proxy = SocksProxy(dial)
 
-    def ask(address: bytes, port: int, command: int = 1) -> tuple[int, socket.socket]:
+    def request(address: bytes, port: int, command: int = 1) -> tuple[int, socket.socket]:
         client = socket.create_connection(("127.0.0.1", int(proxy.url.rpartition(":")[2])), timeout=20)
-        asked.append(client)
+        clients.append(client)
         client.sendall(bytes([5, 1, 0]))
         assert client.recv(2) == bytes([5, 0])
         client.sendall(bytes([5, command, 0]) + address + struct.pack("!H", port))
         return client.recv(10)[1], client
 
-    yield ask
-    for client in asked:
+    yield request
+    for client in clients:
         client.close()
     proxy.stop()
 
 
 @pytest.mark.parametrize("address", [b"\x01" + socket.inet_aton(POD), b"\x03\x04name"], ids=["an address", "a name"])
-def test_what_the_cluster_serves_is_connected(
+def test_connects_to_an_address_in_the_cluster(
     connect: Callable[..., tuple[int, socket.socket]], inner: tuple[socket.socket, socket.socket], address: bytes
 ) -> None:
     code, client = connect(address, 80)
@@ -66,7 +66,7 @@ def test_what_the_cluster_serves_is_connected(
     [(81, 1, UNREACHABLE), (1, 1, REFUSED), (80, 2, NO_COMMAND)],
     ids=["nothing there", "refused", "another command"],
 )
-def test_what_it_does_not_connect_it_says(
+def test_answers_with_the_reason_if_it_cannot_connect(
     connect: Callable[..., tuple[int, socket.socket]], port: int, command: int, code: int
 ) -> None:
     assert connect(b"\x01" + socket.inet_aton(POD), port, command)[0] == code

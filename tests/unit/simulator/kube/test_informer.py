@@ -1,4 +1,4 @@
-"""The live copy of a kind: it outlasts refusals, and says what keeps it from seeing anything."""
+"""The informer retries after errors and logs them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ POD = {"metadata": {"namespace": "ai", "name": "pod"}}
 
 
 class RefusingKube:
-    """Answers a list with each of the errors in turn, and then with one pod; a watch of it tells nothing."""
+    """An API server that answers lists with the errors in turn, and then with one pod. Its watch has no events."""
 
     def __init__(self, *errors: Exception) -> None:
         self._errors = list(errors)
@@ -38,7 +38,7 @@ class RefusingKube:
 
 
 def warnings(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, *errors: Exception) -> list[str]:
-    """What is logged until the pod is seen."""
+    """Returns the log until the informer has the pod."""
     monkeypatch.setattr(informer, "_RETRY_S", 0)
     kube = RefusingKube(*errors)
     found = Informer(kube, "v1", "Pod", lambda: None)  # type: ignore[arg-type]
@@ -49,16 +49,14 @@ def warnings(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, 
     return caplog.messages
 
 
-def test_what_it_may_not_see_is_said_once(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_logs_an_error_once(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     forbidden = [ApiError(403, "Forbidden", "pods is forbidden") for _ in range(3)]
-    said = warnings(monkeypatch, caplog, *forbidden, NoKindMatch("v1", "Pod"))
-    assert said == [
-        "no Pod is seen until this is over: pods is forbidden",
-        'no Pod is seen until this is over: no matches for kind "Pod" in version "v1"',
+    logged = warnings(monkeypatch, caplog, *forbidden, NoKindMatch("v1", "Pod"))
+    assert logged == [
+        "cannot list or watch Pod, retrying: pods is forbidden",
+        'cannot list or watch Pod, retrying: no matches for kind "Pod" in version "v1"',
     ]
 
 
-def test_a_server_that_restarts_is_waited_for_in_silence(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_does_not_log_a_restarting_server(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     assert warnings(monkeypatch, caplog, httpx.ConnectError("refused"), ValueError("half a line")) == []

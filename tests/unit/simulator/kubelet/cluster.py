@@ -1,4 +1,4 @@
-"""A cluster as the node's part of CSI drivers sees it: nodes with driver pods, claims, volumes, secrets."""
+"""A fake cluster for the node plugins of CSI drivers: nodes with driver pods, claims, volumes, secrets."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.fake_kube import FakeKube
 
 ACCOUNT = "olmodata"
 CLIENT = "00000000-0000-0000-0000-00000000000d"
-"""Of the managed identity that the service account `blobs` counts as."""
+"""The client id of the managed identity that is federated with the service account `blobs`."""
 BY_IDENTITY = {
     "containerName": "data",
     "protocol": "fuse2",
@@ -34,7 +34,7 @@ SAS = "sv=2024-11-04&sp={permissions}&se=2099-01-01T00:00:00Z&sr=c&sig=c2ln"
 
 @dataclass
 class FakeCloud:
-    """Implements Cloud: one storage account with one container, and registries that refuse what is listed."""
+    """Implements Cloud: one storage account with one container, and registries that reject the images in `refused`."""
 
     container: FakeContainer = field(default_factory=FakeContainer)
     refused: dict[str, str] = field(default_factory=dict)
@@ -77,7 +77,7 @@ class FakeCloud:
         return self.refused.get(image)
 
     def connect(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Puts the container behind every client that a mount makes."""
+        """Makes every client of a mount use the container."""
 
         def client(**arguments: Any) -> FakeContainer:
             assert arguments["account_url"] == self.service.url
@@ -96,7 +96,7 @@ def sas_secret(permissions: str = "racwdl") -> Object:
 
 
 def volume(driver: str = DRIVER, mode: str = "ReadWriteMany", options: tuple[str, ...] = (), **csi: Any) -> Object:
-    """A PersistentVolume as the program makes it for a container."""
+    """Returns a PersistentVolume as the program creates it for a container."""
     source: Object = {
         "driver": driver,
         "volumeHandle": "handle",
@@ -148,7 +148,7 @@ def pod(uid: str, node: str = "n1", **spec: Any) -> Object:
 
 @dataclass
 class Cluster:
-    """Everything there, in order; tests take away or change."""
+    """A cluster in which mounts succeed, until a test changes it."""
 
     folder: Path
     azure: FakeCloud = field(default_factory=FakeCloud)
@@ -169,11 +169,11 @@ class Cluster:
         return [event["message"] for event in self.kube.list("v1", "Event")]
 
     def mount(self, uid: str = "p", node: str = "n1", *, read_only: bool = False, account: str = "blobs") -> Mounted:
-        """The claim of a pod under that service account."""
+        """Mounts the claim of a pod with that service account."""
         return self.claims.mount(pod(uid, node, serviceAccountName=account), "data", read_only=read_only)
 
     def failure(self) -> str:
-        """Why the claim cannot be mounted."""
+        """Returns the error of a mount of the claim."""
         with pytest.raises(VolumeNotReady) as failed:
             self.mount()
         return str(failed.value)

@@ -1,4 +1,4 @@
-"""A cluster with mounts that copy files only when a test calls them."""
+"""A cluster whose mounts copy only when a test requests it."""
 
 from __future__ import annotations
 

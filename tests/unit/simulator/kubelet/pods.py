@@ -25,7 +25,7 @@ CLAIMED: Object = {"name": "data", "persistentVolumeClaim": {"claimName": "data"
 def make(
     name: str = "train-0", *, volumes: tuple[Object, ...] = (), init: tuple[Object, ...] = (), **container: Any
 ) -> Object:
-    """A pod with one container `main`, to which the other arguments belong."""
+    """Returns a pod. The other arguments are fields of its container `main`."""
     main: Object = {"name": "main", "image": "dev.azurecr.io/olmo:1", **container}
     return {
         "apiVersion": "v1",
@@ -43,7 +43,7 @@ def make(
 
 
 def context(cluster: Cluster, pod: Object, container: Object | None = None) -> ContainerContext:
-    """The pod's main container, or another of its containers."""
+    """Returns the context of the pod's main container, or of another container."""
     metadata, node = pod["metadata"], pod["spec"]["nodeName"]
     volumes = PodVolumes(
         cluster.kube.as_client(),
@@ -74,7 +74,7 @@ def node_root(cluster: Cluster, node: str) -> Path:
 def start(
     cluster: Cluster, pod: Object, run: Callable[[PodContext], None], knows: Callable[[Object], bool] = lambda _: True
 ) -> PodWorker:
-    """`knows` says of a container whether it runs at all; else nothing does."""
+    """Starts a pod. `knows` reports whether the program runs for a container; nothing runs for others."""
     cluster.has(pod)
     cluster.pods.append(pod)
     program: Runnable = OneShot(run)

@@ -1,4 +1,4 @@
-"""What is answered of a container without a log: that it waits to start, or that nothing runs for it."""
+"""The answer for a container without a log."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SIDECAR: Object = {"name": "sidecar", "image": "foreign"}
 
 
 def answered(pod: Object | None, container: str = "main", program: Runnable = RUNS) -> tuple[int, str]:
-    """Images but that of the sidecar have the program."""
+    """Returns status and text. The sidecar has no program."""
     access = PodAccess(
         Path("nowhere"),
         cast(ClusterNetwork, None),
@@ -36,18 +36,18 @@ def in_state(state: Object) -> Object:
 
 
 @case_table(__file__, "waiting")
-def test_one_that_will_run_waits_to_start_in_the_words_of_kubelets(state: Object, why: str) -> None:
-    said = f'container "main" in pod "train-0" is waiting to start: {why}'
-    assert answered(in_state(state)) == (400, said)
+def test_a_container_that_will_run_is_waiting_to_start(state: Object, why: str) -> None:
+    text = f'container "main" in pod "train-0" is waiting to start: {why}'
+    assert answered(in_state(state)) == (400, text)
 
 
-def test_so_does_a_pod_that_no_kubelet_has_looked_at_yet() -> None:
+def test_a_new_pod_is_waiting_to_start() -> None:
     assert answered(make()) == (400, 'container "main" in pod "train-0" is waiting to start: ContainerCreating')
     assert answered(make(init=(INIT,)), "first")[0] == 400
     assert answered(None) == (400, 'pod "train-0" cannot be found - no logs available')
 
 
-def test_nothing_runs_for_images_without_a_program_and_only_kwoks_pods_are_told_to_be_its() -> None:
+def test_a_container_without_a_program_runs_no_process() -> None:
     assert answered(make(), program=None) == (
         200,
         "The simulator runs no process for container main; KWOK fakes its pod.\n",

@@ -1,4 +1,4 @@
-"""Which addresses pods have that run here, and which ports of this machine are theirs."""
+"""Addresses of pods, and their ports on this machine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def pod(uid: str, address: str | None = None) -> dict[str, object]:
     return {"metadata": {"uid": uid}, "status": {"podIP": address} if address else {}}
 
 
-def test_each_pod_has_its_own_and_keeps_it() -> None:
+def test_each_pod_keeps_its_own_address() -> None:
     addresses = Addresses(list)
     first, second = addresses.of(pod("a")), addresses.of(pod("b"))
     assert first != second
@@ -19,7 +19,7 @@ def test_each_pod_has_its_own_and_keeps_it() -> None:
     assert {ip_address(each) in ip_network(POD_CIDR) for each in (first, second)} == {True}
 
 
-def test_what_a_pod_had_before_the_simulator_was_started_again_is_nobody_elses() -> None:
+def test_a_pod_keeps_its_address_over_a_restart_of_the_simulator() -> None:
     had = Addresses(list).of(pod("a"))
     old = pod("a", had)
     addresses = Addresses(lambda: [old])
@@ -27,14 +27,14 @@ def test_what_a_pod_had_before_the_simulator_was_started_again_is_nobody_elses()
     assert addresses.of(old) == had
 
 
-def test_the_same_port_of_two_pods_is_two_here() -> None:
+def test_the_same_port_of_two_pods_has_two_ports_here() -> None:
     addresses = Addresses(list)
     found = [addresses.port(uid, container, 8000) for uid in ("a", "b") for container in ("server", "client")]
     assert len(set(found)) == 4
     assert addresses.port("a", "server", 8000) == found[0]
 
 
-def test_of_a_pod_that_is_gone_nothing_is_kept() -> None:
+def test_forgets_a_deleted_pod() -> None:
     addresses = Addresses(list)
     kept = addresses.port("b", "server", 8000)
     addresses.port("a", "server", 8000)

@@ -1,4 +1,4 @@
-"""Mounts by identity against the real blob service, with shared keys off: what Entra and a role have to say for it."""
+"""Mounts by identity, against the real blob service with shared keys disabled."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BlobAccount]:
 
 
 class Signed:
-    """The account, an identity that reads it, and a pod's token that counts as that identity's."""
+    """An account, an identity with read access, and a federated credential for a pod's token."""
 
     def __init__(self, account: BlobAccount) -> None:
         self.account, self.issuer, self.ids = account, account.issuer(), account.identity()
@@ -45,16 +45,16 @@ class Signed:
         self.roles = [account.assign(READER, CONTAINER, self.ids["principalId"])]
 
     def mount(self, folder: Path, **claims: Any) -> BlobMount:
-        said = {"iss": self.issuer, "sub": SUBJECT, "aud": [AUDIENCE], "exp": time.time() + 600, **claims}
-        token = jwt.encode(said, "", "none")
+        payload = {"iss": self.issuer, "sub": SUBJECT, "aud": [AUDIENCE], "exp": time.time() + 600, **claims}
+        token = jwt.encode(payload, "", "none")
         server = self.account.arm.server
         cloud = DataPlane(server.world, server.tokens)
         by = PodIdentity(cloud, self.ids["clientId"], lambda: token)
         attributes = {**BY_IDENTITY, "storageAccount": "models", "clientID": self.ids["clientId"]}
         made = volume(volumeAttributes=attributes)
-        return blob.stage(made, {}, cloud, folder / "mount", read_only=False, report=self.told.append, identity=by)
+        return blob.stage(made, {}, cloud, folder / "mount", read_only=False, report=self.errors.append, identity=by)
 
-    told: list[str] = []
+    errors: list[str] = []
 
     def refusal(self, folder: Path, **claims: Any) -> str:
         with pytest.raises(blob.StageError) as refused:
@@ -62,11 +62,11 @@ class Signed:
         return str(refused.value)
 
     def write(self, mounted: BlobMount) -> list[str]:
-        """What is told of a file that a pod makes there."""
-        self.told.clear()
+        """Returns the errors of a new file."""
+        self.errors.clear()
         (mounted.path / "step10").write_text("weights")
         mounted.flush()
-        return list(self.told)
+        return list(self.errors)
 
 
 @pytest.fixture
@@ -77,13 +77,13 @@ def signed(started: BlobAccount) -> Iterator[Signed]:
         started.arm.call("DELETE", role)
 
 
-def test_a_reader_reads_and_its_writes_are_refused(signed: Signed, tmp_path: Path) -> None:
+def test_a_reader_cannot_write(signed: Signed, tmp_path: Path) -> None:
     mounted = signed.mount(tmp_path)
     assert (mounted.path / "shards/0").read_bytes() == b"tokens"
     assert signed.write(mounted) == ["writing step10 failed: AuthorizationPermissionMismatch"]
 
 
-def test_a_role_that_is_not_there_or_elsewhere_opens_nothing(signed: Signed, tmp_path: Path) -> None:
+def test_rejects_an_identity_with_a_role_elsewhere(signed: Signed, tmp_path: Path) -> None:
     signed.account.arm.call("DELETE", signed.roles.pop())
     signed.roles.append(signed.account.assign(READER, OTHER, signed.ids["principalId"], number=3))
     assert "[BlockBlob::TestPipeline : [AuthorizationPermissionMismatch]]" in signed.refusal(tmp_path)
@@ -98,17 +98,17 @@ def test_a_role_that_is_not_there_or_elsewhere_opens_nothing(signed: Signed, tmp
         {"iss": "https://kubernetes.default.svc"},
     ],
 )
-def test_a_token_that_says_otherwise_than_the_credential(
+def test_rejects_a_token_that_does_not_match_the_credential(
     signed: Signed, tmp_path: Path, claims: dict[str, Any]
 ) -> None:
-    words = signed.refusal(tmp_path, **claims)
+    text = signed.refusal(tmp_path, **claims)
     assert (
-        "WorkloadIdentityCredential authentication failed. AADSTS700213: No matching federated identity record" in words
+        "WorkloadIdentityCredential authentication failed. AADSTS700213: No matching federated identity record" in text
     )
-    assert str(claims.get("sub", SUBJECT)) in words
+    assert str(claims.get("sub", SUBJECT)) in text
 
 
-def test_an_identity_that_was_deleted(signed: Signed, tmp_path: Path) -> None:
+def test_rejects_a_deleted_identity(signed: Signed, tmp_path: Path) -> None:
     signed.account.arm.call("DELETE", CREDENTIAL.partition("/federated")[0])
     assert "AADSTS700016: Application with identifier" in signed.refusal(tmp_path)
-    assert signed.account.identity() != signed.ids, "another of its name is another, which has none of its roles"
+    assert signed.account.identity() != signed.ids, "a new identity of that name has no roles"

@@ -1,4 +1,4 @@
-"""Mounts against the real blob service: real SAS, real refusals, real blobs."""
+"""Mounts against the real blob service."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BlobAccount]:
 
 
 @pytest.fixture
-def told() -> list[str]:
+def errors() -> list[str]:
     return []
 
 
-def mount(account: BlobAccount, folder: Path, told: list[str], container: str = "data", **secret: str) -> BlobMount:
-    """The container by a secret of these keys (in lower case, without `azurestorageaccount`)."""
+def mount(account: BlobAccount, folder: Path, errors: list[str], container: str = "data", **secret: str) -> BlobMount:
+    """Mounts the container with a secret of these keys (in lower case, without `azurestorageaccount`)."""
     data = {f"azurestorageaccount{key}": value for key, value in {"name": "models", **secret}.items()}
     made = volume(volumeAttributes={"containerName": container})
     cloud = DataPlane(account.arm.server.world, account.arm.server.tokens)
-    return blob.stage(made, data, cloud, folder / "mount", read_only=False, report=told.append)
+    return blob.stage(made, data, cloud, folder / "mount", read_only=False, report=errors.append)
 
 
-def test_a_sas_that_writes_carries_files_there_and_back(account: BlobAccount, tmp_path: Path, told: list[str]) -> None:
-    writer = mount(account, tmp_path / "a", told, sastoken=account.service_sas("racwdl"))
-    reader = mount(account, tmp_path / "b", told, sastoken=account.service_sas("rl"))
+def test_uploads_and_downloads_files_with_a_sas(account: BlobAccount, tmp_path: Path, errors: list[str]) -> None:
+    writer = mount(account, tmp_path / "a", errors, sastoken=account.service_sas("racwdl"))
+    reader = mount(account, tmp_path / "b", errors, sastoken=account.service_sas("rl"))
     assert (writer.read_only, reader.read_only) == (False, True)
     (writer.path / "empty").touch()
     (writer.path / "step10").mkdir()
@@ -57,11 +57,11 @@ def test_a_sas_that_writes_carries_files_there_and_back(account: BlobAccount, tm
     writer.flush()
     reader.refresh()
     assert [file.name for file in reader.path.iterdir() if file.is_file()] == []
-    assert told == []
+    assert errors == []
 
 
-def test_what_was_sent_is_not_sent_again(account: BlobAccount, tmp_path: Path, told: list[str]) -> None:
-    writer = mount(account, tmp_path, told, sastoken=account.service_sas("racwdl"))
+def test_uploads_a_file_once(account: BlobAccount, tmp_path: Path, errors: list[str]) -> None:
+    writer = mount(account, tmp_path, errors, sastoken=account.service_sas("racwdl"))
     (writer.path / "once").write_text("1")
     writer.flush()
     before = account.container(account.service_sas("r")).get_blob_client("once").get_blob_properties().etag
@@ -69,12 +69,12 @@ def test_what_was_sent_is_not_sent_again(account: BlobAccount, tmp_path: Path, t
     assert account.container(account.service_sas("r")).get_blob_client("once").get_blob_properties().etag == before
 
 
-def test_a_look_costs_what_has_changed(
-    account: BlobAccount, tmp_path: Path, told: list[str], monkeypatch: pytest.MonkeyPatch
+def test_requests_only_changed_blobs(
+    account: BlobAccount, tmp_path: Path, errors: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However many blobs there are: none is listed or asked for, and mounts by one SAS have content from each other."""
+    """Mounts with the same SAS exchange content without requests."""
     sas = account.service_sas("racwdl")
-    writer, reader = (mount(account, tmp_path / name, told, sastoken=sas) for name in "ab")
+    writer, reader = (mount(account, tmp_path / name, errors, sastoken=sas) for name in "ab")
     asked: list[str] = []
     ways = {"download_blob": ContainerClient, "list_blobs": ContainerClient, "get_blob_properties": BlobClient}
     for method, client in ways.items():
@@ -97,13 +97,13 @@ def test_a_look_costs_what_has_changed(
     assert (reader.path / "folder").is_dir()
     assert not (reader.path / "attempts").exists()
     assert asked == []
-    assert told == []
+    assert errors == []
 
 
-def test_what_others_write_and_remove_is_seen(account: BlobAccount, tmp_path: Path, told: list[str]) -> None:
+def test_sees_changes_of_other_clients(account: BlobAccount, tmp_path: Path, errors: list[str]) -> None:
     others = account.container(account.service_sas("racwdl"))
     others.upload_blob("mine", b"1")
-    reader = mount(account, tmp_path, told, sastoken=account.service_sas("racwdl"))
+    reader = mount(account, tmp_path, errors, sastoken=account.service_sas("racwdl"))
     others.upload_blob("mine", b"22", overwrite=True)
     others.upload_blob("new/one", b"3")
     others.get_blob_client("new/one").set_blob_metadata({"seen": "yes"})
@@ -113,14 +113,12 @@ def test_what_others_write_and_remove_is_seen(account: BlobAccount, tmp_path: Pa
     reader.refresh()
     assert not (reader.path / "mine").exists()
     assert not (reader.path / "new").exists()
-    assert told == []
+    assert errors == []
 
 
-def test_content_that_a_pod_has_changed_since_is_not_taken_from_its_file(
-    account: BlobAccount, tmp_path: Path, told: list[str]
-) -> None:
+def test_does_not_copy_unsent_content_of_another_mount(account: BlobAccount, tmp_path: Path, errors: list[str]) -> None:
     sas = account.service_sas("racwdl")
-    writer, reader = (mount(account, tmp_path / name, told, sastoken=sas) for name in "ab")
+    writer, reader = (mount(account, tmp_path / name, errors, sastoken=sas) for name in "ab")
     (writer.path / "log").write_text("sent")
     writer.flush()
     (writer.path / "log").write_text("sent, and more")
@@ -137,7 +135,7 @@ def test_content_that_a_pod_has_changed_since_is_not_taken_from_its_file(
     ],
     ids=["expired", "cannot list", "no such container"],
 )
-def test_a_container_that_does_not_open(
+def test_rejects_a_container_without_access(
     account: BlobAccount, tmp_path: Path, sas: dict[str, Any], words: list[str]
 ) -> None:
     with pytest.raises(blob.StageError) as refused:
@@ -147,12 +145,12 @@ def test_a_container_that_does_not_open(
     ] == []
 
 
-def test_an_error_tells_nobody_the_sas(account: BlobAccount, tmp_path: Path, told: list[str]) -> None:
+def test_an_error_does_not_contain_the_sas(account: BlobAccount, tmp_path: Path, errors: list[str]) -> None:
     stranger = Authority(tmp_path / "pki", "stranger")
     azure = FakeCloud(service=BlobService(account.url, Path(stranger.path("ca", "crt"))))
     sas = account.service_sas("rl")
     data = {"azurestorageaccountname": "olmodata", "azurestorageaccountsastoken": sas}
     with pytest.raises(blob.StageError) as refused:
-        blob.stage(volume(), data, azure, tmp_path, read_only=False, report=told.append)
+        blob.stage(volume(), data, azure, tmp_path, read_only=False, report=errors.append)
     assert "certificate verify failed" in str(refused.value)
     assert parse_qs(sas)["sig"][0] not in unquote(str(refused.value))

@@ -1,4 +1,4 @@
-"""mountOptions as blobfuse2 reads and refuses them."""
+"""mountOptions that blobfuse2 accepts or rejects."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from simulator.kubelet.csi.blobfuse import BlobfuseError, parse
 from tests.support.case_files import case_table
 
-OLMO = [  # as in the seed: 4 KB blocks, no prefetch
+OLMO = [  # as in edwardsp/ai-on-aks: 4 KB blocks, no prefetch
     "-o allow_other",
     "--block-cache",
     "--block-cache-block-size=0.004",
@@ -18,7 +18,7 @@ OLMO = [  # as in the seed: 4 KB blocks, no prefetch
 ]
 
 
-def test_the_options_of_the_block_cache_are_known() -> None:
+def test_accepts_the_options_of_the_block_cache() -> None:
     options = parse(OLMO)
     assert options.on("block-cache")
     assert options.fuse == ["allow_other"]
@@ -26,23 +26,23 @@ def test_the_options_of_the_block_cache_are_known() -> None:
 
 
 @pytest.mark.parametrize("options", [["--read-only"], ["--read-only=true"], ["-o ro"], ["-o allow_other,ro"]])
-def test_read_only(options: list[str]) -> None:
+def test_mounts_read_only(options: list[str]) -> None:
     assert parse(options).read_only
 
 
 @case_table(__file__, "refused")
-def test_what_blobfuse2_refuses(option: str, words: str) -> None:
+def test_rejects_invalid_options(option: str, words: str) -> None:
     with pytest.raises(BlobfuseError) as refused:
         parse([option])
     assert words in str(refused.value)
 
 
 @case_table(__file__, "block_caches")
-def test_a_block_cache_that_cannot_be(options: list[str], words: str) -> None:
+def test_rejects_an_invalid_block_cache(options: list[str], words: str) -> None:
     with pytest.raises(BlobfuseError, match=words):
         parse(options)
 
 
 @case_table(__file__, "remembered")
-def test_how_long_names_are_remembered(options: list[str], seconds: int) -> None:
+def test_names_are_cached_as_long_as_the_options_state(options: list[str], seconds: int) -> None:
     assert parse(options).remembers_s == seconds

@@ -1,4 +1,4 @@
-"""Claims on nodes: what must be there for a blob container to mount, and the words when it is not."""
+"""Claims on nodes: requirements of the mount of a blob container, and errors without them."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def cluster(cluster: Cluster) -> Cluster:
     return cluster
 
 
-# -- what must be there ------------------------------------------------------------------------------------------------
+# -- requirements ------------------------------------------------------------------------------------------------------
 
 
-def test_without_the_driver_on_the_node(cluster: Cluster) -> None:
+def test_rejects_a_node_without_a_ready_driver(cluster: Cluster) -> None:
     cluster.pods = [driver_pod("n1", ready=False), driver_pod("n2")]
     assert cluster.failure() == (
         'MountVolume.MountDevice failed for volume "ai-data" : kubernetes.io/csi: attacher.MountDevice failed to '
@@ -31,13 +31,13 @@ def test_without_the_driver_on_the_node(cluster: Cluster) -> None:
     )
 
 
-def test_without_the_secret(cluster: Cluster) -> None:
+def test_rejects_a_missing_secret(cluster: Cluster) -> None:
     cluster.lacks("Secret", "sas")
     assert "fetching NodeStageSecretRef ai/sas failed" in cluster.failure()
     assert 'secrets "sas" not found' in cluster.failure()
 
 
-def test_without_the_claim_or_its_binding(cluster: Cluster) -> None:
+def test_rejects_a_missing_or_unbound_claim(cluster: Cluster) -> None:
     cluster.kube.patch("v1", "PersistentVolumeClaim", "data", "ai", {"status": {"phase": "Pending"}})
     assert cluster.failure() == "PVC ai/data is not bound to a volume"
     cluster.lacks("PersistentVolumeClaim", "data")
@@ -60,28 +60,28 @@ def test_without_the_claim_or_its_binding(cluster: Cluster) -> None:
         ),
     ],
 )
-def test_a_secret_that_does_not_do(cluster: Cluster, keys: dict[str, str], words: str) -> None:
+def test_rejects_an_invalid_secret(cluster: Cluster, keys: dict[str, str], words: str) -> None:
     cluster.has(secret(**keys))
     assert words in cluster.failure()
     assert "rpc error: code = Internal desc = Mount failed with error:" in cluster.failure()
 
 
-def test_a_sas_that_cannot_list(cluster: Cluster) -> None:
+def test_rejects_a_sas_that_cannot_list(cluster: Cluster) -> None:
     cluster.azure.container.permissions = "r"
     cluster.has(sas_secret("r"))
     assert "AuthorizationPermissionMismatch" in cluster.failure()
     assert "blobfuse2 lists the container as it mounts, which needs l" in cluster.failure()
 
 
-def test_a_volume_without_container(cluster: Cluster) -> None:
+def test_rejects_a_volume_without_a_container(cluster: Cluster) -> None:
     cluster.has(volume(volumeAttributes={"protocol": "fuse2"}))
     assert "could not find containerName from attributes(map[protocol:fuse2]) or volumeID(handle)" in cluster.failure()
 
 
-# -- who may write -----------------------------------------------------------------------------------------------------
+# -- write access ------------------------------------------------------------------------------------------------------
 
 
-def test_a_sas_that_cannot_write_gives_a_read_only_mount(cluster: Cluster) -> None:
+def test_a_sas_without_write_access_mounts_read_only(cluster: Cluster) -> None:
     cluster.azure.container = FakeContainer("rl", shard=b"1")
     cluster.has(sas_secret("rl"))
     assert cluster.mount().read_only
@@ -91,12 +91,12 @@ def test_a_sas_that_cannot_write_gives_a_read_only_mount(cluster: Cluster) -> No
     "made",
     [volume(mode="ReadOnlyMany"), volume(readOnly=True), volume(options=("--read-only",)), volume(options=("-o ro",))],
 )
-def test_a_volume_that_cannot_write_gives_a_read_only_mount(cluster: Cluster, made: dict[str, object]) -> None:
+def test_a_read_only_volume_mounts_read_only(cluster: Cluster, made: dict[str, object]) -> None:
     cluster.has(made)
     assert cluster.mount().read_only
 
 
-def test_a_write_that_storage_refuses_is_told_to_the_pod(cluster: Cluster) -> None:
+def test_a_rejected_write_creates_one_event_of_the_pod(cluster: Cluster) -> None:
     cluster.pods.append(pod("p"))
     (cluster.mount().path / "step10").write_text("weights")
     cluster.azure.container.permissions = ""
@@ -108,12 +108,12 @@ def test_a_write_that_storage_refuses_is_told_to_the_pod(cluster: Cluster) -> No
 # -- one mount per node ------------------------------------------------------------------------------------------------
 
 
-def test_pods_of_a_node_share_the_mount_and_nodes_do_not(cluster: Cluster) -> None:
+def test_pods_of_a_node_share_a_mount_but_nodes_do_not(cluster: Cluster) -> None:
     first, second, other = cluster.mount("a"), cluster.mount("b"), cluster.mount("c", "n2")
     assert first.path == second.path != other.path
 
 
-def test_a_changed_secret_is_read_when_no_pod_uses_the_volume_any_more(cluster: Cluster) -> None:
+def test_reads_a_changed_secret_once_no_pod_uses_the_volume(cluster: Cluster) -> None:
     cluster.mount("a")
     cluster.lacks("Secret", "sas")
     cluster.mount("b")
@@ -121,15 +121,15 @@ def test_a_changed_secret_is_read_when_no_pod_uses_the_volume_any_more(cluster: 
     assert "fetching NodeStageSecretRef" in cluster.failure()
 
 
-def test_what_is_mounted_on_a_node_goes_with_it(cluster: Cluster) -> None:
+def test_deletes_the_mount_with_its_node(cluster: Cluster) -> None:
     path = cluster.mount("a").path
     cluster.claims.keep([], NODES)
-    assert path.exists(), "for the next pod there"
+    assert path.exists(), "the next pod uses it"
     cluster.claims.keep([], ["n2"])
     assert not path.exists()
 
 
-def test_the_next_pod_of_a_node_sees_the_container_as_it_is_by_then(cluster: Cluster) -> None:
+def test_the_next_pod_of_a_node_sees_the_current_container(cluster: Cluster) -> None:
     path = cluster.mount("a").path
     (path / "step10").write_text("weights")
     cluster.claims.flush(pod("a"))
@@ -143,7 +143,7 @@ def test_the_next_pod_of_a_node_sees_the_container_as_it_is_by_then(cluster: Clu
     assert cluster.azure.container.text()["step20"] == "weights"
 
 
-def test_what_was_never_sent_goes_with_the_last_pod(cluster: Cluster) -> None:
+def test_deletes_files_that_were_not_uploaded_with_the_last_pod(cluster: Cluster) -> None:
     (cluster.mount("a").path / "step10").write_text("weights")
     cluster.azure.container.permissions = "rl"
     cluster.claims.flush(pod("a"))
@@ -152,9 +152,7 @@ def test_what_was_never_sent_goes_with_the_last_pod(cluster: Cluster) -> None:
     assert not (cluster.mount("b").path / "step10").exists()
 
 
-def test_what_a_killed_simulator_left_is_never_sent_to_the_container(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_does_not_upload_files_of_a_killed_simulator(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     left = cluster.folder / "mounts/n1/ai-data/of-another-container"
     left.parent.mkdir(parents=True)
     left.write_text("x")
@@ -179,7 +177,7 @@ def share(provisioner: str = "file.csi.azure.com") -> dict[str, object]:
     return made
 
 
-def test_a_share_is_one_folder_for_all_nodes_and_outlives_pods(cluster: Cluster) -> None:
+def test_a_share_is_one_folder_for_all_nodes_and_outlives_its_pods(cluster: Cluster) -> None:
     driver = {"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": "file.csi.azure.com"}}
     cluster.has(share(), driver)
     (cluster.mount("a").path / "notebook.ipynb").write_text("{}")
@@ -187,7 +185,7 @@ def test_a_share_is_one_folder_for_all_nodes_and_outlives_pods(cluster: Cluster)
     assert (cluster.mount("b", "n2").path / "notebook.ipynb").exists()
 
 
-def test_other_drivers_are_refused_by_name(cluster: Cluster) -> None:
+def test_rejects_other_drivers_by_name(cluster: Cluster) -> None:
     cluster.has(volume(driver="secrets-store.csi.k8s.io"))
     assert "the simulator cannot mount secrets-store.csi.k8s.io" in cluster.failure()
 
@@ -202,21 +200,21 @@ def exported(server: str = "10.1.0.4", path: str = "/exports/ai", **more: object
     return made
 
 
-def test_a_folder_of_an_nfs_server_is_the_same_for_all_nodes_and_outlives_pods(cluster: Cluster) -> None:
+def test_an_nfs_export_is_one_folder_for_all_nodes_and_outlives_its_pods(cluster: Cluster) -> None:
     cluster.has(exported(path="/exports/ai/team"))
     (cluster.mount("a").path / "note").write_text("mine")
     cluster.claims.keep([], NODES)
     assert (cluster.mount("b", "n2").path / "note").exists()
-    whole = cluster.claims.mount_export({"server": "10.1.0.4", "path": "/exports/ai"})
-    assert (whole.path / "team/note").exists()
+    parent = cluster.claims.mount_export({"server": "10.1.0.4", "path": "/exports/ai"})
+    assert (parent.path / "team/note").exists()
 
 
-def test_a_folder_of_an_nfs_server_that_is_mounted_read_only(cluster: Cluster) -> None:
+def test_mounts_an_nfs_export_read_only(cluster: Cluster) -> None:
     cluster.has(exported(readOnly=True))
     assert cluster.mount().read_only
 
 
 @pytest.mark.parametrize("where", [{"server": "..", "path": "/shares"}, {"path": "/../../../etc"}])
-def test_no_nfs_server_leads_out_of_the_clusters_folder(cluster: Cluster, where: dict[str, str]) -> None:
+def test_rejects_an_nfs_export_outside_of_the_clusters_folder(cluster: Cluster, where: dict[str, str]) -> None:
     cluster.has(exported(**where))
     assert "the simulator follows no link out of a volume" in cluster.failure()

@@ -1,4 +1,4 @@
-"""Claims that are mounted by a pod's own token: whose it has to be, and the words when it is not."""
+"""Claims that are mounted with a pod's own token."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def by_identity(mode: str = "ReadWriteMany", **attributes: str) -> dict[str, Any
 
 @pytest.fixture
 def cluster(cluster: Cluster) -> Cluster:
-    """With no secret in it."""
+    """A cluster without secrets."""
     cluster.lacks("Secret", "sas")
     cluster.has(by_identity(), CSI_DRIVER)
     cluster.azure.container.put("shard-0", b"tokens")
     return cluster
 
 
-def test_without_any_secret_the_container_is_a_folder(cluster: Cluster) -> None:
+def test_mounts_without_a_secret(cluster: Cluster) -> None:
     mounted = cluster.mount()
     assert (mounted.path / "shard-0").read_bytes() == b"tokens"
     (mounted.path / "step10").write_text("weights")
@@ -35,14 +35,14 @@ def test_without_any_secret_the_container_is_a_folder(cluster: Cluster) -> None:
     assert cluster.azure.container.text()["step10"] == "weights"
 
 
-def test_each_pod_of_a_node_has_a_mount_of_its_own(cluster: Cluster) -> None:
+def test_each_pod_of_a_node_has_its_own_mount(cluster: Cluster) -> None:
     first, second = cluster.mount("a"), cluster.mount("b")
     assert first.path != second.path
     cluster.claims.keep(["b"], ["n1"])
     assert (first.path.exists(), second.path.exists()) == (False, True)
 
 
-def test_a_role_that_is_missing_is_told_as_blobfuse2_does(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_role_has_the_error_of_blobfuse2(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(**_: object) -> None:
         raise refused(403, "AuthorizationPermissionMismatch")
 
@@ -66,9 +66,9 @@ def test_a_role_that_is_missing_is_told_as_blobfuse2_does(cluster: Cluster, monk
         (by_identity(clientID=""), "mountWithWorkloadIdentityToken is true but clientID is not specified"),
         ({**CSI_DRIVER, "spec": {}}, "service account token is empty"),
     ],
-    ids=["older driver", "oldest driver", "without the attribute", "without an identity", "no token asked for"],
+    ids=["older driver", "oldest driver", "without the attribute", "without an identity", "no token request"],
 )
-def test_what_lacks_a_pod_s_own_token(cluster: Cluster, change: dict[str, Any], words: str) -> None:
+def test_rejects_a_mount_without_the_pods_token(cluster: Cluster, change: dict[str, Any], words: str) -> None:
     if "kind" in change:
         cluster.has(change)
     else:
@@ -76,7 +76,7 @@ def test_what_lacks_a_pod_s_own_token(cluster: Cluster, change: dict[str, Any], 
     assert words in cluster.failure()
 
 
-def test_blobfuse2_signs_in_with_the_pod_s_own_token(cluster: Cluster) -> None:
+def test_signs_in_with_the_pods_token(cluster: Cluster) -> None:
     def signed_in(account: str) -> str:
         signer = identity.of_pod(
             by_identity(), pod("p", serviceAccountName=account), cluster.kube.as_client(), cluster.azure

@@ -1,4 +1,4 @@
-"""What the device manager gives to pods, and when it takes it back."""
+"""Devices that the device manager allocates to pods."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ def pod(uid: str, count: int = 8, phase: str = "Pending") -> Object:
 
 
 def allocate(devices: DeviceManager, wants: Object) -> tuple[list[int], int]:
-    """The GPUs that a pod gets, and how many HCAs."""
+    """Returns the GPUs of a pod, and the number of its HCAs."""
     given = devices.allocate(wants, HARDWARE, {GPU_RESOURCE: 8, HCA: 8})
     return given["gpus"], len(given["hcas"])
 
 
-def test_two_pods_share_no_device_and_each_keeps_its_own() -> None:
+def test_each_pod_keeps_its_own_devices() -> None:
     there = [pod("a", 4), pod("b", 4)]
     devices = DeviceManager(lambda: there)
     assert [allocate(devices, one) for one in (*there, *there)] == [([0, 1, 2, 3], 4), ([4, 5, 6, 7], 4)] * 2
 
 
-def test_slices_are_of_the_gpu_of_which_fewest_are_held_and_no_more_than_there_are() -> None:
+def test_allocates_time_slices_from_the_least_used_gpu() -> None:
     there = [pod(uid, 1) for uid in "abcdef"]
     devices, two = DeviceManager(lambda: there), replace(HARDWARE, gpus=HARDWARE.gpus[:2])
     given = [devices.allocate(one, two, {GPU_RESOURCE: 4})["gpus"] for one in there[:4]]
@@ -53,8 +53,8 @@ def test_slices_are_of_the_gpu_of_which_fewest_are_held_and_no_more_than_there_a
     assert devices.allocate(there[4], two, {GPU_RESOURCE: 4})["gpus"] == [1]
 
 
-def test_a_pod_gets_at_once_what_one_that_ended_held() -> None:
-    """The scheduler binds it as soon as it sees that end: before the kubelet has looked at anything else."""
+def test_allocates_the_devices_of_an_ended_pod_immediately() -> None:
+    """The scheduler may bind the next pod before the kubelet syncs."""
     there = [pod("a")]
     devices = DeviceManager(lambda: there)
     assert allocate(devices, there[0]) == (list(range(8)), 8)
@@ -63,11 +63,11 @@ def test_a_pod_gets_at_once_what_one_that_ended_held() -> None:
     assert set(devices.held()) == {"b"}
 
 
-# -- devices that are gone between scheduling and start ----------------------------------------------------------------
+# -- devices lost between scheduling and start -------------------------------------------------------------------------
 
 
 def broken(gpu: int) -> NodeHardware:
-    """A node of which one GPU has fallen off the bus."""
+    """Returns a node with a lost GPU."""
     return replace(HARDWARE, gpus=tuple(replace(each, healthy=each.index != gpu) for each in HARDWARE.gpus))
 
 
@@ -90,7 +90,7 @@ def test_a_pod_gets_all_of_its_devices_or_none(offered: dict[str, int], message:
     assert devices.held() == {}
 
 
-def test_what_is_in_use_is_not_available_and_a_broken_device_in_use_counts_once() -> None:
+def test_a_lost_device_in_use_counts_once() -> None:
     there = [pod("a", 4), pod("b", 4)]
     devices = DeviceManager(lambda: there)
     allocate(devices, there[0])
@@ -99,13 +99,12 @@ def test_what_is_in_use_is_not_available_and_a_broken_device_in_use_counts_once(
     assert devices.allocate(there[1], broken(0), {GPU_RESOURCE: 7, HCA: 8})["gpus"] == [4, 5, 6, 7]
 
 
-def test_a_resource_that_no_plugin_has_registered_is_let_pass() -> None:
-    """`isDevicePluginResource`: what no device plugin is known for is no matter of the device manager."""
+def test_ignores_a_resource_without_a_plugin() -> None:
     assert DeviceManager(list).allocate(pod("a"), HARDWARE, {})["gpus"] == []
 
 
 def states(*steps: tuple[float, dict[str, int], int]) -> list[str]:
-    """Capacity and allocatable of GPUs after each step, in which plugins give so much, of GPUs that were once there."""
+    """Returns capacity and allocatable GPUs after each step: time, offered GPUs, and GPUs that existed once."""
     there: Object = {"metadata": {"name": NODE}, "status": {}}
     found = []
     for now, offered, listed in steps:
@@ -147,8 +146,8 @@ def test_a_lost_device_does_not_count_after_a_reboot() -> None:
     assert patch["status"] == {"capacity": {GPU_RESOURCE: "7"}, "allocatable": {GPU_RESOURCE: "7"}}
 
 
-def test_a_node_leaves_what_others_wrote() -> None:
-    """NFD writes the extended resources of its rules into a node's status itself."""
+def test_keeps_resources_of_other_writers() -> None:
+    """NFD writes extended resources into the status itself."""
     amounts = {"feature.node.kubernetes.io/sockets": "2", "hugepages-2Mi": "0"}
     there: Object = {"metadata": {"name": NODE}, "status": {"capacity": amounts, "allocatable": amounts}}
     assert status_patch(there, {}) is None
@@ -157,13 +156,13 @@ def test_a_node_leaves_what_others_wrote() -> None:
     assert patch["status"] == {"capacity": {GPU_RESOURCE: "8"}, "allocatable": {GPU_RESOURCE: "8"}}
 
 
-def test_a_pod_that_runs_keeps_its_devices_when_the_simulator_starts_again() -> None:
+def test_a_running_pod_keeps_its_devices_over_a_restart_of_the_simulator() -> None:
     running = pod("a", phase="Running")
     given = DeviceManager(lambda: [running]).allocate(running, broken(5), {GPU_RESOURCE: 7, HCA: 8}, runs=True)
     assert given["gpus"] == list(range(8))
 
 
-def test_the_node_refuses_such_a_pod_for_good_and_says_so() -> None:
+def test_rejects_a_pod_without_enough_devices_for_good() -> None:
     message = f"Allocate failed due to requested number of devices unavailable for {GPU_RESOURCE}. "
     message += "Requested: 8, Available: 7"
     message += ", which is unexpected"
@@ -183,11 +182,11 @@ def test_the_node_refuses_such_a_pod_for_good_and_says_so() -> None:
     }
     (event,) = kube.list("v1", "Event", "ai")
     assert (event["type"], event["reason"], event["message"]) == ("Warning", "UnexpectedAdmissionError", message)
-    offered[GPU_RESOURCE] = 8  # the kubelet has made up its mind, even before it sees the pod as failed
+    offered[GPU_RESOURCE] = 8  # the decision is final, even before the kubelet sees the pod as failed
     assert not admission.admits(late, {})
 
 
-def test_a_pod_that_is_admitted_once_stays_so() -> None:
+def test_an_admitted_pod_stays_admitted() -> None:
     there = pod("a")
     offered = {GPU_RESOURCE: 8, HCA: 8}
     devices = DeviceManager(lambda: [there])
@@ -198,8 +197,8 @@ def test_a_pod_that_is_admitted_once_stays_so() -> None:
     assert admission.admits(there, {})
 
 
-def test_counts_are_written_as_the_api_server_keeps_them() -> None:
-    """Else a thousand shares of an HCA, which it calls 1k, would be another change each time."""
+def test_writes_counts_in_the_api_servers_form() -> None:
+    """A count of 1000, which the API server returns as 1k, would otherwise be patched again."""
     there: Object = {"metadata": {"name": NODE}, "status": {}}
     patch = status_patch(there, {"rdma/shared": 1000})
     assert patch is not None

@@ -1,4 +1,4 @@
-"""What pods and machines leave on this machine goes with them, also while no simulator ran."""
+"""Files of deleted pods and machines are deleted, also after a restart of the simulator."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def cluster(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_only_what_is_there_keeps_its_files(cluster: Path) -> None:
+def test_keeps_only_files_of_existing_pods_and_machines(cluster: Path) -> None:
     folders.Sweep(cluster)([make("there")], [NODE])
     kept = {str(path.relative_to(cluster)) for path in cluster.glob("*/*")}
     assert kept == {"pods/there", "pod-logs/ai_there_there", "nodes/n1", "shares/pvc-1"}
     assert [path.name for path in (cluster / "nodes/n1").iterdir()] == ["machine-2"]
 
 
-def test_what_goes_later_takes_its_files_along_then(cluster: Path) -> None:
+def test_deletes_the_files_of_a_pod_that_is_deleted_later(cluster: Path) -> None:
     sweep = folders.Sweep(cluster)
     sweep([make("there"), make("gone")], [NODE])
     sweep([make("there"), make("gone")], [NODE])
@@ -38,7 +38,7 @@ def test_what_goes_later_takes_its_files_along_then(cluster: Path) -> None:
     assert [path.name for path in (cluster / "pods").iterdir()] == ["there"]
 
 
-def test_what_a_pod_still_wrote_as_it_went_goes_the_next_time(cluster: Path) -> None:
+def test_deletes_files_that_a_deleted_pod_wrote_last_at_the_next_sweep(cluster: Path) -> None:
     sweep = folders.Sweep(cluster)
     sweep([make("there")], [NODE])
     (cluster / "pods/gone").mkdir()

@@ -1,7 +1,4 @@
-"""Pods and nodes of other people: fields left out, any quantity, kinds of volumes that nothing here knows.
-
-The API server has no nulls in these.
-"""
+"""Pods and nodes of users with missing fields, any quantity, and unknown kinds of volumes."""
 
 from __future__ import annotations
 
@@ -46,7 +43,7 @@ def paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 def changed(obj: Object, path: tuple[Any, ...], value: Any) -> Object:
-    """A copy with this at the path, or with nothing there for `delete`."""
+    """Returns a copy with the value at the path, or without that key for `delete`."""
     made = copy.deepcopy(obj)
     below = made
     for key in path[:-1]:
@@ -68,8 +65,8 @@ def variants(obj: Object) -> Iterator[tuple[str, Object]]:
                 yield f"{shown} {quantity!r}", changed(obj, path, quantity)
 
 
-def look(node: Object, pod: Object, folder: Path) -> None:
-    """All that one look of a kubelet and of the autoscaler works out of a node and a pod."""
+def inspect(node: Object, pod: Object, folder: Path) -> None:
+    """Calls all functions that the kubelet and the autoscaler call for a node and a pod."""
     kube = FakeKube(copy.deepcopy(node), copy.deepcopy(pod))
     devices = DeviceManager(lambda: [pod])
     catalogue = PodCatalogue([ImageProgram("theirs", leaves="run/theirs")], lambda _: None)
@@ -104,14 +101,14 @@ def failures(made: Iterator[tuple[str, Object]], try_one: Callable[[Object], Non
     for what, obj in made:
         try:
             try_one(obj)
-        except Exception as error:  # noqa: BLE001 - all are told at once
+        except Exception as error:  # noqa: BLE001 - the test shows all failures
             found.append(f"{what}: {error!r} in {traceback.extract_tb(error.__traceback__)[-1]}")
     return found
 
 
-def test_a_node_of_any_shape_is_looked_at(tmp_path: Path) -> None:
-    assert failures(variants(NODE), lambda node: look(node, POD, tmp_path)) == []
+def test_accepts_nodes_with_missing_fields(tmp_path: Path) -> None:
+    assert failures(variants(NODE), lambda node: inspect(node, POD, tmp_path)) == []
 
 
-def test_a_pod_of_any_shape_is_looked_at(tmp_path: Path) -> None:
-    assert failures(variants(POD), lambda pod: look(NODE, pod, tmp_path)) == []
+def test_accepts_pods_with_missing_fields(tmp_path: Path) -> None:
+    assert failures(variants(POD), lambda pod: inspect(NODE, pod, tmp_path)) == []

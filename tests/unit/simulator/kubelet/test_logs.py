@@ -1,4 +1,4 @@
-"""`kubectl logs`: one log for each start of a container, which part is asked for, and the endpoint that serves it."""
+"""`kubectl logs`: one log for each start of a container, its parts, and the endpoint that serves it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ CRASHED: Object = {"waiting": {"reason": "CrashLoopBackOff"}}
 
 
 class Pod:
-    """A pod with one container, whose starts and state tests set."""
+    """A pod with one container. Tests set its starts and its state."""
 
     def __init__(self, cluster: Path) -> None:
         self.pod = make()
@@ -51,21 +51,21 @@ class Pod:
         return log
 
     def state(self, state: Object, last: Object | None = None) -> None:
-        told = {"name": "main", "state": state, "lastState": last or {}}
-        self.pod["status"]["containerStatuses"] = [told]
+        status = {"name": "main", "state": state, "lastState": last or {}}
+        self.pod["status"]["containerStatuses"] = [status]
 
     def shown(self, *, previous: bool = False) -> str | None:
-        """What `kubectl logs` prints, with or without --previous."""
+        """Returns the output of `kubectl logs`, with or without --previous."""
         path = self._access.log("ai", "train-0", "main", previous=previous)
         if path is None:
             return None
         (lines,) = read(path, lambda: False)
         return select(lines, Wanted()).decode()
 
-    def goes_on(self) -> bool:
+    def is_followed(self) -> bool:
         path = self._access.log("ai", "train-0", "main")
         assert path is not None
-        return self._access.goes_on("ai", "train-0", "main", path)
+        return self._access.can_grow("ai", "train-0", "main", path)
 
 
 @pytest.fixture
@@ -78,75 +78,75 @@ def test_a_container_that_never_started_has_no_log(pod: Pod) -> None:
     assert pod.shown(previous=True) is None
 
 
-def test_between_two_starts_both_are_what_has_ended(pod: Pod) -> None:
+def test_between_two_starts_both_logs_are_the_last_one(pod: Pod) -> None:
     pod.start("first")
     pod.state(CRASHED, ENDED)
     assert (pod.shown(), pod.shown(previous=True)) == ("first\n", "first\n")
 
 
-def test_a_crash_loop_fills_no_disk(pod: Pod, tmp_path: Path) -> None:
+def test_keeps_the_logs_of_the_last_two_starts(pod: Pod, tmp_path: Path) -> None:
     for number in range(12):
         pod.start(str(number))
     assert sorted(path.name for path in tmp_path.rglob("*.log")) == ["10.log", "11.log"]
     assert (pod.shown(), pod.shown(previous=True)) == ("11\n", "10\n")
 
 
-def test_a_log_goes_on_while_its_own_start_runs(pod: Pod) -> None:
+def test_follows_a_log_while_its_start_runs(pod: Pod) -> None:
     pod.start("first")
     pod.state(RUNNING)
-    assert pod.goes_on()
+    assert pod.is_followed()
     for state, last in ((ENDED, {}), (CRASHED, ENDED)):
         pod.state(state, last)
-        assert not pod.goes_on()
+        assert not pod.is_followed()
     pod.state(RUNNING)
     pod.pod["status"]["phase"] = "Failed"
-    assert not pod.goes_on()
+    assert not pod.is_followed()
 
 
-def test_following_ends_with_what_was_said_last(pod: Pod, tmp_path: Path) -> None:
+def test_following_ends_with_the_last_line(pod: Pod, tmp_path: Path) -> None:
     log = pod.start("first")
     goes_on = iter([True, True, False])
-    heard = []
+    received = []
     for lines in read(next(tmp_path.rglob("0.log")), lambda: next(goes_on)):
-        heard.append(select(lines, Wanted()).decode())
-        log.line(f"after {len(heard)}")
-    assert heard == ["first\n", "after 1\n", "after 2\n"]
+        received.append(select(lines, Wanted()).decode())
+        log.line(f"after {len(received)}")
+    assert received == ["first\n", "after 1\n", "after 2\n"]
 
 
-def test_half_a_line_waits_for_its_end(tmp_path: Path) -> None:
+def test_an_incomplete_line_waits_for_its_end(tmp_path: Path) -> None:
     path = tmp_path / "0.log"
     path.write_text("2026-01-01T00:00:00.0Z stdout F ha")
-    heard = []
+    received = []
     goes_on = iter([True, False])
     for lines in read(path, lambda: next(goes_on)):
-        heard.append(lines)
+        received.append(lines)
         path.write_text("2026-01-01T00:00:00.0Z stdout F half\n")
-    assert heard == [[], ["2026-01-01T00:00:00.0Z stdout F half"]]
+    assert received == [[], ["2026-01-01T00:00:00.0Z stdout F half"]]
 
 
-# -- which part of it --------------------------------------------------------------------------------------------------
+# -- parts of a log ---------------------------------------------------------------------------------------------------
 
 LINES = [f"2026-01-01T00:00:0{second}.000000000Z stdout F line {second}" for second in range(4)]
 
 
 @case_table(__file__, "parts")
-def test_the_part_that_is_asked_for(query: dict[str, str], shown: str) -> None:
+def test_selects_the_requested_part(query: dict[str, str], shown: str) -> None:
     assert select(LINES, Wanted.by(query)).decode() == shown
 
 
-def test_since_some_seconds_is_counted_from_now(tmp_path: Path) -> None:
+def test_counts_since_seconds_from_now(tmp_path: Path) -> None:
     LogFile(tmp_path).line("just now")
     (lines,) = read(tmp_path / "0.log", lambda: False)
     assert select(lines, Wanted.by({"sinceSeconds": "3600"})) == b"just now\n"
 
 
-def test_a_limit_and_a_tail_are_of_all_that_is_followed() -> None:
+def test_limit_and_tail_apply_to_the_first_part_of_a_followed_log() -> None:
     wanted = Wanted.by({"limitBytes": "16", "tailLines": "1"})
     sent = select(LINES[:2], wanted)
     assert sent + select(LINES[2:], wanted.after(sent)) == b"line 1\nline 2\nli"
 
 
-# -- as the API server asks for it ------------------------------------------------------------------------------------
+# -- the endpoint for the API server----------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -156,7 +156,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def api_server(cluster: Path) -> Iterator[httpx.Client]:
-    """The API server's client of the kubelets of a cluster with one pod, whose container was started twice."""
+    """Returns the API server's client of a kubelet. The container of its pod was started twice."""
     pod, port = make(), ports.free(set())
     for text in ("first", "second\nthird"):
         LogFile(folders.logs_of(cluster, pod) / "main").line(text)
@@ -174,12 +174,12 @@ def api_server(cluster: Path) -> Iterator[httpx.Client]:
     ("query", "shown"),
     [("", "second\nthird\n"), ("tailLines=1", "third\n"), ("limitBytes=3", "sec"), ("previous=true", "first\n")],
 )
-def test_a_log_and_its_parts(api_server: httpx.Client, query: str, shown: str) -> None:
+def test_serves_a_log_and_its_parts(api_server: httpx.Client, query: str, shown: str) -> None:
     answer = api_server.get(f"main?{query}")
     assert (answer.status_code, answer.text) == (200, shown)
 
 
-def test_a_container_that_was_never_started_again_has_no_previous_log(api_server: httpx.Client) -> None:
+def test_a_container_that_never_restarted_has_no_previous_log(api_server: httpx.Client) -> None:
     answer = api_server.get("sidecar?previous=true")
     assert (answer.status_code, answer.text) == (
         400,
@@ -187,6 +187,6 @@ def test_a_container_that_was_never_started_again_has_no_previous_log(api_server
     )
 
 
-def test_a_faked_container_says_so(api_server: httpx.Client) -> None:
+def test_the_log_of_a_container_in_kwok_states_it(api_server: httpx.Client) -> None:
     answer = api_server.get("sidecar")
     assert (answer.status_code, "KWOK fakes its pod" in answer.text) == (200, True)

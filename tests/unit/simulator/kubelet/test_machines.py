@@ -1,4 +1,4 @@
-"""Machines of nodes: their files follow hardware, boots, and the drivers whose pods are ready."""
+"""Files of machines follow hardware, boots and ready drivers."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def machines(tmp_path: Path) -> Callable[[NodeHardware], Machines]:
     return lambda hardware: Machines(tmp_path, lambda node: hardware, catalogue)
 
 
-def test_a_driver_that_went_while_nobody_looked_is_not_seen_any_more(
+def test_removes_the_file_of_a_driver_deleted_while_the_simulator_was_stopped(
     machines: Callable[[NodeHardware], Machines], root: Path
 ) -> None:
     machines(HARDWARE).sync({"n1": NODE}, [driver(ready=True)])
@@ -49,7 +49,7 @@ def test_a_driver_that_went_while_nobody_looked_is_not_seen_any_more(
     assert not (root / MARK).exists()
 
 
-def test_a_boot_is_told_once_and_is_in_the_log_above_which_old_errors_stay(tmp_path: Path, root: Path) -> None:
+def test_reports_a_boot_once_and_logs_it_below_older_errors(tmp_path: Path, root: Path) -> None:
     found = [HARDWARE]
     machines = Machines(tmp_path, lambda node: found[0], PodCatalogue((), lambda image: None))
     assert machines.sync({"n1": NODE}, []) == set()
@@ -57,11 +57,11 @@ def test_a_boot_is_told_once_and_is_in_the_log_above_which_old_errors_stay(tmp_p
         log.write("2026-11-26T00:00:00.000000+00:00 n1 kernel: NVRM: Xid (PCI:0001:00:00): 48, pid=7, x\n")
     found[0] = replace(HARDWARE, booted=4102444800.0)
     assert [machines.sync({"n1": NODE}, []) for _ in range(2)] == [{"n1"}, set()]
-    told = [line.split(" kernel: ")[1][:13] for line in (root / machine.KERNEL_LOG).read_text().splitlines()]
-    assert told == ["Linux version", "NVRM: Xid (PC", "Linux version"]
+    logged = [line.split(" kernel: ")[1][:13] for line in (root / machine.KERNEL_LOG).read_text().splitlines()]
+    assert logged == ["Linux version", "NVRM: Xid (PC", "Linux version"]
 
 
-def test_a_pod_that_starts_nothing_twice_has_failed_with_its_nodes_reboot() -> None:
+def test_a_reboot_fails_the_running_containers_of_a_pod() -> None:
     running = {"name": "main", "ready": True, "state": {"running": {}}}
     ended = {"name": "done", "ready": False, "state": {"terminated": {"exitCode": 0}}}
     pod = driver(ready=True) | {"status": {"containerStatuses": [running, ended]}}

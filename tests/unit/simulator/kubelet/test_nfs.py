@@ -1,4 +1,4 @@
-"""Shares by NFS on nodes: mounted where the network reaches them, else refused in the driver's words."""
+"""NFS shares on nodes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HANDLE = "ai#files1#pvcn-1234###ai"
 
 @pytest.fixture
 def cluster(cluster: Cluster) -> Cluster:
-    """With a volume as the driver makes it of the program's class."""
+    """A cluster with a volume as the driver provisions it for the program's class."""
     attributes = {"protocol": "nfs", "storageAccount": "files1", "server": SERVER}
     share = volume(FILES, options=("nconnect=4", "noresvport"), volumeHandle=HANDLE, volumeAttributes=attributes)
     share["metadata"]["annotations"][PROVISIONED_BY] = FILES
@@ -23,18 +23,18 @@ def cluster(cluster: Cluster) -> Cluster:
     return cluster
 
 
-def test_where_the_endpoint_is_reached_the_share_is_mounted_without_a_secret(cluster: Cluster) -> None:
+def test_mounts_a_reachable_share_without_a_secret(cluster: Cluster) -> None:
     cluster.lacks("Secret", "sas")
     assert cluster.mount().path.is_dir()
     assert cluster.azure.asked == [f"{SERVER}:/files1/pvcn-1234"]
 
 
-def test_elsewhere_the_driver_says_what_mount_said(cluster: Cluster) -> None:
+def test_an_unreachable_share_has_the_error_of_mount(cluster: Cluster) -> None:
     cluster.azure.refused[SERVER] = f"mount.nfs: Failed to resolve server {SERVER}: Name or service not known"
-    told = cluster.failure()
-    assert told.startswith(
+    error = cluster.failure()
+    assert error.startswith(
         'MountVolume.MountDevice failed for volume "ai-data" : rpc error: code = Internal desc = '
         f"volume({HANDLE}) mount {SERVER}:/files1/pvcn-1234 on /var/lib/kubelet/plugins/kubernetes.io/csi/{FILES}/"
     )
-    assert "-t nfs -o nconnect=4,noresvport,vers=4,minorversion=1,sec=sys" in told
-    assert f"Output: mount.nfs: Failed to resolve server {SERVER}: Name or service not known" in told
+    assert "-t nfs -o nconnect=4,noresvport,vers=4,minorversion=1,sec=sys" in error
+    assert f"Output: mount.nfs: Failed to resolve server {SERVER}: Name or service not known" in error

@@ -1,4 +1,4 @@
-"""What device plugins know of their configuration: the file as it was when they started."""
+"""Device plugins keep the configuration that they read at their start."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NODE: Object = {"metadata": {"name": "node", "labels": H100}, "status": {"alloca
 
 
 class Plugin:
-    """A plugin's pod whose mounted files may change; `reads` is a round of the kubelet."""
+    """A plugin's pod with mounted files that may change. `reads` is one sync of the kubelet."""
 
     def __init__(self, folder: Path) -> None:
         self.files: dict[str, bytes] = {"a": b"1"}
@@ -52,13 +52,13 @@ def plugin(tmp_path: Path) -> Plugin:
     return Plugin(tmp_path)
 
 
-def test_a_changed_config_map_is_not_seen_by_a_plugin_that_runs(plugin: Plugin) -> None:
+def test_a_running_plugin_ignores_a_changed_config_map(plugin: Plugin) -> None:
     assert plugin.reads() == b"1"
     plugin.files["a"] = b"2"
     assert plugin.reads() == b"1"
 
 
-def test_a_restarted_container_and_another_pod_see_it(plugin: Plugin) -> None:
+def test_a_restarted_container_and_a_new_pod_read_the_change(plugin: Plugin) -> None:
     plugin.reads()
     plugin.files["a"] = b"2"
     plugin.pod["status"]["containerStatuses"][0]["restartCount"] = 1
@@ -68,7 +68,7 @@ def test_a_restarted_container_and_another_pod_see_it(plugin: Plugin) -> None:
     assert plugin.reads() == b"3"
 
 
-def test_another_choice_is_read_when_it_is_made_and_so_is_the_first_once_more(plugin: Plugin) -> None:
+def test_reads_a_newly_chosen_file_and_the_first_one_again(plugin: Plugin) -> None:
     plugin.files["b"] = b"5"
     plugin.reads()
     plugin.files["a"] = b"2"
@@ -76,7 +76,7 @@ def test_another_choice_is_read_when_it_is_made_and_so_is_the_first_once_more(pl
     assert plugin.reads("a") == b"2"
 
 
-def test_what_is_not_there_yet_is_read_once_it_is(plugin: Plugin) -> None:
+def test_reads_a_missing_file_once_it_exists(plugin: Plugin) -> None:
     assert plugin.reads("b") is None
     plugin.files["b"] = b"5"
     assert plugin.reads("b") == b"5"

@@ -1,4 +1,4 @@
-"""Image pulls: refusals, the back-off between tries, and what a node has already."""
+"""Image pulls: rejections, back-off, and images that a node already has."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MISSING = f'failed to pull and unpack image "{IMAGE}": {IMAGE}: not found'
 
 
 class Registry:
-    """Refuses until the image is pushed; `now` is the clock."""
+    """A registry that rejects the image until a test changes `refusal`. `now` is the clock."""
 
     def __init__(self) -> None:
         self.refusal: str | None = MISSING
@@ -34,7 +34,7 @@ def _pod(uid: str, node: str, policy: str) -> tuple[dict[str, Any], dict[str, An
     return {"metadata": {"uid": uid}, "spec": {"nodeName": node, "containers": [container]}}, container
 
 
-def test_a_refused_pull_is_tried_again_ever_less_often() -> None:
+def test_backs_off_between_retries() -> None:
     registry = Registry()
     tries = []
     for tenth in range(300):
@@ -46,7 +46,7 @@ def test_a_refused_pull_is_tried_again_ever_less_often() -> None:
     assert max(pauses) == LAST_PAUSE_S
 
 
-def test_a_pushed_image_is_pulled_once_per_node() -> None:
+def test_pulls_a_pushed_image_once_per_node() -> None:
     registry = Registry()
     registry.reason()
     registry.refusal, registry.now = None, 1.5
@@ -57,7 +57,7 @@ def test_a_pushed_image_is_pulled_once_per_node() -> None:
     assert registry.reason(uid="third", node="other") == "ErrImagePull"
 
 
-def test_always_asks_the_registry_again() -> None:
+def test_the_policy_always_queries_the_registry_again() -> None:
     registry = Registry()
     registry.refusal = None
     assert registry.reason() == ""

@@ -1,4 +1,4 @@
-"""Recipes of images: read when a pod starts, so that one that is added or mended while the simulator runs counts."""
+"""Recipes of images are read when a pod starts, also new and changed ones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.unit.simulator.kubelet.pods import make
 
 @pytest.fixture(autouse=True)
 def recipes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of the simulator's folder of recipes, and a machine on which sandboxes can be had."""
+    """Returns a copy of the recipes' folder, on a machine with sandboxes."""
     copy = shutil.copytree(images.RECIPES, tmp_path / "recipes")
     monkeypatch.setattr(images, "RECIPES", copy)
     monkeypatch.setattr(sandbox, "available", lambda: None)
@@ -29,7 +29,7 @@ def recipes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def catalogue(tmp_path: Path) -> PodCatalogue:
-    """A kubelet's, from its start on."""
+    """Returns the catalogue of a kubelet."""
     return PodCatalogue([], Scripts(cast(NodeKeeper, None), tmp_path, 0).find)
 
 
@@ -37,14 +37,14 @@ def pod(image: str) -> dict[str, Any]:
     return make(image=f"dev.azurecr.io/team/{image}:1")
 
 
-def test_an_image_whose_recipe_comes_after_the_kubelet_runs(catalogue: PodCatalogue, recipes: Path) -> None:
+def test_reads_a_recipe_that_is_added_later(catalogue: PodCatalogue, recipes: Path) -> None:
     assert not catalogue.runs_here(pod("mine"))
     (recipes / "mine.yaml").write_text("executables: [shell]\n")
     assert catalogue.runs_here(pod("mine"))
     assert images.image_named("mine").python is False
 
 
-def test_a_tool_that_an_image_runs_is_in_its_sandbox_and_made_first(catalogue: PodCatalogue, recipes: Path) -> None:
+def test_an_image_with_tools_needs_their_executables(catalogue: PodCatalogue, recipes: Path) -> None:
     (recipes / "mine.yaml").write_text("executables: []\ntools: {/manager: etcd}\n")
     program = catalogue.runnable(pod("mine")["spec"]["containers"][0])
     assert isinstance(program, Script)
@@ -52,23 +52,23 @@ def test_a_tool_that_an_image_runs_is_in_its_sandbox_and_made_first(catalogue: P
     assert images.image_named("mine").tools == {"/manager": "etcd"}
 
 
-def test_a_recipe_that_changes_counts_from_the_next_container_on(recipes: Path) -> None:
+def test_reads_a_changed_recipe_for_the_next_container(recipes: Path) -> None:
     recipe = recipes / "nccl-test.yaml"
     assert "/opt/mine" not in images.image_named("nccl-test").commands
     recipe.write_text(recipe.read_text() + "  /opt/mine: nvidia_smi\n")
-    os.utime(recipe, ns=(0, recipe.stat().st_mtime_ns + 1))  # whatever the file system's clock ticks
+    os.utime(recipe, ns=(0, recipe.stat().st_mtime_ns + 1))  # independent of the clock of the file system
     assert images.image_named("nccl-test").commands["/opt/mine"] == "nvidia_smi"
 
 
 @case_table(__file__, "wrong")
-def test_a_recipe_that_is_wrong_is_named_with_what_is_wrong(recipes: Path, text: str, says: str) -> None:
+def test_rejects_an_invalid_recipe_with_its_name_and_error(recipes: Path, text: str, message: str) -> None:
     (recipes / "mine.yaml").write_text(text)
     with pytest.raises(images.RecipeError) as error:
         images.image_named("mine")
-    assert str(error.value).startswith(f"recipes/mine.yaml: {says}")
+    assert str(error.value).startswith(f"recipes/mine.yaml: {message}")
     assert "\n" not in str(error.value)
 
 
-def test_an_image_without_a_recipe_is_told_with_those_that_have_one() -> None:
-    with pytest.raises(images.RecipeError, match="no recipe for image 'mine'; there is one for aksnhc, "):
+def test_rejects_an_image_without_a_recipe() -> None:
+    with pytest.raises(images.RecipeError, match="image 'mine' has no recipe; images with a recipe: aksnhc, "):
         images.image_named("mine")

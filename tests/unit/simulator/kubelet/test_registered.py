@@ -1,4 +1,4 @@
-"""CSINode objects: what each node's kubelet says of its drivers, by which schedulers count volumes."""
+"""CSINode objects list the drivers of each node."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ def registered(kube: FakeKube, *names: str) -> RegisteredDrivers:
     return RegisteredDrivers(kube.as_client(), lambda: objects)
 
 
-def test_files_and_disks_are_everywhere_blobs_where_the_plugin_is_ready() -> None:
+def test_lists_the_blob_driver_only_where_its_plugin_is_ready() -> None:
     kube = FakeKube()
-    told = registered(kube, FILES, DISKS, BLOBS)
-    told.sync([node("n1"), node("n2", "2")], [driver_pod("n1"), driver_pod("n2", ready=False)])
+    csi_nodes = registered(kube, FILES, DISKS, BLOBS)
+    csi_nodes.sync([node("n1"), node("n2", "2")], [driver_pod("n1"), driver_pod("n2", ready=False)])
     assert drivers(kube, "n1") == [BLOBS, DISKS, FILES]
     assert drivers(kube, "n2") == [DISKS, FILES]
 
 
-def test_it_belongs_to_its_node_and_is_written_once() -> None:
+def test_the_object_belongs_to_its_node_and_is_written_once() -> None:
     kube = FakeKube()
-    told = registered(kube, FILES)
-    told.sync([node("n1", "u-1")], [])
+    csi_nodes = registered(kube, FILES)
+    csi_nodes.sync([node("n1", "u-1")], [])
     writes = list(kube.writes)
-    told.sync([node("n1", "u-1")], [])
+    csi_nodes.sync([node("n1", "u-1")], [])
     assert kube.writes == writes
     owner = (kube.find("storage.k8s.io/v1", "CSINode", "n1") or {})["metadata"]["ownerReferences"]
     assert owner == [{"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": "u-1"}]

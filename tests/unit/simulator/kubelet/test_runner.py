@@ -1,4 +1,4 @@
-"""What runs for a container, and what its log says of it."""
+"""Programs of containers, and their logs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ chmod +x "$2"
 """
 
 
-def test_an_executable_that_is_missing_is_made_and_its_log_says_so(
+def test_builds_a_missing_executable_and_logs_it(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     go = tmp_path / "path" / "go"
@@ -42,14 +42,13 @@ def test_an_executable_that_is_missing_is_made_and_its_log_says_so(
     assert "the simulator has no nfd-gc yet" in log
     (event,) = cluster.kube.list("v1", "Event", "ai")
     assert event["reason"] == "ToolMissing"
-    assert event["message"].startswith("the simulator has no nfd-gc yet, and makes that once: -m simulator.tools")
+    assert event["message"].startswith("the simulator has no nfd-gc yet, and builds it once: -m simulator.tools")
     assert "nfd-gc 0.19.0: built" in log
     assert log.endswith("stdout F collects\n")
     assert run(ctx, HostProcess(lambda _: [], tools=("nothing",)), Stop(), lambda: None) == 1
 
 
-def test_a_process_starts_once_the_api_server_is_back(cluster: Cluster) -> None:
-    """A restart of the API server fails no container, not even one that is about to start."""
+def test_a_process_starts_once_the_api_server_answers_again(cluster: Cluster) -> None:
     pod, refusals = make(), [httpx.RemoteProtocolError("Server disconnected"), ApiError(503, "Unavailable", "no etcd")]
 
     def argv(_: PodContext) -> list[str]:
@@ -62,7 +61,7 @@ def test_a_process_starts_once_the_api_server_is_back(cluster: Cluster) -> None:
     assert not refusals
 
 
-def test_a_process_that_the_api_server_forbids_does_not_start(cluster: Cluster) -> None:
+def test_a_process_does_not_start_if_the_api_server_forbids_it(cluster: Cluster) -> None:
     pod = make()
 
     def argv(_: PodContext) -> list[str]:

@@ -1,4 +1,4 @@
-"""SPDY by which kubectl comes into pods: a client may be gone at any byte. How frames look the truth tests see."""
+"""SPDY connections of kubectl. Contract tests check the frames."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import pytest
 from simulator.kubelet.streaming.spdy import Connection
 
 RESET = struct.pack(">HHII", 0x8003, 3, 8, 1) + struct.pack(">I", 5)
-"""A whole frame RST_STREAM: version 3, of 8 bytes, of stream 1, with a status."""
+"""A complete frame RST_STREAM: version 3, 8 bytes, stream 1, with a status."""
 
 
 @pytest.mark.parametrize("sent", range(len(RESET) + 1))
-def test_a_client_that_is_gone_in_the_middle_of_a_frame_ends_it(sent: int) -> None:
+def test_a_connection_closed_within_a_frame_ends(sent: int) -> None:
     client, ours = socket.socketpair()
     with client, ours:
         client.sendall(RESET[:sent])

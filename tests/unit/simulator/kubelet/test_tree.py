@@ -1,4 +1,4 @@
-"""What the kernel tells of a folder is what a walk through all of it would find."""
+"""The tree from kernel notifications equals a walk through the folder."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def walked(root: Path) -> dict[str, object]:
-    """By a walk: what each file has and which folder each is."""
+    """Returns the signatures of files, and the folders, from a walk."""
     return shown(*confined.tree(root, "", lambda *_: None))
 
 
@@ -60,7 +60,6 @@ def move_and_write(root: Path) -> None:
 
 
 def swap(root: Path) -> None:
-    """Two folders change their names, and so what is in them its path."""
     write(root, "e/of-e")
     (root / "a").rename(root / "between")
     (root / "e").rename(root / "a")
@@ -84,7 +83,7 @@ def swap(root: Path) -> None:
         swap,
     ],
 )
-def test_what_changes_is_touched(root: Path, change: Callable[[Path], Any]) -> None:
+def test_a_change_is_touched(root: Path, change: Callable[[Path], Any]) -> None:
     write(root, "a/b/c")
     write(root, "d")
     tree = Tree(root)
@@ -116,9 +115,9 @@ ACTIONS: list[Callable[[Path, str, str], Any]] = [
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_whatever_a_pod_does(root: Path, seed: int) -> None:
-    """Names are few, so that files, folders and links come where others have been."""
-    chosen = random.Random(seed)  # noqa: S311 - a seed, so that what fails fails again
+def test_random_changes_are_touched(root: Path, seed: int) -> None:
+    """Few names make files, folders and links replace each other."""
+    chosen = random.Random(seed)  # noqa: S311 - a seed makes failures reproducible
     tree = Tree(root)
     before: dict[str, object] = {}
     for step in range(200):
@@ -134,7 +133,7 @@ def test_whatever_a_pod_does(root: Path, seed: int) -> None:
             tree.touched.clear()
 
 
-def test_a_look_reads_what_has_changed_and_nothing_else(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_look_reads_only_changes(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(50):
         write(root, f"results/{number}/output")
     tree = Tree(root)
@@ -148,7 +147,7 @@ def test_a_look_reads_what_has_changed_and_nothing_else(root: Path, monkeypatch:
         return seen(root, path)
 
     monkeypatch.setattr(confined, "seen", noted)
-    monkeypatch.setattr(confined, "tree", lambda *_: pytest.fail("all was read"))
+    monkeypatch.setattr(confined, "tree", lambda *_: pytest.fail("the whole folder was read"))
     write(root, "results/7/output")
     tree.look()
     assert set(read) == tree.touched == {"results/7/output"}
@@ -170,12 +169,12 @@ def test_without_watches_each_look_reads_all(root: Path, monkeypatch: pytest.Mon
         assert name in tree.touched
 
 
-def test_more_changes_than_the_kernel_keeps(root: Path) -> None:
+def test_survives_more_changes_than_the_kernel_queues(root: Path) -> None:
     tree = Tree(root)
     tree.look()
     most = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
     file, other = root / "file", root / "other"
-    for _ in range(most // 2 + 10):  # changes of one file after the other: the kernel tells equal ones once
+    for _ in range(most // 2 + 10):  # alternating files: the kernel merges equal notifications
         file.touch()
         other.touch()
     write(root, "last")
@@ -184,7 +183,7 @@ def test_more_changes_than_the_kernel_keeps(root: Path) -> None:
     assert tree.touched >= {"file", "other", "last"}
 
 
-def test_what_could_not_be_read_is_read_at_the_next_look(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reads_a_folder_at_the_next_look_after_an_error(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tree = Tree(root)
     tree.look()
     write(root, "a/b")

@@ -1,4 +1,4 @@
-"""Two nodes mount one container: what one remembers as absent, and what it sees of a folder that the other renames."""
+"""Two nodes mount one container: cached names and renamed folders."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from tests.support.fake_container import Blob, FakeContainer
 
 
 @pytest.fixture
-def told() -> list[str]:
+def errors() -> list[str]:
     return []
 
 
 def two_mounts(
     container: FakeContainer,
     folder: Path,
-    told: list[str],
+    errors: list[str],
     *,
     lock: threading.Lock | None = None,
     remembers_s: float = 0,
 ) -> tuple[BlobMount, BlobMount]:
-    """Of two nodes; with one `lock`, of an account with a hierarchical namespace."""
+    """Returns the mounts of two nodes. A `lock` makes the namespace hierarchical."""
     first, second = (
         BlobMount(
             container.as_client(),
             folder / name,
             read_only=False,
-            report=told.append,
+            report=errors.append,
             lock=lock,
             remembers_s=remembers_s,
         )
@@ -41,8 +41,8 @@ def two_mounts(
     return first, second
 
 
-def test_a_blob_is_read_from_the_container_once_for_all_nodes(
-    tmp_path: Path, told: list[str], monkeypatch: pytest.MonkeyPatch
+def test_downloads_a_blob_once_for_all_nodes(
+    tmp_path: Path, errors: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     container, copies = FakeContainer(weights=b"w" * 2 * 2**20), Copies()
     read: list[str] = []
@@ -54,17 +54,17 @@ def test_a_blob_is_read_from_the_container_once_for_all_nodes(
 
     monkeypatch.setattr(container, "download_blob", counted)
     for node in ("first", "second"):
-        made = BlobMount(container.as_client(), tmp_path / node, read_only=True, report=told.append, copies=copies)
+        made = BlobMount(container.as_client(), tmp_path / node, read_only=True, report=errors.append, copies=copies)
         assert (made.path / "weights").read_bytes() == container.blobs["weights"].content
     assert read == ["weights"]
 
 
-def test_what_a_node_remembers_as_absent_stays_so_for_a_while(
-    tmp_path: Path, told: list[str], monkeypatch: pytest.MonkeyPatch
+def test_a_cached_missing_name_appears_after_the_cache_expires(
+    tmp_path: Path, errors: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [1000.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    first, second = two_mounts(FakeContainer(), tmp_path, told, remembers_s=120)
+    first, second = two_mounts(FakeContainer(), tmp_path, errors, remembers_s=120)
     (first.path / "step0").mkdir()
     first.flush()
     second._take()
@@ -77,12 +77,12 @@ def test_what_a_node_remembers_as_absent_stays_so_for_a_while(
 
 
 @pytest.mark.parametrize("hierarchical", [True, False])
-def test_a_folder_is_renamed_at_once_or_blob_by_blob(tmp_path: Path, told: list[str], *, hierarchical: bool) -> None:
+def test_renames_a_folder_in_one_step_or_blob_by_blob(tmp_path: Path, errors: list[str], *, hierarchical: bool) -> None:
     lock = threading.Lock() if hierarchical else None
     container = SlowContainer()
     for rank in range(3):
         container.put(f"step0-tmp/{rank}", b"1")
-    first, second = two_mounts(container, tmp_path, told, lock=lock)
+    first, second = two_mounts(container, tmp_path, errors, lock=lock)
     (first.path / "step0-tmp").rename(first.path / "step0")
     renaming = threading.Thread(target=first.flush)
     renaming.start()
@@ -108,7 +108,7 @@ def files(folder: Path, name: str) -> list[Path]:
 
 
 class SlowContainer(FakeContainer):
-    """Stops after the first blob that is written, until told to go on."""
+    """A container that waits for `go_on` after the first blob that is written."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Volumes and environment of a pod: the node's files, sub paths, and what an Indexed Job tells its pods."""
+"""Volumes and environment of a pod."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def path_of(cluster: Cluster, volume: Object, node: str = "n1") -> Path:
     return context(cluster, pod).volumes.path(volume)
 
 
-def test_changed_keys_reach_a_volume_that_is_there_and_tokens_stay(cluster: Cluster) -> None:
+def test_refreshes_existing_volumes_only(cluster: Cluster) -> None:
     config: Object = {"name": "config", "configMap": {"name": "volcano"}}
     token: Object = {"name": "token", "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}}
     unused: Object = {"name": "unused", "secret": {"secretName": "not-there"}}
@@ -44,7 +44,7 @@ def test_changed_keys_reach_a_volume_that_is_there_and_tokens_stay(cluster: Clus
 # -- the node's file system --------------------------------------------------------------------------------------------
 
 
-def test_scratch_is_waited_for_until_a_pod_of_the_node_has_made_it(cluster: Cluster) -> None:
+def test_a_host_path_waits_until_a_pod_of_the_node_creates_it(cluster: Cluster) -> None:
     with pytest.raises(VolumeNotReady, match=f"hostPath type check failed: {SCRATCH} is not a directory"):
         path_of(cluster, host_path(SCRATCH, "Directory"))
     (path_of(cluster, host_path("/mnt", "DirectoryOrCreate")) / "nvme/scratch").mkdir(parents=True)
@@ -57,18 +57,18 @@ def test_scratch_is_waited_for_until_a_pod_of_the_node_has_made_it(cluster: Clus
     ("kind", "words"),
     [("Directory", "is not a directory"), ("File", "is not a file"), ("Socket", "is not a socket file")],
 )
-def test_a_host_path_of_the_wrong_type(cluster: Cluster, kind: str, words: str) -> None:
+def test_rejects_a_host_path_of_the_wrong_type(cluster: Cluster, kind: str, words: str) -> None:
     with pytest.raises(VolumeNotReady, match=words):
         path_of(cluster, host_path("/var/lib/hyperv/.kvp_pool_3", kind))
 
 
 @pytest.mark.parametrize(("kind", "is_file"), [("FileOrCreate", True), ("DirectoryOrCreate", False), ("", False)])
-def test_a_host_path_that_is_made(cluster: Cluster, kind: str, *, is_file: bool) -> None:
+def test_creates_a_host_path(cluster: Cluster, kind: str, *, is_file: bool) -> None:
     assert path_of(cluster, host_path("/var/log/syslog", kind)).is_file() is is_file
 
 
 @pytest.mark.parametrize("target", ["/", "/etc", "../../../.."])
-def test_a_link_on_the_node_never_leads_to_this_machine(cluster: Cluster, target: str) -> None:
+def test_rejects_a_link_from_the_node_to_this_machine(cluster: Cluster, target: str) -> None:
     scratch = node_root(cluster, "n1") / "mnt/nvme/scratch"
     scratch.parent.mkdir(parents=True)
     scratch.symlink_to(target)
@@ -99,13 +99,13 @@ def test_a_sub_path_may_name_the_environment(cluster: Cluster) -> None:
     assert ctx.source(ctx.container["volumeMounts"][0]).parts[-2:] == ("runs", "train-0")
 
 
-def test_a_sub_path_does_not_lead_out_of_its_volume(cluster: Cluster) -> None:
+def test_rejects_a_sub_path_outside_of_its_volume(cluster: Cluster) -> None:
     (source(cluster, EMPTY) / "out").symlink_to("/etc")
     with pytest.raises(VolumeNotReady, match="follows no link"):
         source(cluster, EMPTY, subPath="out")
 
 
-def test_a_sub_path_that_a_config_map_lacks(cluster: Cluster) -> None:
+def test_rejects_a_sub_path_that_is_not_in_the_config_map(cluster: Cluster) -> None:
     cluster.has(
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "conf", "namespace": "ai"}, "data": {"a": "1"}}
     )
@@ -117,7 +117,7 @@ def test_a_sub_path_that_a_config_map_lacks(cluster: Cluster) -> None:
         source(cluster, volume, subPath="b")
 
 
-def test_what_another_container_is_reading_stays_whole(cluster: Cluster) -> None:
+def test_an_update_does_not_change_an_open_file(cluster: Cluster) -> None:
     def config(text: str) -> Object:
         metadata = {"name": "conf", "namespace": "ai"}
         return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"a": text}}
@@ -136,7 +136,7 @@ def test_what_another_container_is_reading_stays_whole(cluster: Cluster) -> None
 # -- environment -------------------------------------------------------------------------------------------------------
 
 
-def test_an_indexed_job_tells_its_pods_who_they_are(cluster: Cluster) -> None:
+def test_expands_fields_and_references_in_the_environment(cluster: Cluster) -> None:
     def field(path: str) -> Object:
         return {"fieldRef": {"fieldPath": path}}
 
@@ -163,7 +163,6 @@ def test_an_indexed_job_tells_its_pods_who_they_are(cluster: Cluster) -> None:
 
 
 def test_references_are_expanded_in_values_only(cluster: Cluster) -> None:
-    """As a kubelet does: a password out of a secret may well hold a dollar."""
     pod = make(
         env=[
             {"name": "HOME", "value": "/root"},
@@ -179,13 +178,13 @@ RESOURCES: Object = {"requests": {"cpu": "1500m", "memory": "1Gi"}, "limits": {"
 
 
 @case_table(__file__, "resources", file="resources")
-def test_resources_are_told_in_units_of_the_divisor(cluster: Cluster, resource: str, divisor: str, text: str) -> None:
+def test_a_resource_field_has_the_unit_of_the_divisor(cluster: Cluster, resource: str, divisor: str, text: str) -> None:
     source = {"resourceFieldRef": {"resource": resource, "divisor": divisor}}
     pod = make(resources=RESOURCES, env=[{"name": "FOUND", "valueFrom": source}])
     assert context(cluster, pod).env()["FOUND"] == text
 
 
-def test_resources_of_a_container_that_is_not_there(cluster: Cluster) -> None:
+def test_rejects_resources_of_an_unknown_container(cluster: Cluster) -> None:
     source = {"resourceFieldRef": {"containerName": "sidecar", "resource": "limits.cpu"}}
     with pytest.raises(VolumeNotReady, match="container sidecar not found"):
         context(cluster, make(env=[{"name": "CPU", "valueFrom": source}])).env()
@@ -197,11 +196,11 @@ def test_a_downward_volume_has_fields_and_resources(cluster: Cluster) -> None:
         {"path": "name", "fieldRef": {"fieldPath": "metadata.name"}},
         {"path": "memory", "resourceFieldRef": memory},
     ]
-    made = source(cluster, {"name": "told", "downwardAPI": {"items": items}}, resources=RESOURCES)
+    made = source(cluster, {"name": "info", "downwardAPI": {"items": items}}, resources=RESOURCES)
     assert {file.name: file.read_text() for file in made.iterdir()} == {"name": "train-0", "memory": "64"}
 
 
-def test_a_secret_becomes_environment_by_key_or_whole(cluster: Cluster) -> None:
+def test_the_environment_has_a_key_or_all_keys_of_a_secret(cluster: Cluster) -> None:
     pod = make(
         envFrom=[{"secretRef": {"name": "sas"}, "prefix": "S_"}],
         env=[{"name": "NAME", "valueFrom": {"secretKeyRef": {"name": "sas", "key": "azurestorageaccountname"}}}],

@@ -1,4 +1,4 @@
-"""The life of a pod that the simulator runs itself: what it waits for, what is told of it, and how it ends."""
+"""The lifecycle of a pod that the simulator runs itself."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.unit.simulator.kubelet.pods import CLAIMED, context, make, start, sta
 IMAGE = "dev.azurecr.io/olmo:1"
 
 
-def test_a_pod_waits_for_its_volume_then_its_image_then_runs(cluster: Cluster) -> None:
+def test_waits_for_the_volume_then_for_the_image_then_runs(cluster: Cluster) -> None:
     cluster.azure.refused[IMAGE] = "not found"
     cluster.pods = []  # no driver yet
     pod = make(volumes=(CLAIMED,), volumeMounts=[{"name": "data", "mountPath": "/data"}])
@@ -43,7 +43,7 @@ def test_a_pod_waits_for_its_volume_then_its_image_then_runs(cluster: Cluster) -
     assert {event["reason"] for event in cluster.kube.list("v1", "Event")} >= {"FailedMount", "Failed"}
 
 
-def test_a_missing_environment_is_a_configuration_error(cluster: Cluster) -> None:
+def test_a_missing_secret_in_the_environment_is_a_configuration_error(cluster: Cluster) -> None:
     reference = {"secretKeyRef": {"name": "jupyter", "key": "password"}}
     pod = make(env=[{"name": "PASSWORD", "valueFrom": reference}])
     worker = start(cluster, pod, lambda ctx: None)
@@ -53,7 +53,7 @@ def test_a_missing_environment_is_a_configuration_error(cluster: Cluster) -> Non
     worker.join()
 
 
-def test_what_the_container_wrote_is_in_storage_before_it_counts_as_ended(cluster: Cluster) -> None:
+def test_uploads_files_before_the_container_has_ended(cluster: Cluster) -> None:
     seen: list[dict[str, str]] = []
     original = cluster.kube.patch
 
@@ -73,7 +73,7 @@ FORBIDDEN = ApiError(403, "Forbidden", "pods is forbidden")
 
 
 @pytest.mark.parametrize(
-    ("refusals", "told"),
+    ("refusals", "phase"),
     [
         (
             [httpx.ConnectError("connection refused"), UNAVAILABLE, ApiError(429, "TooManyRequests", "later")],
@@ -82,8 +82,8 @@ FORBIDDEN = ApiError(403, "Forbidden", "pods is forbidden")
         ([FORBIDDEN], "Running"),
     ],
 )
-def test_the_end_is_told_once_the_api_server_and_etcd_are_back(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, refusals: list[Exception], told: str
+def test_reports_the_end_once_the_api_server_answers_again(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, refusals: list[Exception], phase: str
 ) -> None:
     original, left = cluster.kube.patch, iter(refusals)
 
@@ -95,10 +95,10 @@ def test_the_end_is_told_once_the_api_server_and_etcd_are_back(
 
     monkeypatch.setattr(cluster.kube, "patch", patch)
     start(cluster, make(), lambda ctx: None).join()
-    assert status(cluster)["phase"] == told
+    assert status(cluster)["phase"] == phase
 
 
-def test_init_containers_run_first_and_their_failure_is_the_pods(cluster: Cluster) -> None:
+def test_a_failed_init_container_fails_the_pod(cluster: Cluster) -> None:
     ran: list[str] = []
 
     def run(ctx: PodContext) -> None:
@@ -111,8 +111,8 @@ def test_init_containers_run_first_and_their_failure_is_the_pods(cluster: Cluste
     assert status(cluster)["phase"] == "Failed"
 
 
-def test_an_init_container_for_which_nothing_runs_has_begun_when_it_ended(cluster: Cluster) -> None:
-    """The API server takes no status with an empty time, and so would hear no more of the pod."""
+def test_an_init_container_without_a_program_starts_and_ends_at_the_same_time(cluster: Cluster) -> None:
+    """The API server rejects a status with an empty time."""
     pod = make(init=({"name": "wait", "image": "alpine:3.10"},))
     start(cluster, pod, lambda ctx: None, knows=lambda container: container["image"] == IMAGE).join()
     (wait,) = status(cluster)["initContainerStatuses"]
@@ -121,7 +121,7 @@ def test_an_init_container_for_which_nothing_runs_has_begun_when_it_ended(cluste
 
 
 @pytest.mark.parametrize("of_job", [True, False])
-def test_a_container_for_which_nothing_runs_ends_where_a_job_waits_for_it(cluster: Cluster, *, of_job: bool) -> None:
+def test_a_container_without_a_program_ends_only_in_a_job(cluster: Cluster, *, of_job: bool) -> None:
     pod = make(init=({"name": "prepare", "image": IMAGE},), image="docker.io/me/mine:1")
     pod["metadata"]["ownerReferences"] = [{"kind": "Job", "name": "train", "uid": "train"}] if of_job else []
     ran: list[str] = []
@@ -137,7 +137,7 @@ def test_a_container_for_which_nothing_runs_ends_where_a_job_waits_for_it(cluste
     assert ran == ["prepare"]
 
 
-def test_a_container_that_fails_again_and_again_backs_off(cluster: Cluster) -> None:
+def test_a_crashing_container_backs_off(cluster: Cluster) -> None:
     def fail(ctx: PodContext) -> None:
         raise RuntimeError("no disks")
 
@@ -146,14 +146,14 @@ def test_a_container_that_fails_again_and_again_backs_off(cluster: Cluster) -> N
     worker = start(cluster, pod, fail)
     eventually(lambda: waiting(cluster).get("reason") == "CrashLoopBackOff")
     container = status(cluster)["containerStatuses"][0]
-    assert container["restartCount"] == 1  # the first time it was started again at once
+    assert container["restartCount"] == 1  # the first restart is immediate
     assert container["lastState"]["terminated"]["exitCode"] == 1
     assert status(cluster)["phase"] == "Running"
     worker.stop(delete=False)
     worker.join()
 
 
-def test_an_api_server_that_does_not_answer_is_asked_again(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_retries_errors_of_the_api_server(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     original, refusals = ContainerContext.env, iter([httpx.ConnectError("connection refused"), OSError("disk full")])
 
     def env(ctx: ContainerContext) -> Mapping[str, str]:
@@ -208,8 +208,8 @@ def test_a_condition_keeps_its_time_while_it_stays(cluster: Cluster, monkeypatch
     assert since["PodScheduled"] < since["Ready"]
 
 
-def test_conditions_that_others_set_stay(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A Job knows by DisruptionTarget that a pod was evicted: a merge patch would take the condition away."""
+def test_keeps_conditions_of_other_controllers(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Job needs the condition DisruptionTarget, which a merge patch would remove."""
     kinds: list[str] = []
     original = cluster.kube.patch
 
@@ -225,7 +225,7 @@ def test_conditions_that_others_set_stay(cluster: Cluster, monkeypatch: pytest.M
 # -- the end ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_pod_that_waits_ends_when_it_is_deleted(cluster: Cluster) -> None:
+def test_a_waiting_pod_ends_when_it_is_deleted(cluster: Cluster) -> None:
     cluster.azure.refused[IMAGE] = "not found"
     done = threading.Event()
     worker = start(cluster, make(), lambda ctx: done.set())
@@ -236,8 +236,8 @@ def test_a_pod_that_waits_ends_when_it_is_deleted(cluster: Cluster) -> None:
     assert not done.is_set()
 
 
-def test_a_pod_that_is_deleted_tells_how_it_ended_first(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A Job holds its pods by a finalizer until it knows, and starts another in their place only then."""
+def test_a_deleted_pod_reports_its_end_first(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Job keeps its pods with a finalizer until it knows their end, and only then replaces them."""
     phases: list[str] = []
     monkeypatch.setattr(cluster.kube, "delete", lambda *_, **__: phases.append(status(cluster)["phase"]))
     running, stop = threading.Event(), Stop()
@@ -255,7 +255,7 @@ def test_a_pod_that_is_deleted_tells_how_it_ended_first(cluster: Cluster, monkey
     assert phases == ["Failed"]
 
 
-def test_with_its_machine_a_pod_is_gone_at_once_and_nothing_of_it_is_sent(cluster: Cluster) -> None:
+def test_a_pod_of_a_lost_machine_uploads_and_reports_nothing(cluster: Cluster) -> None:
     wrote, ended = threading.Event(), threading.Event()
 
     def run(ctx: PodContext) -> None:
@@ -270,11 +270,11 @@ def test_with_its_machine_a_pod_is_gone_at_once_and_nothing_of_it_is_sent(cluste
     ended.set()
     worker.join()
     assert cluster.azure.container.text() == {}
-    assert status(cluster)["phase"] == "Running", "nobody is left to tell"
+    assert status(cluster)["phase"] == "Running"
 
 
 @pytest.mark.parametrize("asked_before", [False, True])
-def test_a_process_has_no_grace_once_its_machine_is_gone(cluster: Cluster, *, asked_before: bool) -> None:
+def test_a_process_on_a_lost_machine_has_no_grace_period(cluster: Cluster, *, asked_before: bool) -> None:
     pod = make()
     pod["spec"]["terminationGracePeriodSeconds"] = 600
     ctx, stop = context(cluster, pod, pod["spec"]["containers"][0]), Stop()
@@ -295,7 +295,7 @@ def test_a_process_has_no_grace_once_its_machine_is_gone(cluster: Cluster, *, as
 
 
 @pytest.mark.parametrize(("policy", "shown"), [("FallbackToLogsOnError", True), ("File", False)])
-def test_the_end_of_the_log_is_the_termination_message_if_the_pod_asks_for_it(
+def test_the_end_of_the_log_is_the_termination_message_under_its_policy(
     cluster: Cluster, policy: str, shown: bool
 ) -> None:
     def fail(ctx: PodContext) -> None:

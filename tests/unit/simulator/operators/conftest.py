@@ -1,4 +1,4 @@
-"""A new home for each test of operators, without faults."""
+"""Each test of operators begins without faults."""
 
 from __future__ import annotations
 

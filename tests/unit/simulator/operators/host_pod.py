@@ -1,4 +1,4 @@
-"""The pod of a real operator: its files lie in a folder of this machine, its ports are elsewhere."""
+"""The pod of a real operator, with its files in a folder of this machine and other ports."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.fake_kube import Context
 
 @dataclass
 class HostPod(Context):
-    """`words` is the container's command."""
+    """The context of a container with the command `words`."""
 
     folder: Path = Path("/pod")
     words: tuple[str, ...] = ()
@@ -42,6 +42,6 @@ def process(programs: tuple[ImageProgram, ...], image: str) -> HostProcess:
 
 
 def config_of(command: list[str]) -> Any:
-    """The configuration that a program is called with: of a flag that is given twice the last counts."""
+    """Returns the configuration in a program's last `--config` flag."""
     files = [word.removeprefix("--config=") for word in command if word.startswith("--config=")]
     return yaml.safe_load(Path(files[-1]).read_text())

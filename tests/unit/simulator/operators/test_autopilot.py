@@ -1,4 +1,4 @@
-"""Autopilot, played: what it waits for, which faults it sees, and how its flags end it."""
+"""Emulated Autopilot: its gate, the faults that it sees, and invalid flags."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CHECKS = "pciebw,remapped,ping,gpupower"
 
 
 def container(*, repeat: str = "1", invasive: str = "4") -> dict[str, Any]:
-    """As the chart calls it."""
+    """Returns the container with the chart's command."""
     command = f"/usr/local/bin/autopilot --port 3333 --bw 4 --w {repeat} --invasive-check-timer {invasive}\n"
     return {"name": "autopilot", "command": ["sh", "-c", command]}
 
@@ -45,7 +45,7 @@ def on_node(
 
 
 def label(ctx: Context) -> str | None:
-    """What one round leaves on the node."""
+    """Returns the node's label after one round."""
     stop = threading.Event()
     real = ctx.kube_.patch
 
@@ -63,7 +63,7 @@ def fault(kind: FaultKind) -> None:
     FaultStore().fault(new_fault(kind, "n", "3"))
 
 
-def test_it_waits_for_driver_and_toolkit_and_needs_their_runtime() -> None:
+def test_waits_for_driver_toolkit_and_runtime() -> None:
     assert autopilot.gate(on_node().as_pod_context()) is None
     bare = on_node()
     bare.neighbours = [DRIVER]
@@ -71,7 +71,7 @@ def test_it_waits_for_driver_and_toolkit_and_needs_their_runtime() -> None:
     assert "device plug-in" in (autopilot.gate(on_node(runtime="").as_pod_context()) or "")
 
 
-def test_where_the_runtime_is_the_default_it_need_not_ask_for_it() -> None:
+def test_needs_no_runtime_class_if_the_runtime_is_the_default() -> None:
     toolkit = pod("toolkit", {"app": gates.TOOLKIT_APP})
     variable = {"name": "NVIDIA_RUNTIME_SET_AS_DEFAULT", "value": "true"}
     toolkit["spec"]["containers"] = [{"name": "ctr", "env": [variable]}]
@@ -80,31 +80,31 @@ def test_where_the_runtime_is_the_default_it_need_not_ask_for_it() -> None:
     assert autopilot.gate(ctx.as_pod_context()) is None
 
 
-def test_without_any_annotation_ping_ends_the_round_before_the_checks_that_follow() -> None:
-    """Its script reads an annotation of Multus, and does not expect a pod without annotations."""
+def test_ping_ends_the_round_without_an_annotation() -> None:
+    """Its script reads an annotation of Multus, and fails for a pod without annotations."""
     fault(FaultKind.THERMAL)
     assert label(on_node(annotations=None)) == "PASS"
     assert label(on_node(annotations=None, checks="gpupower,ping")) == "WARN"
 
 
 @pytest.mark.parametrize("kind", [FaultKind.ECC, FaultKind.THERMAL])
-def test_a_gpu_that_is_worse_is_a_warning(kind: FaultKind) -> None:
+def test_a_degraded_gpu_is_a_warning(kind: FaultKind) -> None:
     fault(kind)
     assert label(on_node()) == "WARN"
 
 
-def test_a_check_that_is_not_made_finds_nothing() -> None:
+def test_a_disabled_check_finds_nothing() -> None:
     fault(FaultKind.THERMAL)
     assert label(on_node(checks="remapped")) == "PASS"
 
 
-def test_a_lost_gpu_passes_since_all_checks_are_given_up() -> None:
+def test_a_lost_gpu_passes_because_the_checks_are_skipped() -> None:
     fault(FaultKind.ECC)
     FaultStore().fault(new_fault(FaultKind.GPU, "n", "5"))
     assert label(on_node()) == "PASS"
 
 
-def test_a_claim_that_nobody_binds_is_a_warning_and_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unbound_claim_is_a_warning_and_is_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(autopilot, "_CLAIM_S", 0.0)
     ctx = on_node(checks="pvc", storage_class="shared")
     assert label(ctx) == "WARN"
@@ -113,12 +113,12 @@ def test_a_claim_that_nobody_binds_is_a_warning_and_goes(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize(("flags", "error"), [({"repeat": "1h"}, "parse error"), ({"invasive": "0"}, "panic")])
-def test_flags_that_its_release_cannot_read_end_it(flags: dict[str, Any], error: str) -> None:
+def test_rejects_flags_that_the_release_cannot_parse(flags: dict[str, Any], error: str) -> None:
     with pytest.raises(ValueError, match=error):
         autopilot.run(on_node(**flags).as_pod_context(), threading.Event())
 
 
-def test_its_page_has_each_gpus_checks() -> None:
+def test_the_metrics_have_the_checks_of_each_gpu() -> None:
     faults = [new_fault(FaultKind.ECC, "n", "3"), new_fault(FaultKind.THERMAL, "n", "4")]
     lines = autopilot.text(node_hardware(skus.sku(H100), "n", faults), []).splitlines()
     failing = {line for line in lines if line.endswith(" 1")}

@@ -1,4 +1,4 @@
-"""What a node offers, by which device plugins are ready there and what they are told to offer."""
+"""Extended resources of a node, by its ready device plugins and their configuration."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ SHARED_IB = {"resourceName": "shared_ib", "rdmaHcaMax": 63, "selectors": {"linkT
 
 
 @pytest.mark.parametrize(
-    ("pods", "files", "on", "found"),
+    ("pods", "files", "on", "resources"),
     [
         ([DRIVER, PLUGIN], {}, hardware(), {"nvidia.com/gpu": 8}),
         ([DRIVER], {}, hardware(), {}),
@@ -79,17 +79,17 @@ SHARED_IB = {"resourceName": "shared_ib", "rdmaHcaMax": 63, "selectors": {"linkT
         ([OFED, SHARED], {SHARED_CONFIG: {"configList": [SHARED_IB]}}, hardware(), {"rdma/shared_ib": 63}),
     ],
     ids=[
-        "GPUs", "no device plugin", "no driver", "a plugin that is not ready", "a lost GPU", "InfiniBand", "no OFED",
-        "no SR-IOV plugin", "an HCA that is down", "a node without InfiniBand", "the shared plugin",
+        "GPUs", "no device plugin", "no driver", "an unready plugin", "a lost GPU", "InfiniBand", "no OFED",
+        "no SR-IOV plugin", "a down HCA", "a node without InfiniBand", "the shared plugin",
     ],
 )  # fmt: skip
-def test_a_node_offers_what_its_ready_plugins_find(
-    pods: list[dict[str, Any]], files: dict[str, Any], on: NodeHardware, found: dict[str, int]
+def test_a_node_offers_the_devices_of_its_ready_plugins(
+    pods: list[dict[str, Any]], files: dict[str, Any], on: NodeHardware, resources: dict[str, int]
 ) -> None:
-    assert offered(pods, files, on) == found
+    assert offered(pods, files, on) == resources
 
 
-def test_the_node_images_own_driver_will_do() -> None:
+def test_the_node_images_driver_is_sufficient() -> None:
     assert offered([PLUGIN], host_driver=True) == {"nvidia.com/gpu": 8}
 
 
@@ -104,7 +104,7 @@ def test_time_slicing_multiplies_gpus() -> None:
 
 
 @pytest.mark.parametrize("text", ["sharing: [", "sharing: 4", "sharing: {timeSlicing: {resources: [{replicas: 4}]}}"])
-def test_a_bad_configuration_of_sharing_offers_nothing(text: str) -> None:
+def test_an_invalid_sharing_configuration_offers_nothing(text: str) -> None:
     plugin = pod("plugin", {"app": "nvidia-device-plugin-daemonset"})
     plugin["spec"]["containers"][0]["env"] = [{"name": "DEFAULT_CONFIG", "value": "four"}]
     assert offered([DRIVER, plugin], {"/available-configs/four": text}) == {}
@@ -120,18 +120,18 @@ def test_partitions_count_as_gpus() -> None:
 
 
 @case_table(__file__, "selectors")
-def test_selectors(selectors: Any, count: int) -> None:
+def test_counts_devices_by_selectors(selectors: Any, count: int) -> None:
     files = {SRIOV_CONFIG: {"resourceList": [{"resourceName": "x", "selectors": selectors}]}}
     assert offered([OFED, SRIOV], files) == {"intel.com/x": count}
 
 
-def test_a_device_belongs_to_the_first_resource_that_takes_it() -> None:
+def test_a_device_belongs_to_the_first_matching_resource() -> None:
     both = {"resourceList": [MLNXNICS, {"resourceName": "all", "selectors": {"vendors": ["15b3"]}}]}
     assert offered([OFED, SRIOV], {SRIOV_CONFIG: both}) == {"nvidia.com/mlnxnics": 8, "intel.com/all": 1}
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         (b"{", "must be JSON"),
         (b"{}", "resourceList"),
@@ -144,8 +144,8 @@ def test_a_device_belongs_to_the_first_resource_that_takes_it() -> None:
         (b'{"resourceList": [{"resourceName": "x", "rdmaHcaMax": "63"}]}', "rdmaHcaMax of x is not a number"),
     ],
 )
-def test_a_bad_configuration_is_refused_and_offers_nothing(text: bytes, says: str) -> None:
-    with pytest.raises(PluginConfigError, match=says):
+def test_rejects_an_invalid_configuration_and_offers_nothing(text: bytes, message: str) -> None:
+    with pytest.raises(PluginConfigError, match=message):
         sriov_pools(text)
     assert offered([OFED, SRIOV], {SRIOV_CONFIG: text.decode()}) == {}
 
@@ -163,7 +163,7 @@ _ANYTHING = st.recursive(
 
 
 @given(_ANYTHING)
-def test_no_configuration_of_a_user_stops_the_kubelets(content: Any) -> None:
+def test_no_configuration_raises_another_error(content: Any) -> None:
     plugin = pod("plugin", {"app": "nvidia-device-plugin-daemonset"})
     plugin["spec"]["containers"][0]["env"] = [{"name": "DEFAULT_CONFIG", "value": "four"}]
     pods = [DRIVER, OFED, plugin, SRIOV, pod("shared", {"app": "rdma-shared-dp"})]

@@ -1,4 +1,4 @@
-"""How NVIDIA's operators roll a driver that changed: what their defaults do to jobs, what the program asks of them."""
+"""Driver upgrades by NVIDIA's operators, with their defaults and with the program's settings."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BOTH = pytest.mark.parametrize("driver", [OFED, GPU_DRIVER], ids=lambda driver: 
 
 
 class Rollout:
-    """Two nodes whose driver is of an older version, and a job on the first."""
+    """Two nodes with an older driver, and a job on the first one."""
 
     def __init__(self, driver: Driver, policy: Object) -> None:
         self.driver, self.policy = driver, policy
@@ -45,7 +45,7 @@ class Rollout:
         self.kube.create(made)
 
     def job(self, **metadata: Any) -> Object:
-        """As all of ours: with GPUs and an emptyDir."""
+        """Creates a job's pod with GPUs and an emptyDir, like those of the program."""
         limits = {"resources": {"limits": {"nvidia.com/gpu": "8"}}}
         made = pod("job", {}, "a", volumes=[{"name": "shm", "emptyDir": {}}])
         made["spec"]["containers"] = [{"name": "c", "image": "i"} | limits]
@@ -54,7 +54,7 @@ class Rollout:
         return self.kube.create(made)
 
     def step(self, times: int = 12) -> None:
-        """Rounds of the controller; a driver pod that it deletes is made anew by its DaemonSet."""
+        """Runs the controller, and re-creates deleted driver pods like their DaemonSet."""
         template = {"spec": {"containers": [{"name": "driver", "image": "driver:2"}]}}
         metadata = {"name": "driver", "uid": "uid-driver", "annotations": {TEMPLATE_GENERATION: "2"}}
         upgrader = Upgrader(self.driver, self.kube.as_client(), self.log.append)
@@ -67,7 +67,7 @@ class Rollout:
             upgrader.step(self.policy, [daemonset], pods, self.kube.list("v1", "Node"))
 
     def node(self, name: str) -> tuple[str, bool]:
-        """Its state and whether it is cordoned."""
+        """Returns the node's state, and whether it is cordoned."""
         found = self.kube.objects[("Node", "", name)]
         state = found["metadata"]["labels"].get(f"{self.driver.prefix}-state", "")
         return state, bool(found["spec"].get("unschedulable"))
@@ -77,47 +77,47 @@ class Rollout:
         return [line.removeprefix("delete Pod driver-")[0] for line in self.kube.writes if "delete Pod driver-" in line]
 
     @property
-    def harmed(self) -> list[str]:
-        """Evictions and deletions of pods that are not the driver's."""
+    def evicted(self) -> list[str]:
+        """The evictions, and deletions of the job's pod."""
         return [line for line in self.kube.writes if "eviction" in line or line == "delete Pod job"]
 
 
 def charts_default() -> Object:
-    """As the chart's template hands it to the policy."""
+    """Returns the chart's default, as its template renders it."""
     return {**CHARTS_DEFAULT, "podDeletion": CHARTS_DEFAULT["gpuPodDeletion"]}
 
 
-def asked_for(driver: Driver, upgrades: DriverUpgrades) -> Object:
-    of_program = gpu_operator.values(upgrades, rdma=True, pools={})["driver"]["upgradePolicy"]
-    return charts_default() | of_program if driver is GPU_DRIVER else upgrade_policy(upgrades)
+def programs_policy(driver: Driver, upgrades: DriverUpgrades) -> Object:
+    own = gpu_operator.values(upgrades, rdma=True, pools={})["driver"]["upgradePolicy"]
+    return charts_default() | own if driver is GPU_DRIVER else upgrade_policy(upgrades)
 
 
-def test_the_charts_default_strands_a_node_whose_job_has_an_emptydir() -> None:
-    """pod_manager.go, SchedulePodEviction and updateNodeToDrainOrFailed: cordoned, and left so."""
+def test_the_charts_default_leaves_the_node_of_a_job_with_an_emptydir_cordoned() -> None:
+    """Source: pod_manager.go, SchedulePodEviction and updateNodeToDrainOrFailed."""
     rollout = Rollout(GPU_DRIVER, charts_default())
     rollout.job()
     rollout.step()
     assert rollout.node("a") == ("upgrade-failed", True)
-    assert rollout.node("b") == ("upgrade-required", False)  # one node at a time, and that one is not done
+    assert rollout.node("b") == ("upgrade-required", False)  # one node at a time
     assert rollout.restarted == []
     assert any("job uses an emptyDir and deleteEmptyDir is false" in line for line in rollout.log)
-    rollout.kube.delete("v1", "Pod", "driver-a-1", "nvidia-operator")  # what upstream then asks for: by hand
+    rollout.kube.delete("v1", "Pod", "driver-a-1", "nvidia-operator")  # by hand, as upstream then requires
     rollout.step()
     assert rollout.node("a") == ("upgrade-done", False)
 
 
 @BOTH
-def test_manual_touches_no_node(driver: Driver) -> None:
-    rollout = Rollout(driver, asked_for(driver, "manual"))
+def test_manual_changes_no_node(driver: Driver) -> None:
+    rollout = Rollout(driver, programs_policy(driver, "manual"))
     rollout.job()
     rollout.step()
     assert rollout.node("a") == rollout.node("b") == ("", False)
-    assert rollout.restarted == rollout.harmed == []
+    assert rollout.restarted == rollout.evicted == []
 
 
 @BOTH
-def test_when_idle_waits_for_every_pod_and_then_goes_node_by_node(driver: Driver) -> None:
-    rollout = Rollout(driver, asked_for(driver, "when-idle"))
+def test_when_idle_waits_for_pods_then_upgrades_node_by_node(driver: Driver) -> None:
+    rollout = Rollout(driver, programs_policy(driver, "when-idle"))
     rollout.job()
     rollout.step()
     assert rollout.node("a") == ("wait-for-jobs-required", True)
@@ -127,7 +127,7 @@ def test_when_idle_waits_for_every_pod_and_then_goes_node_by_node(driver: Driver
     rollout.step(24)
     assert rollout.node("a") == rollout.node("b") == ("upgrade-done", False)
     assert rollout.restarted == ["a", "b"]
-    assert rollout.harmed == []
+    assert rollout.evicted == []
 
 
 @BOTH
@@ -136,17 +136,17 @@ def test_when_idle_waits_for_every_pod_and_then_goes_node_by_node(driver: Driver
     [{"ownerReferences": []}, {"labels": {"controller-revision-hash": "x", "apps.kubernetes.io/pod-index": "0"}}],
     ids=["bare pod", "pod of a StatefulSet"],
 )
-def test_when_idle_waits_for_pods_that_users_bring_along(driver: Driver, metadata: Object) -> None:
-    rollout = Rollout(driver, asked_for(driver, "when-idle"))
+def test_when_idle_waits_for_pods_without_a_job(driver: Driver, metadata: Object) -> None:
+    rollout = Rollout(driver, programs_policy(driver, "when-idle"))
     rollout.job(**metadata)
     rollout.step()
     assert rollout.node("a") == ("wait-for-jobs-required", True)
-    assert rollout.harmed == []
+    assert rollout.evicted == []
 
 
-def test_a_restart_that_installs_the_same_driver_needs_no_idle_node() -> None:
-    """gpu-operator v26.7.0, internal/predicates/restart_only.go."""
-    rollout = Rollout(GPU_DRIVER, asked_for(GPU_DRIVER, "when-idle"))
+def test_restarts_an_equal_driver_without_an_idle_node() -> None:
+    """Source: gpu-operator v26.7.0, internal/predicates/restart_only.go."""
+    rollout = Rollout(GPU_DRIVER, programs_policy(GPU_DRIVER, "when-idle"))
     rollout.job()
     for name in ("a", "b"):
         rollout.kube.objects[("Pod", "nvidia-operator", f"driver-{name}-1")]["spec"]["containers"][0]["image"] = (
@@ -155,12 +155,12 @@ def test_a_restart_that_installs_the_same_driver_needs_no_idle_node() -> None:
     rollout.step(24)
     assert rollout.restarted == ["a", "b"]
     assert rollout.node("a") == ("upgrade-done", False)
-    assert rollout.harmed == []
+    assert rollout.evicted == []
 
 
 @BOTH
-def test_a_node_that_was_cordoned_before_stays_so(driver: Driver) -> None:
-    rollout = Rollout(driver, asked_for(driver, "when-idle"))
+def test_a_node_cordoned_before_stays_cordoned(driver: Driver) -> None:
+    rollout = Rollout(driver, programs_policy(driver, "when-idle"))
     rollout.kube.patch("v1", "Node", "a", None, {"spec": {"unschedulable": True}})
     rollout.step(24)
     assert rollout.node("a") == ("upgrade-done", True)
@@ -168,9 +168,8 @@ def test_a_node_that_was_cordoned_before_stays_so(driver: Driver) -> None:
 
 
 @BOTH
-def test_a_node_that_somebody_else_gives_back_meanwhile_is_not_cordoned_again(driver: Driver) -> None:
-    """The other driver's operator, say, which had cordoned it first."""
-    rollout = Rollout(driver, asked_for(driver, "when-idle"))
+def test_does_not_cordon_a_node_again_that_another_controller_uncordoned(driver: Driver) -> None:
+    rollout = Rollout(driver, programs_policy(driver, "when-idle"))
     rollout.kube.patch("v1", "Node", "a", None, {"spec": {"unschedulable": True}})
     rollout.step(4)
     rollout.kube.patch("v1", "Node", "a", None, {"spec": {"unschedulable": None}})
@@ -179,22 +178,22 @@ def test_a_node_that_somebody_else_gives_back_meanwhile_is_not_cordoned_again(dr
 
 
 @BOTH
-def test_turned_off_it_forgets_its_states(driver: Driver) -> None:
-    rollout = Rollout(driver, asked_for(driver, "when-idle"))
+def test_deletes_its_states_when_upgrades_are_disabled(driver: Driver) -> None:
+    rollout = Rollout(driver, programs_policy(driver, "when-idle"))
     rollout.step(1)
     assert rollout.node("a") == ("upgrade-required", False)
-    rollout.policy = asked_for(driver, get_args(DriverUpgrades)[0])
+    rollout.policy = programs_policy(driver, get_args(DriverUpgrades)[0])
     rollout.step(1)
     assert rollout.node("a") == ("", False)
 
 
-def test_a_drain_that_is_asked_for_evicts_all_but_daemon_sets_and_what_says_skip() -> None:
+def test_a_drain_evicts_pods_without_the_skip_label() -> None:
     rollout = Rollout(OFED, upgrade_policy("when-idle") | {"drain": {"enable": True, "deleteEmptyDir": True}})
     rollout.policy.pop("waitForCompletion")
     rollout.job()
     rollout.step(6)
     assert rollout.node("a") == ("drain-required", True)
-    assert rollout.harmed
+    assert rollout.evicted
     rollout.kube.patch(
         "v1", "Pod", "job", "nvidia-operator", {"metadata": {"labels": {f"{OFED.prefix}-drain.skip": "true"}}}
     )

@@ -1,4 +1,4 @@
-"""The GPU operator: node labels, DaemonSets of a ClusterPolicy, what its pods wait for, when the policy is ready."""
+"""The GPU operator: node labels, DaemonSets of a ClusterPolicy, gates of pods, and the policy's state."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ OFED = pod("ofed", {"nvidia.com/ofed-driver": ""})
 
 
 def policy(**changes: Any) -> dict[str, Any]:
-    """As the chart makes it from its defaults, components merged with `changes`."""
+    """Returns the policy from the chart's defaults, with components merged with `changes`."""
     values = yaml.safe_load((CHART / "values.yaml").read_text())
     fields = ("daemonsets", "mig", *(operand.field for operand in OPERANDS))
     spec = {field: dict(values[field]) | changes.get(field, {}) for field in fields}
@@ -71,7 +71,7 @@ def test_the_policy_is_ready_when_all_its_daemonsets_are() -> None:
     assert status(kube)["conditions"][0]["reason"] == "Reconciled"
 
 
-def test_with_no_gpu_node_it_is_ready_at_once_and_deploys_nothing() -> None:
+def test_the_policy_is_ready_without_gpu_nodes() -> None:
     kube = FakeKube(node("n", "Standard_D4ads_v5"), policy())
     step(kube)
     assert status(kube)["state"] == "ready"
@@ -79,7 +79,7 @@ def test_with_no_gpu_node_it_is_ready_at_once_and_deploys_nothing() -> None:
     assert not daemonsets(kube)
 
 
-def test_each_operand_selects_nodes_by_its_own_label_and_takes_the_policys_tolerations() -> None:
+def test_each_operand_has_its_own_label_and_the_policys_tolerations() -> None:
     kube = FakeKube(node("n", H100, labels=NFD_LABELS), policy(daemonsets={"tolerations": [TOLERATION]}))
     step(kube)
     labels = kube.objects[("Node", "", "n")]["metadata"]["labels"]
@@ -87,14 +87,14 @@ def test_each_operand_selects_nodes_by_its_own_label_and_takes_the_policys_toler
     for found in daemonsets(kube).values():
         spec = found["spec"]["template"]["spec"]
         assert spec["tolerations"] == [TOLERATION], "the policy's list replaces the operator's own"
-        if found["metadata"]["name"] != "nvidia-mig-manager":  # labelled once GFD has told what the GPUs are
+        if found["metadata"]["name"] != "nvidia-mig-manager":  # labelled after GFD
             assert spec["nodeSelector"].items() <= labels.items()
     driver = daemonsets(kube)["nvidia-driver-daemonset"]["spec"]
     assert driver["updateStrategy"] == {"type": "OnDelete"}
     assert driver["template"]["spec"]["containers"][0]["image"] == "nvcr.io/nvidia/driver:595.91.07-ubuntu24.04"
 
 
-def test_disabled_operands_go() -> None:
+def test_deletes_disabled_operands() -> None:
     kube = FakeKube(node("n", H100, labels=NFD_LABELS), policy())
     step(kube)
     kube.objects[("ClusterPolicy", "", "cluster-policy")]["spec"]["dcgmExporter"]["enabled"] = False
@@ -109,14 +109,14 @@ def test_rdma_adds_the_peermem_container() -> None:
     assert [container["name"] for container in containers] == ["nvidia-driver-ctr", "nvidia-peermem-ctr"]
 
 
-def test_without_nfds_system_labels_the_policy_says_what_is_missing() -> None:
+def test_the_policy_names_missing_labels_of_nfd() -> None:
     kube = FakeKube(node("n", H100, labels={"feature.node.kubernetes.io/pci-10de.present": "true"}), policy())
     step(kube)
     assert status(kube)["state"] == "notReady"
     assert OS_LABEL in status(kube)["conditions"][1]["message"]
 
 
-def test_the_oldest_policy_counts() -> None:
+def test_ignores_all_but_the_oldest_policy() -> None:
     younger = policy()
     younger["metadata"] = {"name": "younger", "creationTimestamp": "2026-11-21T13:00:00Z"}
     kube = FakeKube(policy(), younger)
@@ -124,7 +124,7 @@ def test_the_oldest_policy_counts() -> None:
     assert kube.objects[("ClusterPolicy", "", "younger")]["status"]["state"] == "ignored"
 
 
-def test_node_labels_of_a_node_that_lost_its_gpus_or_opted_out() -> None:
+def test_removes_labels_of_a_node_without_gpus_or_operands() -> None:
     had = {GPU_PRESENT: "true", DEPLOY_DRIVER: "true"}
     assert wanted_labels(had) == {GPU_PRESENT: "false", DEPLOY_DRIVER: None}
     opted_out = wanted_labels(had | NFD_LABELS | {"nvidia.com/gpu.deploy.operands": "false"})
@@ -140,14 +140,14 @@ def gate_context(sku: str, pods: list[dict[str, Any]], *, host_driver: bool = Fa
 @pytest.mark.parametrize(
     ("sku", "pods", "rdma", "waits"),
     [(H100, [], "true", True), (H100, [], "", False), (H100, [OFED], "true", False), (T4, [], "true", True)],
-    ids=["RDMA", "no RDMA", "OFED is there", "a T4 has an accelerated networking function"],
+    ids=["RDMA", "no RDMA", "OFED is ready", "a T4 has an accelerated networking function"],
 )
 def test_the_driver_waits_for_ofed_only_with_rdma(sku: str, pods: list[dict[str, Any]], rdma: str, waits: bool) -> None:
     ctx = gate_context(sku, pods, GPU_DIRECT_RDMA_ENABLED=rdma).as_pod_context()
     assert ("waiting for MOFED" in (gates.driver_gate(ctx) or "")) is waits
 
 
-def test_a_driver_in_the_node_image_turns_the_operators_off_and_the_node_says_so() -> None:
+def test_a_driver_in_the_node_image_disables_the_operators_driver() -> None:
     ctx = gate_context(H100, [], host_driver=True)
     assert "pre-installed" in (gates.driver_gate(ctx.as_pod_context()) or "")
     labels = ctx.kube_.objects[("Node", "", "n")]["metadata"]["labels"]
@@ -160,7 +160,7 @@ def test_a_driver_in_the_node_image_turns_the_operators_off_and_the_node_says_so
     assert [event["reason"] for event in events] == ["DriverPreInstalled"]
 
 
-def test_the_order_is_driver_toolkit_plugin_validator() -> None:
+def test_gates_open_in_the_order_driver_toolkit_plugin_validator() -> None:
     order = (gates.toolkit_gate, gates.device_plugin_gate, gates.validator_gate)
     for pods, open_gates in (
         ([], 0),
@@ -189,7 +189,7 @@ def test_gfd_describes_the_gpus() -> None:
         (Sharing(partition="1g.10gb", partitions=7), "NVIDIA-A100-80GB-PCIe-MIG-1g.10gb", "14", "1"),
     ],
 )
-def test_gfd_tells_how_gpus_are_shared(shared: Sharing, product: str, count: str, replicas: str) -> None:
+def test_gfd_labels_shared_gpus(shared: Sharing, product: str, count: str, replicas: str) -> None:
     labels = gfd.labels(node_hardware(skus.sku(A100), "n"), "", "single", shared)
     assert labels["nvidia.com/gpu.product"] == product
     assert (labels["nvidia.com/gpu.count"], labels["nvidia.com/gpu.replicas"]) == (count, replicas)
@@ -205,14 +205,14 @@ def test_gfd_reads_the_device_plugins_configuration() -> None:
 
 
 def states(sku: str, profile: str, **env: str) -> tuple[list[str], str]:
-    """What the MIG manager says of its work, look by look, and how the GPUs are then partitioned."""
+    """Returns the MIG manager's states after each step, and the partitions at the end."""
     kube = FakeKube(node("n", sku, labels={"nvidia.com/mig.config": profile}))
     ctx = Context(kube, kube.objects[("Node", "", "n")], environment=env)
-    said = []
+    found = []
     for _ in range(3):
         mig.step(ctx.as_pod_context())
-        said.append(metadata(kube)["labels"]["nvidia.com/mig.config.state"])
-    return said, metadata(kube)["annotations"].get(MIG_ANNOTATION, "")
+        found.append(metadata(kube)["labels"]["nvidia.com/mig.config.state"])
+    return found, metadata(kube)["annotations"].get(MIG_ANNOTATION, "")
 
 
 def metadata(kube: FakeKube) -> dict[str, Any]:
@@ -220,13 +220,13 @@ def metadata(kube: FakeKube) -> dict[str, Any]:
     return found
 
 
-def test_the_mig_manager_reboots_an_a100_to_change_its_mode_if_it_may() -> None:
+def test_the_mig_manager_reboots_an_a100_only_with_reboot_enabled() -> None:
     may = {"WITH_REBOOT": "true"}
     assert states(A100, "all-1g.10gb", **may) == (["rebooting", "success", "success"], "all-1g.10gb")
     assert states(A100, "all-1g.10gb") == (["failed"] * 3, "")
     assert states(H100, "all-1g.10gb") == (["pending", "success", "success"], "all-1g.10gb"), "Hopper needs no reset"
 
 
-def test_the_mig_manager_fails_where_gpus_do_not_have_the_partitions() -> None:
+def test_the_mig_manager_fails_for_partitions_that_the_gpu_lacks() -> None:
     assert states(A100, "all-1g.5gb", WITH_REBOOT="true") == (["failed"] * 3, "")
     assert states(T4, "all-1g.10gb", WITH_REBOOT="true") == (["failed"] * 3, "")

@@ -1,4 +1,4 @@
-"""What the controllers share: the loop, applying objects, and the hook that brings CRDs up to date."""
+"""The controllers' shared loop, their Applier, and the hook that updates CRDs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CONFIG_MAP = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c",
 CRD = "nicclusterpolicies.mellanox.com"
 
 
-def test_the_loop_goes_on_after_a_refusal_and_tells_it_once() -> None:
+def test_the_loop_continues_after_an_error_and_logs_it_once() -> None:
     ctx, stop, rounds = Context(FakeKube()), threading.Event(), []
 
     def step() -> None:
@@ -28,7 +28,7 @@ def test_the_loop_goes_on_after_a_refusal_and_tells_it_once() -> None:
     assert ctx.lines == ["error: nodes is forbidden"]
 
 
-def test_an_object_is_sent_when_it_changes_was_lost_or_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sends_an_object_that_changed_was_lost_or_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
     kube = FakeKube()
     applier = _loop.Applier(kube.as_client(), "me")
     assert applier.apply(CONFIG_MAP)
@@ -50,7 +50,7 @@ def test_the_hook_creates_and_updates_the_simulators_crds() -> None:
     assert made["spec"]["scope"] == "Cluster"
 
 
-def test_the_hook_leaves_the_crds_of_an_upstream_chart_alone() -> None:
+def test_the_hook_keeps_the_crds_of_an_upstream_chart() -> None:
     kube = FakeKube({"kind": "CustomResourceDefinition", "metadata": {"name": CRD}, "spec": {"scope": "theirs"}})
     crds.apply_crds("network-operator")(Context(kube).as_pod_context())
     assert kube.objects[("CustomResourceDefinition", "", CRD)]["spec"] == {"scope": "theirs"}

@@ -1,4 +1,4 @@
-"""Monitoring on the simulator: what exporters tell of simulated hardware, and how the real programs are called."""
+"""Monitoring on the simulator: exporters of simulated hardware, and arguments of the real programs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ RELOADER = [f"--config-file={SOURCE}", f"--config-envsubst-file={RESULT}", "--wa
 
 
 def holder(phase: str = "Running", restarts: str = "Never") -> Holder:
-    """A job's pod that has the first two GPUs."""
+    """Returns a job's pod with the first two GPUs."""
     container = {"name": "main", "resources": {"limits": {"nvidia.com/gpu": "2"}}}
     metadata = {"name": "train-0", "namespace": "blue"}
     spec = {"containers": [container], "restartPolicy": restarts}
@@ -36,7 +36,7 @@ def holder(phase: str = "Running", restarts: str = "Never") -> Holder:
 
 
 def samples(text: str, name: str) -> dict[str, float]:
-    """Values of one metric by their labels, as they are written."""
+    """Returns the values of a metric by their label text."""
     lines = [line for line in text.splitlines() if line.startswith(f"{name}{{")]
     return {line[len(name) : line.rindex(" ")]: float(line.rpartition(" ")[2]) for line in lines}
 
@@ -44,14 +44,14 @@ def samples(text: str, name: str) -> dict[str, float]:
 @pytest.mark.parametrize(
     ("held", "busy"),
     [([], 0), ([holder()], 2), ([holder("Pending")], 0), ([holder(restarts="Always")], 0)],
-    ids=["nobody", "a job", "one that waits", "a server"],
+    ids=["no pod", "a job", "a waiting job", "a server"],
 )
-def test_gpus_are_busy_while_a_job_that_ends_by_itself_runs_on_them(held: list[Holder], busy: int) -> None:
+def test_gpus_are_busy_while_a_job_runs_on_them(held: list[Holder], busy: int) -> None:
     found = samples(dcgm.text(HARDWARE, held), "DCGM_FI_DEV_GPU_UTIL")
     assert (len(found), sum(value > 0 for value in found.values())) == (8, busy)
 
 
-def test_a_gpu_that_is_held_names_the_pod_and_what_has_none_names_nobody() -> None:
+def test_metrics_name_the_pod_of_an_allocated_gpu() -> None:
     found = samples(dcgm.text(HARDWARE, [holder()]), "DCGM_FI_DEV_XID_ERRORS")
     named = [labels for labels in found if 'namespace="blue",pod="train-0"' in labels and 'container="main"' in labels]
     assert len(named) == 2
@@ -63,23 +63,23 @@ def broken(kind: str, device: str) -> NodeHardware:
 
 
 @pytest.mark.parametrize(("kind", "xid", "working"), [("gpu", 79, 7), ("ecc", 63, 8)])
-def test_a_broken_gpu_has_its_xid_and_is_used_only_while_it_works(kind: str, xid: int, working: int) -> None:
+def test_a_faulty_gpu_has_its_xid(kind: str, xid: int, working: int) -> None:
     text = dcgm.text(broken(kind, "5"), [])
     assert [value for labels, value in samples(text, "DCGM_FI_DEV_XID_ERRORS").items() if 'gpu="5"' in labels] == [xid]
     assert len(samples(text, "DCGM_FI_DEV_GPU_UTIL")) == working
 
 
-def test_a_gpu_with_a_row_that_could_not_be_remapped_says_so() -> None:
+def test_a_gpu_with_a_failed_row_remap_has_a_metric() -> None:
     found = samples(dcgm.text(broken("remap", "4"), []), "DCGM_FI_DEV_ROW_REMAP_FAILURE")
     assert [labels for labels, value in found.items() if value] == [next(each for each in found if 'gpu="4"' in each)]
 
 
 def certgen_context(kube: FakeKube, *arguments: str) -> Context:
-    of_secret = ("--namespace=monitoring", "--secret-name=admission")
-    return Context(kube, container={"name": "create", "args": [*arguments, *of_secret]})
+    secret = ("--namespace=monitoring", "--secret-name=admission")
+    return Context(kube, container={"name": "create", "args": [*arguments, *secret]})
 
 
-def test_a_hooks_certificate_is_made_once_and_its_authority_is_handed_to_the_webhooks() -> None:
+def test_the_hook_creates_one_certificate_and_passes_its_ca_to_the_webhooks() -> None:
     kinds = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
     kube = FakeKube(
         *({"kind": kind, "metadata": {"name": "w"}, "webhooks": [{"name": "a", "clientConfig": {}}]} for kind in kinds)
@@ -96,7 +96,7 @@ def test_a_hooks_certificate_is_made_once_and_its_authority_is_handed_to_the_web
         assert (webhook["clientConfig"]["caBundle"], webhook["failurePolicy"]) == (secret["ca"], "Fail")
 
 
-def test_ports_of_infiniband_tell_their_state_and_rate_in_bytes() -> None:
+def test_infiniband_ports_have_state_and_rate() -> None:
     down = replace(
         HARDWARE, hcas=tuple(replace(hca, state="Down") if not at else hca for at, hca in enumerate(HARDWARE.hcas))
     )
@@ -107,7 +107,7 @@ def test_ports_of_infiniband_tell_their_state_and_rate_in_bytes() -> None:
 
 
 def configured(tmp_path: Path, config: Any, **environment: str) -> Any:
-    """What the reloader makes of the operator's configuration."""
+    """Returns the reloader's result for the operator's configuration."""
     packed = {SOURCE: gzip.compress(yaml.safe_dump(config).encode())}
     (tmp_path / RESULT.lstrip("/")).parent.mkdir(parents=True)
     pod = HostPod(FakeKube(), files=packed, environment=environment, words=tuple(RELOADER), folder=tmp_path)
@@ -115,7 +115,7 @@ def configured(tmp_path: Path, config: Any, **environment: str) -> Any:
     return yaml.safe_load((tmp_path / RESULT.lstrip("/")).read_text())
 
 
-def test_what_is_scraped_is_reached_through_the_cluster_and_found_as_the_pod_would(tmp_path: Path) -> None:
+def test_scrapes_through_the_cluster_proxy_with_the_pods_kubeconfig(tmp_path: Path) -> None:
     token = "/var/run/secrets/kubernetes.io/serviceaccount/token"
     scrape: Object = {"job_name": "a", "bearer_token_file": token, "kubernetes_sd_configs": [{"role": "endpoints"}]}
     made = configured(tmp_path, {"scrape_configs": [scrape], "rule_files": ["/etc/prometheus/rules/all/*.yaml"]})
@@ -130,23 +130,23 @@ def test_what_is_scraped_is_reached_through_the_cluster_and_found_as_the_pod_wou
     assert made["rule_files"] == [f"{tmp_path}/etc/prometheus/rules/all/*.yaml"]
 
 
-def test_variables_of_the_container_are_filled_in_and_others_stay(tmp_path: Path) -> None:
+def test_expands_variables_of_the_container_only(tmp_path: Path) -> None:
     made = configured(tmp_path, {"regex": "$(SHARD);|.+", "other": "$(NONE) $1"}, SHARD="0")
     assert made == {"regex": "0;|.+", "other": "$(NONE) $1"}
 
 
-def test_without_a_configuration_it_says_which_is_missing(tmp_path: Path) -> None:
+def test_rejects_a_missing_configuration(tmp_path: Path) -> None:
     pod = HostPod(FakeKube(), words=tuple(RELOADER), folder=tmp_path)
     with pytest.raises(ValueError, match=SOURCE):
         reloader.once(pod.as_pod_context())
 
 
 def command(image: str, *arguments: str) -> list[str]:
-    """How the program of an image is called."""
+    """Returns the command of an image's program."""
     return process(programs.PROGRAMS, image).argv(HostPod(FakeKube(), words=arguments).as_pod_context())
 
 
-def test_programs_listen_on_this_machine_alone_whatever_their_pods_say(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_programs_listen_on_the_loopback_address_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paths, "tool", lambda name: Path("/tools") / name)
     operator = command(
         "prometheus-operator/prometheus-operator", "--web.listen-address=:10250", "--web.enable-tls=true"

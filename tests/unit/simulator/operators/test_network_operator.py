@@ -1,4 +1,4 @@
-"""The network operator: DaemonSets of a NicClusterPolicy, the nodes' wait label, and when the policy is ready."""
+"""The network operator: DaemonSets of a NicClusterPolicy, the nodes' wait label, and the policy's state."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def state_of(kube: FakeKube, state: str) -> dict[str, Any]:
     return next(item for item in status(kube)["appliedStates"] if item["name"] == state)
 
 
-def test_the_programs_policy_becomes_ready_when_both_daemonsets_are() -> None:
+def test_the_policy_is_ready_when_both_daemonsets_are() -> None:
     kube = FakeKube(gpu_node(), policy())
     step(kube)
     ofed = next(name for name in daemonsets(kube) if name.startswith("mofed-ubuntu24.04-"))
@@ -71,7 +71,7 @@ def test_the_programs_policy_becomes_ready_when_both_daemonsets_are() -> None:
     assert state_of(kube, "state-RDMA-device-plugin")["state"] == "ignore"
 
 
-def test_the_ofed_daemonset_selects_by_os_and_kernel_and_names_the_image_for_them() -> None:
+def test_the_ofed_daemonset_selects_nodes_and_image_by_os_and_kernel() -> None:
     spec = policy()["spec"]
     [group] = build.host_groups([gpu_node(), gpu_node("m")], spec["tolerations"])
     pod_spec = build.ofed_daemonset(spec, group, "ns")["spec"]["template"]["spec"]
@@ -80,7 +80,7 @@ def test_the_ofed_daemonset_selects_by_os_and_kernel_and_names_the_image_for_the
     assert build.GPU_TOLERATION in pod_spec["tolerations"]
 
 
-def test_hosts_with_another_kernel_get_a_daemonset_of_their_own() -> None:
+def test_hosts_with_another_kernel_get_a_separate_daemonset() -> None:
     other = gpu_node("m", **{build.KERNEL_LABEL: "5.15.0-1098-azure"})
     assert len(build.host_groups([gpu_node(), other], policy()["spec"]["tolerations"])) == 2
 
@@ -90,7 +90,7 @@ def test_hosts_with_another_kernel_get_a_daemonset_of_their_own() -> None:
     [(gpu_node(), {"tolerations": []}), (node("n", "Standard_D4ads_v5"), {})],
     ids=["without the toleration", "no node to serve"],
 )
-def test_with_no_node_for_the_driver_the_policy_waits(where: dict[str, Any], change: dict[str, Any]) -> None:
+def test_the_policy_is_not_ready_without_a_node_for_the_driver(where: dict[str, Any], change: dict[str, Any]) -> None:
     kube = FakeKube(where, policy(policy()["spec"] | change))
     step(kube)
     assert not any(name.startswith("mofed") for name in daemonsets(kube))
@@ -106,7 +106,7 @@ def test_the_wait_label_follows_the_ofed_pod() -> None:
     assert kube.objects[("Node", "", "n")]["metadata"]["labels"][build.WAIT_LABEL] == "false"
 
 
-def test_without_an_ofed_driver_nodes_need_not_wait() -> None:
+def test_nodes_do_not_wait_without_an_ofed_driver() -> None:
     spec = {key: value for key, value in policy()["spec"].items() if key != "ofedDriver"}
     kube = FakeKube(gpu_node(), node("plain", H100), policy(spec))
     step(kube)
@@ -114,7 +114,7 @@ def test_without_an_ofed_driver_nodes_need_not_wait() -> None:
     assert build.WAIT_LABEL not in kube.objects[("Node", "", "plain")]["metadata"]["labels"]
 
 
-def test_what_the_policy_no_longer_names_is_deleted() -> None:
+def test_deletes_a_daemonset_that_the_policy_no_longer_has() -> None:
     kube = FakeKube(gpu_node(), policy())
     step(kube)
     del kube.objects[("NicClusterPolicy", "", "nic-cluster-policy")]["spec"]["sriovDevicePlugin"]
@@ -122,7 +122,7 @@ def test_what_the_policy_no_longer_names_is_deleted() -> None:
     assert "network-operator-sriov-device-plugin" not in daemonsets(kube)
 
 
-def test_any_other_name_is_ignored() -> None:
+def test_ignores_a_policy_of_another_name() -> None:
     kube = FakeKube(gpu_node(), policy(name="mine"))
     step(kube)
     assert status(kube, "mine")["state"] == "ignore"
@@ -131,20 +131,20 @@ def test_any_other_name_is_ignored() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("change", "message"),
     [
         ({"repository": ""}, "repository is required"),
         ({"version": ""}, "version is required"),
         ({"forcePrecompiled": True}, "precompiled"),
     ],
 )
-def test_a_driver_that_cannot_be_deployed_says_why(change: dict[str, Any], says: str) -> None:
+def test_the_state_of_an_invalid_driver_has_the_reason(change: dict[str, Any], message: str) -> None:
     spec = policy()["spec"]
     spec["ofedDriver"] = spec["ofedDriver"] | change
     kube = FakeKube(gpu_node(), policy(spec))
     step(kube)
     assert state_of(kube, "state-OFED")["state"] == "error"
-    assert says in state_of(kube, "state-OFED")["message"]
+    assert message in state_of(kube, "state-OFED")["message"]
 
 
 def test_global_repository_and_version_are_defaults() -> None:
@@ -153,13 +153,13 @@ def test_global_repository_and_version_are_defaults() -> None:
     assert build.image({"image": "x", "version": "sha256:ab", "repository": "r"}, common) == "r/x@sha256:ab"
 
 
-def test_a_component_that_is_not_simulated_is_an_error_and_not_silence() -> None:
+def test_a_component_that_is_not_simulated_is_an_error() -> None:
     kube = FakeKube(gpu_node(), policy(policy()["spec"] | {"nvIpam": {}}))
     step(kube)
     assert "not simulated" in state_of(kube, "state-nv-ipam-cni")["message"]
 
 
-def test_an_older_driver_is_upgraded_as_the_policy_says() -> None:
+def test_upgrades_an_older_driver_by_the_policy() -> None:
     spec = policy()["spec"]
     spec["ofedDriver"] = spec["ofedDriver"] | {"upgradePolicy": {"autoUpgrade": True}}
     kube = FakeKube(gpu_node(), policy(spec))

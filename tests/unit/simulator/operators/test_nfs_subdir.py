@@ -1,4 +1,4 @@
-"""The NFS provisioner as it is simulated: what it makes of claims, and what becomes of folders that nobody claims."""
+"""The simulated NFS provisioner: volumes of claims, and folders of deleted claims."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def storage_class(**parameters: str) -> Object:
 
 
 def claim(provisioner: str = NAME, **spec: object) -> Object:
-    """One that the controller-manager has handed to a provisioner."""
-    asked = {"volume.beta.kubernetes.io/storage-provisioner": provisioner}
+    """Returns a claim that the controller-manager has assigned to a provisioner."""
+    annotations = {"volume.beta.kubernetes.io/storage-provisioner": provisioner}
     sizes = {"requests": {"storage": "100Gi"}}
     own = {"storageClassName": "shared", "accessModes": ["ReadWriteMany"], "resources": sizes}
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
-        "metadata": {"name": "team", "namespace": "ai", "uid": "1234", "annotations": asked},
+        "metadata": {"name": "team", "namespace": "ai", "uid": "1234", "annotations": annotations},
         "spec": own | spec,
     }
 
@@ -50,7 +50,7 @@ class NfsServer:
         Provisioner(HostPod(self.kube, environment=env, folder=self.folder.parent).as_pod_context()).step()
 
     def release(self) -> None:
-        """As the controller-manager says that the claim is gone."""
+        """Releases the volume like the controller-manager after the deletion of its claim."""
         self.kube.delete("v1", "PersistentVolumeClaim", "team", "ai")
         self.kube.patch("v1", "PersistentVolume", "pvc-1234", None, {"status": {"phase": "Released"}})
 
@@ -67,7 +67,7 @@ def server(tmp_path: Path) -> NfsServer:
     return NfsServer(folder, FakeKube(storage_class()))
 
 
-def test_a_claim_is_a_folder_on_the_server(server: NfsServer) -> None:
+def test_a_claim_gets_a_folder_on_the_server(server: NfsServer) -> None:
     server.kube.create(claim())
     server.step()
     server.step()
@@ -79,13 +79,13 @@ def test_a_claim_is_a_folder_on_the_server(server: NfsServer) -> None:
 
 
 @pytest.mark.parametrize("other", [claim("file.csi.azure.com"), claim(volumeName="mine")])
-def test_claims_of_others_and_claims_that_are_bound_are_left_alone(server: NfsServer, other: Object) -> None:
+def test_ignores_claims_of_other_provisioners_and_bound_claims(server: NfsServer, other: Object) -> None:
     server.kube.create(other)
     server.step()
     assert server.folders() == []
 
 
-def test_a_claim_that_chooses_among_volumes_is_refused_once(server: NfsServer) -> None:
+def test_rejects_a_claim_with_a_selector_once(server: NfsServer) -> None:
     server.kube.create(claim(selector={"matchLabels": {"a": "b"}}))
     server.step()
     why = 'failed to provision volume with StorageClass "shared": claim Selector is not supported'
@@ -102,7 +102,7 @@ def test_a_claim_that_chooses_among_volumes_is_refused_once(server: NfsServer) -
         ({"onDelete": "delete"}, []),
     ],
 )
-def test_a_folder_that_nobody_claims_any_more_is_as_its_class_says(
+def test_archives_keeps_or_deletes_a_released_folder_by_its_class(
     server: NfsServer, parameters: dict[str, str], left: list[str]
 ) -> None:
     server.kube.apply(storage_class(**parameters))
@@ -115,7 +115,7 @@ def test_a_folder_that_nobody_claims_any_more_is_as_its_class_says(
     assert server.kube.list("v1", "PersistentVolume") == []
 
 
-def test_a_volume_stays_where_its_class_keeps_volumes(server: NfsServer) -> None:
+def test_keeps_a_volume_with_the_policy_retain(server: NfsServer) -> None:
     server.kube.patch("", "StorageClass", "shared", None, {"reclaimPolicy": "Retain"})
     server.kube.create(claim())
     server.step()
@@ -125,7 +125,7 @@ def test_a_volume_stays_where_its_class_keeps_volumes(server: NfsServer) -> None
     assert server.kube.list("v1", "PersistentVolume")
 
 
-def test_without_its_class_nobody_knows_what_to_do_with_a_folder(server: NfsServer) -> None:
+def test_keeps_a_folder_whose_class_is_missing(server: NfsServer) -> None:
     server.kube.create(claim())
     server.step()
     server.release()
@@ -135,7 +135,7 @@ def test_without_its_class_nobody_knows_what_to_do_with_a_folder(server: NfsServ
     assert server.folders() == [FOLDER]
 
 
-def test_a_volume_of_a_server_that_it_had_before_goes_without_its_folder(server: NfsServer) -> None:
+def test_deletes_a_volume_without_a_folder(server: NfsServer) -> None:
     server.kube.create(claim())
     server.step()
     server.release()

@@ -1,4 +1,4 @@
-"""Real operators: releases that setting up makes of their modules, and how their programs are called here."""
+"""Real operators: releases from their modules, and the arguments of their programs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PROGRAMS = tuple(program for operator in REAL for program in operator.programs)
 
 
 @pytest.mark.parametrize("pin", PINS.values(), ids=PINS)
-def test_manifests_are_of_the_pinned_module_in_the_operators_namespace(pin: Kustomization) -> None:
+def test_manifests_come_from_the_pinned_module(pin: Kustomization) -> None:
     folder = Path(simulated.__file__).parent / pin.name.replace("-", "_")
     manager, made = yaml.safe_load((folder / "tools.yaml").read_text())
     assert f"{pin.module} {pin.version} {pin.sum}" in (folder / "go.sum").read_text().splitlines()
@@ -43,15 +43,14 @@ def test_manifests_are_of_the_pinned_module_in_the_operators_namespace(pin: Kust
 
 
 @pytest.mark.parametrize("name", ["appwrapper", "training-operator"])
-def test_a_manager_in_a_sandbox_has_the_kubernetes_api(name: str) -> None:
-    """Its webhooks listen at a port, or with certificates in a folder, that no option changes."""
+def test_a_manager_in_a_sandbox_can_reach_the_kubernetes_api(name: str) -> None:
     image = image_named(name)
     assert list(image.tools) == ["/manager"]
     assert image.kubernetes_api
 
 
 def namespaces(objects: dict[tuple[str, str], Object], default: str) -> Iterator[str]:
-    """All that a release names."""
+    """Yields the namespaces in a release."""
     for each in objects.values():
         yield each["metadata"].get("namespace", default)
         yield from (subject["namespace"] for subject in each.get("subjects", []))
@@ -83,7 +82,7 @@ def namespaces(objects: dict[tuple[str, str], Object], default: str) -> Iterator
         ),
     ],
 )
-def test_the_release_that_setting_up_makes_is_what_the_program_knows(
+def test_a_release_has_the_objects_that_the_program_expects(
     name: str, deployment: str, image: str, crds: set[str]
 ) -> None:
     text = (make_values.CHARTS / name / INSTALL).read_text()
@@ -102,12 +101,12 @@ def test_the_release_that_setting_up_makes_is_what_the_program_knows(
 
 @pytest.fixture(autouse=True)
 def _tools(monkeypatch: pytest.MonkeyPatch) -> None:
-    """There, as if a stack had needed them."""
+    """Pretends that all tools are built."""
     monkeypatch.setattr(paths, "tool", lambda name: Path("/tools") / name)
 
 
 def pod(folder: Path, *words: str, config: Any = None) -> PodContext:
-    """`config` is the file that `--config` names, as an object or as text."""
+    """Returns a pod with this command. `config` is the content of the file in `--config`, an object or text."""
     text = config if isinstance(config, str) else yaml.safe_dump(config)
     files = {word.removeprefix("--config="): text.encode() for word in words if word.startswith("--config=")}
     metadata = {"name": "manager", "namespace": "mlbatch-system", "uid": "u-1"}
@@ -118,7 +117,7 @@ KUEUE_CONFIG = yaml.safe_load(kueue.values()["managerConfig"]["controllerManager
 KUEUE = "/manager", "--config=/controller_manager_config.yaml", "--zap-log-level=2"
 
 
-def test_kueue_has_the_charts_configuration_but_for_where_it_listens(tmp_path: Path) -> None:
+def test_kueue_has_the_charts_configuration_with_other_addresses(tmp_path: Path) -> None:
     manager, ctx = process(PROGRAMS, "kueue/kueue"), pod(tmp_path, *KUEUE, config=KUEUE_CONFIG)
     command = manager.argv(ctx)
     found = config_of(command)
@@ -136,7 +135,7 @@ def test_kueue_has_the_charts_configuration_but_for_where_it_listens(tmp_path: P
     assert (Path(command[2]) / "visibility").readlink() == tmp_path / "visibility"
 
 
-def test_kueue_serves_at_the_ports_of_its_configuration(tmp_path: Path) -> None:
+def test_kueue_listens_on_the_ports_of_its_configuration(tmp_path: Path) -> None:
     manager, ctx = process(PROGRAMS, "kueue/kueue"), pod(tmp_path, *KUEUE, config={"webhook": {"port": 9444}})
     assert manager.ports(ctx)[9444] == 29444
     assert config_of(manager.argv(ctx))["webhook"]["port"] == 29444
@@ -151,7 +150,7 @@ SCHEDULER_CONFIG = {
 SCHEDULER = "/bin/kube-scheduler", "--config=/etc/kubernetes/scheduler-config.yaml"
 
 
-def test_the_scheduler_has_the_charts_configuration_and_the_pods_own_login(tmp_path: Path) -> None:
+def test_the_scheduler_has_the_charts_configuration_and_the_pods_kubeconfig(tmp_path: Path) -> None:
     scheduler, ctx = process(PROGRAMS, "kube-scheduler"), pod(tmp_path, *SCHEDULER, config=SCHEDULER_CONFIG)
     command = scheduler.argv(ctx)
     login = {"clientConnection": {"qps": 100, "kubeconfig": f"{tmp_path}/kubeconfig"}}
@@ -163,14 +162,14 @@ def test_the_scheduler_has_the_charts_configuration_and_the_pods_own_login(tmp_p
 
 @pytest.mark.parametrize("config", ["", "5", "[a]", "{"])
 @pytest.mark.parametrize(
-    ("image", "words", "whose"),
+    ("image", "words", "program"),
     [("kueue/kueue", KUEUE, "Kueue"), ("kube-scheduler", SCHEDULER, "a scheduler")],
     ids=["kueue", "scheduler"],
 )
 def test_an_invalid_configuration_is_an_error_in_the_pods_log(
-    image: str, words: tuple[str, ...], whose: str, config: str, tmp_path: Path
+    image: str, words: tuple[str, ...], program: str, config: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(ValueError, match=f"is no configuration of {whose}"):
+    with pytest.raises(ValueError, match=f"is not a configuration of {program}"):
         process(PROGRAMS, image).argv(pod(tmp_path, *words, config=config))
 
 
@@ -195,7 +194,7 @@ def test_an_invalid_configuration_is_an_error_in_the_pods_log(
     ],
     ids=["scheduler-plugins", "kuberay"],
 )
-def test_a_controller_has_the_releases_arguments_and_listens_here(
+def test_a_controller_has_the_releases_arguments_and_local_addresses(
     image: str, words: list[str], command: str, ports: dict[int, int], tmp_path: Path
 ) -> None:
     program, ctx = process(PROGRAMS, image), pod(tmp_path, *words)
@@ -213,10 +212,10 @@ def test_a_controller_has_the_releases_arguments_and_listens_here(
         *((broken, "kernel,pci,system") for broken in ("core: 5", "core:", "[a]", "{", "core: {featureSources: 5}")),
     ],
 )
-def test_an_nfd_worker_looks_at_what_is_simulated_of_its_node(
+def test_an_nfd_worker_uses_only_simulated_sources(
     config: str, enabled: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where no sandbox is available, all but the kernel is still the node's."""
+    """Without a sandbox, all sources except the kernel are the node's."""
     monkeypatch.setattr(sandbox, "available", lambda: "no bubblewrap")
     worker = next(each.program for each in PROGRAMS if each.command == "nfd-worker")
     assert isinstance(worker, HostProcess)
@@ -235,7 +234,7 @@ def test_an_nfd_worker_looks_at_what_is_simulated_of_its_node(
     assert worker.ports(made) == {8081: 28081}
 
 
-def test_the_hook_that_takes_nfds_labels_back_serves_nothing(tmp_path: Path) -> None:
+def test_the_hook_that_deletes_nfds_labels_has_no_ports(tmp_path: Path) -> None:
     master = next(each.program for each in PROGRAMS if each.command == "nfd-master")
     assert isinstance(master, HostProcess)
     ctx = pod(tmp_path, "nfd-master", "-prune")

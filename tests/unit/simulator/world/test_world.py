@@ -1,4 +1,4 @@
-"""Hardware, faults, the snapshot that sandboxes see, and how fast the network is."""
+"""Hardware, faults, the snapshot for sandboxes, and the network's speed."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def _partition(hardware: NodeHardware) -> set[str]:
     return {hca.pkey for hca in hardware.hcas if hca.link_layer == "InfiniBand"}
 
 
-def test_hardware_depends_on_nothing_but_sku_name_and_faults() -> None:
+def test_hardware_depends_only_on_sku_name_and_faults() -> None:
     assert _hardware() == _hardware()
     both = [*_hardware().gpus, *_hardware(SIBLING).gpus]
     assert len({gpu.uuid for gpu in both}) == len(both)
 
 
-def test_h100_has_its_gpus_and_hcas_where_azure_puts_them() -> None:
+def test_h100_has_azures_pci_addresses() -> None:
     hardware = _hardware()
     assert [gpu.pci[:4] for gpu in hardware.gpus] == ["0001", "0002", "0003", "0008", "0009", "000a", "000b", "000c"]
     assert [hca.pci[:4] for hca in hardware.hcas[:8]] == [f"010{number}" for number in range(1, 9)]
@@ -54,7 +54,7 @@ def test_sizes_without_infiniband_still_have_an_ethernet_function(sku: str) -> N
     assert [hca.link_layer for hca in _hardware(sku=sku).hcas] == ["Ethernet"]
 
 
-def test_a_scale_set_is_one_partition_and_a_fault_takes_a_node_out_of_it() -> None:
+def test_a_scale_set_is_one_partition_without_faulty_nodes() -> None:
     assert _partition(_hardware()) == _partition(_hardware(SIBLING))
     assert _partition(_hardware()) != _partition(_hardware(OTHER_POOL))
     assert _partition(_hardware(NODE, new_fault("partition", NODE))) != _partition(_hardware())
@@ -87,7 +87,7 @@ def test_faults_show_on_their_node_only() -> None:
     assert sibling == _hardware(SIBLING)
 
 
-def test_a_slow_rail_is_behind_that_hca_of_every_node_and_shows_on_none() -> None:
+def test_a_slow_rail_slows_an_hca_of_all_nodes_without_a_visible_cause() -> None:
     rail = new_fault("rail", device="mlx5_2", gbps=100)
     for node in (NODE, SIBLING):
         hcas = _hardware(node, rail).hcas
@@ -97,14 +97,14 @@ def test_a_slow_rail_is_behind_that_hca_of_every_node_and_shows_on_none() -> Non
 
 
 @case_table(__file__, "refused", file="faults")
-def test_impossible_faults_are_refused(arguments: list[Any], message: str) -> None:
-    """Options by name come last, in a dictionary."""
+def test_rejects_impossible_faults(arguments: list[Any], message: str) -> None:
+    """A dictionary in `arguments` has the keyword arguments."""
     options = next((each for each in arguments if isinstance(each, dict)), {})
     with pytest.raises(FaultError, match=message):
         new_fault(*(each for each in arguments if not isinstance(each, dict)), **options)
 
 
-def test_the_store_keeps_replaces_and_heals(tmp_path: Path) -> None:
+def test_the_store_keeps_replaces_and_deletes_faults(tmp_path: Path) -> None:
     store = FaultStore(tmp_path)
     store.fault(new_fault("link", NODE, "mlx5_0", 200))
     store.fault(new_fault("link", NODE, "mlx5_0", 100))
@@ -116,27 +116,25 @@ def test_the_store_keeps_replaces_and_heals(tmp_path: Path) -> None:
     assert store.load() == ()
 
 
-def test_a_reboot_mends_what_a_reset_of_gpus_does_on_that_node_and_nothing_that_stays_with_the_machine(
-    tmp_path: Path,
-) -> None:
+def test_a_reboot_heals_only_faults_that_a_gpu_reset_fixes(tmp_path: Path) -> None:
     store = FaultStore(tmp_path)
-    mended = (new_fault("ecc", NODE, "1"), new_fault("xid", NODE, "1", code=48), new_fault("xid", NODE, "1", code=31))
+    healed = (new_fault("ecc", NODE, "1"), new_fault("xid", NODE, "1", code=48), new_fault("xid", NODE, "1", code=31))
     stay = [new_fault(kind, NODE, "2") for kind in ("gpu", "nvlink", "remap", "thermal")]
     stay += [new_fault(kind, NODE, "mlx5_1") for kind in ("flapping", "hca")]
-    for fault in (*mended, *stay, new_fault("ecc", SIBLING, "1")):
+    for fault in (*healed, *stay, new_fault("ecc", SIBLING, "1")):
         store.fault(fault)
-    assert set(store.reboot(NODE)) == set(mended)
+    assert set(store.reboot(NODE)) == set(healed)
     assert set(store.load()) == {*stay, new_fault("ecc", SIBLING, "1")}
 
 
-def test_a_node_tells_when_it_was_booted_again(tmp_path: Path) -> None:
+def test_the_store_keeps_the_time_of_the_last_boot(tmp_path: Path) -> None:
     store = BootStore(tmp_path, clock=lambda: 1000.0)
     assert store.last(NODE) == 0
     store.boot(NODE)
     assert (BootStore(tmp_path).last(NODE), BootStore(tmp_path).last(SIBLING)) == (1000.0, 0)
 
 
-def test_a_fault_that_lasts_for_a_while_is_over_by_itself(tmp_path: Path) -> None:
+def test_a_fault_with_seconds_expires(tmp_path: Path) -> None:
     now = 1000.0
     store = FaultStore(tmp_path, clock=lambda: now)
     store.fault(new_fault("throttle", seconds=30))
@@ -148,13 +146,13 @@ def test_a_fault_that_lasts_for_a_while_is_over_by_itself(tmp_path: Path) -> Non
     assert store.heal("throttle") == ()
 
 
-def test_a_damaged_store_says_how_to_mend_it(tmp_path: Path) -> None:
+def test_the_error_of_a_damaged_store_has_the_fix(tmp_path: Path) -> None:
     (tmp_path / "faults.json").write_text("[{]")
     with pytest.raises(FaultError, match="delete it"):
         FaultStore(tmp_path).load()
 
 
-def test_a_snapshot_holds_what_a_pod_can_see() -> None:
+def test_a_snapshot_has_the_facts_of_pods() -> None:
     memory = {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "2Gi"}}
     context = {"capabilities": {"add": ["IPC_LOCK"]}}
     mounts = [{"name": "shm", "mountPath": "/dev/shm"}]
@@ -176,7 +174,7 @@ def test_a_snapshot_holds_what_a_pod_can_see() -> None:
     json.dumps(world)
 
 
-def test_states_are_documents_and_never_links_out_of_the_sandbox(tmp_path: Path) -> None:
+def test_reads_states_from_regular_json_files_only(tmp_path: Path) -> None:
     folder = tmp_path / "pod"
     folder.mkdir()
     (tmp_path / "secret.json").write_text('{"token": "hush"}')
@@ -188,13 +186,13 @@ def test_states_are_documents_and_never_links_out_of_the_sandbox(tmp_path: Path)
     assert snapshot.states_of(tmp_path / "nowhere") == {}
 
 
-def test_a_daemons_state_holds_as_long_as_the_daemon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_state_of_a_daemon_expires_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(view, "FOLDER", tmp_path)
     (tmp_path / "pod").mkdir()
-    view.tell("sshd", {"port": 22})
+    view.publish("sshd", {"port": 22})
     assert snapshot.states_of(tmp_path / "pod") == {}
-    with view.stand_by("sshd"):
-        for _ in range(2):  # to look changes nothing
+    with view.hold("sshd"):
+        for _ in range(2):  # a read changes nothing
             assert snapshot.states_of(tmp_path / "pod") == {"sshd": {"port": 22}}
     assert snapshot.states_of(tmp_path / "pod") == {}
 
@@ -222,11 +220,11 @@ GIB16 = 16 * 2**30
         (network.Collective("Standard_NC4as_T4_v3", 2, 1, network.SOCKET), 3.1),
     ],
 )
-def test_bandwidth_of_large_messages(collective: network.Collective, gbs: float) -> None:
+def test_the_bandwidth_of_large_messages(collective: network.Collective, gbs: float) -> None:
     assert network.bus_bandwidth(collective, GIB16, performance.numbers()) == pytest.approx(gbs, rel=0.005)
 
 
-def test_every_size_with_a_floor_reaches_it_when_healthy() -> None:
+def test_every_healthy_size_reaches_its_floor() -> None:
     for sku in skus.catalogue().values():
         if not (sku.nccl_busbw and sku.infiniband):
             continue
@@ -238,7 +236,7 @@ def test_every_size_with_a_floor_reaches_it_when_healthy() -> None:
             assert network.bus_bandwidth(collective, GIB16, performance.numbers()) > floor
 
 
-def test_averages_agree_with_the_measurements_they_come_from() -> None:
+def test_averages_agree_with_measurements() -> None:
     sizes = [8 * 2**step for step in range(31)]
 
     def average(collective: network.Collective) -> float:

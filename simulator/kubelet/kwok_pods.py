@@ -20,7 +20,7 @@ _TEMPORARY_DISK = "/mnt/"
 """The folder for files that a node's pods create for each other. The node's own folders are not simulated."""
 
 
-class FakedPods:
+class KwokPods:
     """Starts a pod once its images are pulled, its claims are mounted and the gates of its programs are open."""
 
     def __init__(
@@ -41,10 +41,10 @@ class FakedPods:
         over = has_ended(pod) or pod["metadata"].get("deletionTimestamp")  # a rejected pod has ended
         if over or self._may_start(pod, node):
             if not over:
-                self.tell(pod)
+                self.report(pod)
             self._hand_over(pod)
 
-    def tell(self, pod: Object) -> None:
+    def report(self, pod: Object) -> None:
         """Reports the images without a process in the pod's status.
 
         Pods of DaemonSets are excluded: they belong to the platform, and their effect is simulated elsewhere.
@@ -54,7 +54,7 @@ class FakedPods:
         unknown = [container for container in containers if not self._catalogue.knows(container)]
         if unknown and "DaemonSet" not in owners:
             reason = FAKED if unknown == containers else PARTLY_FAKED
-            why = dict.fromkeys(_why_faked(container["image"]) for container in unknown)
+            why = dict.fromkeys(_why_not_run(container["image"]) for container in unknown)
             self._show(pod, {"reason": reason, "message": "; ".join(why)})
 
     def keep(self, uids: Iterable[str]) -> None:
@@ -127,7 +127,7 @@ class FakedPods:
                 raise
 
 
-def _why_faked(image: str) -> str:
+def _why_not_run(image: str) -> str:
     if has_recipe(image):
         return f"image {image} cannot run on this machine: {sandbox.available()}"
     return f"image {image} has no recipe in simulator/sandbox/recipes/ (docs/simulator.md, The sandbox)"
