@@ -10,7 +10,6 @@ import importlib
 import json
 import math
 import os
-import random
 import sys
 import time
 from argparse import Namespace
@@ -153,8 +152,7 @@ def _planned(chosen: Namespace, recipe: Recipe) -> tuple[int, int, int]:
         lengths = lines.read(chosen.data, lambda prompt, text: 2 + (len(prompt or "") + len(text)) // size)
     else:
         count, shortest, longest = options.SYNTHETIC
-        chance = random.Random(chosen.seed)  # noqa: S311 - lengths, the same each time
-        lengths = [chance.randint(shortest, longest) for _ in range(count)]
+        lengths = [(shortest + longest) // 2] * count
     options.check(chosen, chosen.workers, len(lengths))
     learnt = [min(length, chosen.longest) for length in lengths[chosen.evaluation :]]
     rows = chosen.epochs * len(lines.pack(learnt, range(len(learnt)), chosen.pack))

@@ -25,8 +25,6 @@ def prepare(arguments: list[str], team: Team) -> Values:
     try:
         config = olmo_config.load(Path(arguments[0]), arguments[1:], team.program["settings"].split())
         for path in (*config.data, *config.evaluation):
-            if path.startswith(("http:", "https:")):
-                raise ConnectionError(f"Failed to resolve '{path.split('/')[2]}'")
             Path(path).stat()
     except OSError as error:
         raise team.uncaught(error) from error

@@ -70,7 +70,5 @@ def _module(options: Namespace, texts: Recipe) -> str:
     path = Path(f"{program.replace('.', '/')}.py" if options.module else program).resolve()
     module = view.load_self()["commands"].get(str(path))
     if module is None:
-        missing = f"can't open file '{path}': [Errno 2] No such file or directory"
-        other = f"simulator: {program} is not simulated"
-        recipe.parser(texts["options"]).error(other if path.exists() else missing)
+        recipe.parser(texts["options"]).error(f"simulator: {program} is missing, or not simulated")
     return str(module)

@@ -1,4 +1,4 @@
-"""The agents of one torchrun launch: how they find each other, and what they do for the program."""
+"""The agents of one torchrun launch, which find each other and serve the program."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class Finetuning(Sandboxes):
     name = "stack-ray-finetuning"
     host = f"stack-ray-finetuning-abcde-head-svc.{NAMESPACE}.svc.cluster.local"
     start_timeout_s: int = 60
-    """The seconds for which Ray Train waits for GPUs each time."""
+    """The seconds that Ray Train waits for GPUs."""
 
     def run(self) -> tuple[int, str]:
         """Returns exit code and log of the submitter."""

@@ -48,7 +48,7 @@ def put(folder: Path, files: Mapping[str, str]) -> Path:
 
 @dataclass
 class SandboxPod:
-    """One pod, whose first container runs by default. `spec` is its manifest's."""
+    """One pod. Its first container runs by default. `spec` is its manifest's."""
 
     name: str
     spec: Object
@@ -90,7 +90,7 @@ class Sandboxes:
     """Names of pods on lost nodes."""
     lost_gpus: bool = False
     late_s: float = 0
-    """Seconds for which an ended pod still reports that it runs, without its last published state."""
+    """The seconds that an ended pod still reports as running, without its last published state."""
     pods: dict[str, SandboxPod] = field(default_factory=dict, init=False)
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict, init=False)
     _ended: dict[str, float] = field(default_factory=dict, init=False)

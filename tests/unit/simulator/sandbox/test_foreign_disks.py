@@ -28,7 +28,7 @@ FOREIGN: dict[str, tuple[str, str]] = {
     "another array": (raid(name="localhost:nvme", devices=2), "linux_raid_member"),
     "ext4": ('{"filesystem": {"type": "ext4", "label": "data", "uuid": "f"}}', "ext4"),
     "xfs without a label": ('{"filesystem": {"type": "xfs", "label": "", "uuid": "f"}}', "xfs"),
-    "a label of ours beside a partition table": (
+    "our label and a partition table": (
         '{"filesystem": {"type": "xfs", "label": "nvme-scratch", "uuid": "f"}, "signatures": ["gpt", "PMBR"]}',
         "PMBR gpt",
     ),

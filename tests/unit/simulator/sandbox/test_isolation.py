@@ -149,5 +149,5 @@ def _sleepers(marker: str) -> list[Path]:
 def _read(path: Path) -> str:
     try:
         return path.read_text()
-    except OSError:  # it ended meanwhile
+    except OSError:  # the process has ended
         return ""
