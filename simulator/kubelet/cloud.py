@@ -75,10 +75,10 @@ class NoCloud:
         return ()
 
     def storage_token(self, client_id: str, assertion: str) -> tuple[str, int]:
-        raise PermissionError("there is no Entra ID")
+        raise PermissionError("this cluster runs without Entra ID")
 
     def share_refusal(self, cluster_id: str, group: str, account: str, *, nfs: bool) -> str | None:
-        return "there is no Azure"
+        return "this cluster runs without Azure"
 
     def nfs_refusal(self, server: str, export: str) -> str | None:
         return f"mount.nfs: Failed to resolve server {server}: Name or service not known"

@@ -68,7 +68,7 @@ class Shim:
             except OSError as error:
                 raise ShimError(f"the container does not run ({error.strerror})") from error
         if not reply:
-            raise ShimError("the container ended meanwhile")
+            raise ShimError("the container has ended")
         return json.loads(reply), received
 
     def _reach(self, connection: socket.socket) -> None:

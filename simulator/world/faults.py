@@ -82,13 +82,13 @@ LOCK_LEVELS = ("CanNotDelete", "ReadOnly")
 _SIZE = "the VM size, e.g. Standard_ND96isr_H100_v5"
 _NEEDS: Mapping[FaultKind, Mapping[str, str]] = {
     **{kind: {"device": "the GPU's index, e.g. 3"} for kind in OF_GPU},
-    FaultKind.XID: {"device": "the GPU's index, e.g. 3", "code": "which Xid, e.g. 48"},
+    FaultKind.XID: {"device": "the GPU's index, e.g. 3", "code": "the Xid, e.g. 48"},
     FaultKind.HCA: {"device": "e.g. mlx5_2"},
     FaultKind.FLAPPING: {"device": "e.g. mlx5_2"},
-    FaultKind.LINK: {"device": "e.g. mlx5_2", "gbps": "what is left of the link in Gb/s, e.g. 100"},
-    FaultKind.RAIL: {"device": "e.g. mlx5_2", "gbps": "what is left of each link's rate in Gb/s, e.g. 100"},
+    FaultKind.LINK: {"device": "e.g. mlx5_2", "gbps": "the remaining rate in Gb/s, e.g. 100"},
+    FaultKind.RAIL: {"device": "e.g. mlx5_2", "gbps": "the remaining rate of each link in Gb/s, e.g. 100"},
     FaultKind.NVME: {"device": "e.g. nvme3n1"},
-    FaultKind.THROTTLE: {"seconds": "how long, e.g. 30"},
+    FaultKind.THROTTLE: {"seconds": "the duration in seconds, e.g. 30"},
     FaultKind.CAPACITY: {"size": _SIZE},
     FaultKind.POLICY: {"tag": "the tag's name, e.g. CostCenter"},
     FaultKind.NODE_SETUP: {"code": "the exit code, e.g. 50"},

@@ -1,4 +1,4 @@
-"""The simulator's charts accept the program's values and reject what is not simulated."""
+"""The simulator's charts accept the program's values and reject values that are not simulated."""
 
 from __future__ import annotations
 

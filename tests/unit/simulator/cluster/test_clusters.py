@@ -48,7 +48,7 @@ class Booting:
 
 @pytest.fixture
 def booting(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Clusters, threading.Thread]]:
-    """Returns clusters, and the thread in which `ONE` boots."""
+    """Returns clusters, and the thread that boots `ONE`."""
     monkeypatch.setattr(clusters, "RunningCluster", Booting)
     Booting.began.clear()
     Booting.go.clear()

@@ -148,7 +148,7 @@ def pod(uid: str, node: str = "n1", **spec: Any) -> Object:
 
 @dataclass
 class Cluster:
-    """A cluster in which mounts succeed, until a test changes it."""
+    """A cluster with working mounts, until a test changes it."""
 
     folder: Path
     azure: FakeCloud = field(default_factory=FakeCloud)

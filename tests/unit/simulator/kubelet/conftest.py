@@ -1,4 +1,4 @@
-"""A cluster whose mounts copy only when a test requests it."""
+"""A cluster with mounts that copy only on request."""
 
 from __future__ import annotations
 
