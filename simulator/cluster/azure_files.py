@@ -25,7 +25,7 @@ class NotMadeError(Exception):
 @dataclass(frozen=True)
 class AzureFiles:
     refusal: Refusal
-    _told: set[tuple[str, str]] = field(default_factory=set)
+    _reported: set[tuple[str, str]] = field(default_factory=set)
 
     def source(self, parameters: Mapping[str, str], volume: str, namespace: str) -> Object:
         """Returns `csi` of the PersistentVolume of that name. Raises NotMadeError."""
@@ -51,10 +51,10 @@ class AzureFiles:
             "volumeAttributes": {**parameters, **server, "secretnamespace": namespace},
         }
 
-    def tell(self, kube: KubeClient, claim: Object, error: NotMadeError) -> None:
+    def record_failure(self, kube: KubeClient, claim: Object, error: NotMadeError) -> None:
         """Records a warning event for a claim without a volume, once for each cause. Provisioning is retried."""
         metadata = claim["metadata"]
         message = f'failed to provision volume with StorageClass "{claim["spec"]["storageClassName"]}": {error}'
-        if (metadata["uid"], message) not in self._told:
-            self._told.add((metadata["uid"], message))
+        if (metadata["uid"], message) not in self._reported:
+            self._reported.add((metadata["uid"], message))
             events.record(kube, claim, "Warning", "ProvisioningFailed", message, {"component": DRIVER})

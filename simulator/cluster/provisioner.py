@@ -71,7 +71,7 @@ def step(
             try:
                 _provision(kube, folder, files, name, claim)
             except NotMadeError as error:
-                files.tell(kube, claim, error)
+                files.record_failure(kube, claim, error)
     for volume in volumes:
         if _is_released(volume):
             shutil.rmtree(share_folder(folder, volume["metadata"]["name"]))

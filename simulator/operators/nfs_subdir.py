@@ -40,7 +40,7 @@ class Provisioner:
         env = ctx.env()
         self._ctx, self._kube, self._root = ctx, ctx.kube, Path(ctx.host_path(_ROOT))
         self._name, self._server, self._path = env["PROVISIONER_NAME"], env["NFS_SERVER"], env["NFS_PATH"]
-        self._told: set[tuple[str, str]] = set()
+        self._reported: set[tuple[str, str]] = set()
 
     def step(self) -> None:
         """Creates missing volumes, and deletes released ones."""
@@ -108,8 +108,8 @@ class Provisioner:
     def _warn(self, obj: Object, reason: str, message: str) -> None:
         """Records an event once for each object and cause. The operation is retried."""
         key = (obj["metadata"]["uid"], message)
-        if key not in self._told:
-            self._told.add(key)
+        if key not in self._reported:
+            self._reported.add(key)
             events.record(self._kube, obj, "Warning", reason, message, {"component": self._name})
 
 

@@ -59,7 +59,7 @@ class Upgrader:
     driver: Driver
     kube: KubeClient
     log: Callable[[str], None]
-    _told: set[str] = field(default_factory=set)
+    _reported: set[str] = field(default_factory=set)
 
     def step(
         self, policy: Mapping[str, Any], daemonsets: Sequence[Object], pods: Sequence[Object], nodes: Sequence[Object]
@@ -126,7 +126,7 @@ class Upgrader:
         if not selector:
             self._set(node, POD_DELETION if self.driver.uses else DRAIN)
         elif running := [pod for pod in self._pods(node, selector) if not has_ended(pod)]:
-            self._tell(node, f"waits for {running[0]['metadata']['name']}")
+            self._report(node, f"waits for {running[0]['metadata']['name']}")
         else:
             self._set(node, POD_DELETION)
 
@@ -156,7 +156,7 @@ class Upgrader:
             if is_ready(now.pods[name]):
                 self._set(node, VALIDATION if self.driver.validator else UNCORDON)
         elif not metadata.get("deletionTimestamp"):
-            self._tell(node, f"restarts {metadata['name']}")
+            self._report(node, f"restarts {metadata['name']}")
             self.kube.delete("v1", "Pod", metadata["name"], metadata["namespace"])
 
     def _validate(self, node: Object, _: Round) -> None:
@@ -202,7 +202,7 @@ class Upgrader:
         """Evicts all pods. Returns False, without evicting any, if one must not be evicted."""
         for pod in pods:
             if reason := obstacle(pod, rules):
-                self._tell(node, f"cannot go on: pod {pod['metadata']['name']} {reason}")
+                self._report(node, f"cannot go on: pod {pod['metadata']['name']} {reason}")
                 return False
         for pod in pods:
             metadata = {key: pod["metadata"][key] for key in ("name", "namespace")}
@@ -224,10 +224,10 @@ class Upgrader:
         spec = {} if unschedulable is None else {"spec": {"unschedulable": True if unschedulable else None}}
         self.kube.patch("v1", "Node", node["metadata"]["name"], None, {"metadata": metadata, **spec})
 
-    def _tell(self, node: Object, what: str) -> None:
+    def _report(self, node: Object, what: str) -> None:
         line = f"{self.driver.name} upgrade of node {node['metadata']['name']} {what}"
-        if line not in self._told:
-            self._told.add(line)
+        if line not in self._reported:
+            self._reported.add(line)
             self.log(line)
 
 

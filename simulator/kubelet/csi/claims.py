@@ -60,7 +60,7 @@ class ClaimMounts:
         """The volume's spec, the secret, and whether the mount is read-only."""
         self._users: defaultdict[Key, set[str]] = defaultdict(set)
         self._locks: defaultdict[Key, threading.Lock] = defaultdict(threading.Lock)
-        self._told: defaultdict[Key, set[str]] = defaultdict(set)
+        self._reported: defaultdict[Key, set[str]] = defaultdict(set)
 
     def mount(self, pod: Object, claim: str, *, read_only: bool) -> Mounted:
         """Mounts the volume of a claim in the pod's namespace on its node. Raises VolumeNotReady."""
@@ -244,7 +244,7 @@ class ClaimMounts:
             self._users.pop(key, None)
         kept = not key[-1] and mount.is_alike()
         with self._lock:
-            self._told.pop(key, None)
+            self._reported.pop(key, None)
             if kept:
                 self._unused[key] = mount
         if not kept:
@@ -253,9 +253,9 @@ class ClaimMounts:
     def _report(self, key: Key, message: str) -> None:
         """Records a warning event about a failed mount for each pod that uses it."""
         with self._lock:
-            if message in self._told[key]:
+            if message in self._reported[key]:
                 return
-            self._told[key].add(message)
+            self._reported[key].add(message)
             users = set(self._users[key])
         _log.warning("volume %s on node %s: %s", key[1], key[0], message)
         for pod in self._pods():

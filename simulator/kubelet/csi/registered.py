@@ -20,7 +20,7 @@ class RegisteredDrivers:
 
     def __init__(self, kube: KubeClient, drivers: Callable[[], list[Object]]) -> None:
         self._kube, self._drivers = kube, drivers
-        self._told: dict[str, list[str]] = {}
+        self._reported: dict[str, list[str]] = {}
 
     def sync(self, nodes: Iterable[Object], pods: Sequence[Object]) -> None:
         """Registers the blob driver where its plugin is ready. Drivers of files and disks are on every node."""
@@ -29,11 +29,11 @@ class RegisteredDrivers:
             name, uid = node["metadata"]["name"], node["metadata"]["uid"]
             blobs = {DRIVER} if any(is_node_plugin(pod, name) for pod in pods) else set()
             drivers = sorted(everywhere | blobs)
-            if self._told.get(uid) != drivers:
-                self._tell(csi_node(name, uid, drivers))
-                self._told[uid] = drivers
+            if self._reported.get(uid) != drivers:
+                self._publish(csi_node(name, uid, drivers))
+                self._reported[uid] = drivers
 
-    def _tell(self, wanted: Object) -> None:
+    def _publish(self, wanted: Object) -> None:
         name = wanted["metadata"]["name"]
         found = self._kube.find(_API, "CSINode", name)
         try:

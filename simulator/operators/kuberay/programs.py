@@ -16,9 +16,7 @@ IMAGE = "kuberay/operator"
 _LISTENS = {"--metrics-addr": 8080, "--health-probe-bind-address": 8082}
 _PINS = pins(Path(__file__).parent)
 (_OPERATOR,) = _PINS.tools
-STATUS = (
-    f"KubeRay: real {_PINS.version}, built when a stack first uses it; Ray is emulated in ray-finetuning only"
-)
+STATUS = f"KubeRay: real {_PINS.version}, built when a stack first uses it; Ray is emulated in ray-finetuning only"
 
 
 def _argv(ctx: PodContext) -> list[str]:

@@ -77,21 +77,21 @@ class Run:
             self._write(str(warned))
         else:
             for text in (passed or "").splitlines():
-                self._tell(f"SUCCESS:  nhc:  Health check passed:  {text}")
+                self._log(f"SUCCESS:  nhc:  Health check passed:  {text}")
 
     def ended(self) -> int:
         """Logs the result, and returns the exit code."""
         if self.failures:
-            self._tell(f"ERROR:  nhc:  {len(self.failures)} health checks failed.")
+            self._log(f"ERROR:  nhc:  {len(self.failures)} health checks failed.")
         elif self.verbose:
             self._write("Node Health Check completed successfully (0s).")
         return len(self.failures)
 
     def _fail(self, text: str) -> None:
         self.failures.append(text)
-        self._tell(f"ERROR:  nhc:  Health check failed:  {text}")
+        self._log(f"ERROR:  nhc:  Health check failed:  {text}")
 
-    def _tell(self, text: str) -> None:
+    def _log(self, text: str) -> None:
         self._write(text)
         print(text, flush=True)
 

@@ -8,12 +8,10 @@ from dataclasses import dataclass
 import pytest
 from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 
-from k8s.objects import Object
 from simulator.azure.data_plane import DataPlane
 from simulator.azure.guard import NO_ACCESS
 from simulator.azure.subscription import Principal
 from simulator.azure.tokens import AKS, STORAGE, Tokens
-from simulator.cluster import entra
 from simulator.cluster.controlplane import ControlPlane
 from simulator.kube.client import ApiError, KubeClient
 from tests.support import arm
@@ -75,21 +73,6 @@ def aks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Aks]:
         azure.stop()
 
 
-def whoami(kube: KubeClient) -> Object:
-    review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
-    with kube:
-        found: Object = kube.raw("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", json=review)
-    info: Object = found["status"]["userInfo"]
-    return info
-
-
-def test_a_user_has_name_and_groups_and_an_application_its_object_id(aks: Aks) -> None:
-    user, application = whoami(aks.client(GRACE)), whoami(aks.client(AUTOMATION))
-    assert (user["username"], user["uid"]) == (GRACE.upn, GRACE.object_id)
-    assert set(user["groups"]) == {*GRACE.groups, "system:authenticated"}
-    assert application["username"] == application["uid"] == AUTOMATION.object_id
-
-
 def test_rejects_tokens_of_other_audiences_and_issuers(aks: Aks) -> None:
     forger = Tokens("x", generate_private_key(65537, 2048), SUBSCRIPTION, aks.arm.server.endpoint)
     assert aks.code(aks.client(GRACE, STORAGE)) == aks.code(aks.client(GRACE, tokens=forger)) == 401
@@ -105,14 +88,6 @@ def test_an_azure_role_grants_access_while_it_exists(aks: Aks) -> None:
     assert aks.refusal(AUTOMATION) == aks.refusal(AUTOMATION, "create") == ""
     assert aks.arm.call("DELETE", path).status_code == 200
     assert refused in aks.refusal(AUTOMATION)
-
-
-def test_admin_groups_need_no_role(aks: Aks) -> None:
-    with aks.plane.client() as kube:
-        kube.apply(entra.admins(list(GRACE.groups)))
-        assert eventually(lambda: aks.refusal(GRACE, "create") == "", "the binding acts")
-        kube.delete("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", entra.ADMINS)
-        assert eventually(lambda: NO_ACCESS in aks.refusal(GRACE), "it is gone")
 
 
 @pytest.mark.long
