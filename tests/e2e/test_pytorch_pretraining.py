@@ -167,7 +167,7 @@ def test_it_trains_in_fp8_on_files_of_a_blob_container(platform: Stack, stack: S
     before = step(platform)
     stack.set(workloadOptions={NAME: {**OPTIONS, "steps": 100_000, "fp8": True, "dataContainer": "tokens"}})
     stack.up()
-    eventually(lambda: "in FP8" in logs(platform), "it has read its files", TIMEOUT_S)
+    eventually(lambda: " 8 x " in logs(platform), "it has read its files on one node", TIMEOUT_S)
     eventually(lambda: step(platform) > before, "it trains", TIMEOUT_S)
     (least,) = (
         float(loss) for loss in re.findall(rf"^step {step(platform)}: loss ([\d.]+)", logs(platform), re.MULTILINE)
