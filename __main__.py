@@ -30,6 +30,7 @@ from components.shared_platform import SharedPlatform
 from components.storage import kept_files
 from components.storage.kept_files import storage_warnings
 from components.summary import report_plan, report_price
+from config.data.output_names import PRICE
 from config.reading import loader
 from config.rules.advice import unread_options, warnings
 from config.rules.cost import hourly_cost
@@ -117,7 +118,7 @@ def _foundation(settings: Settings, known: Mapping[str, Operator[Any]]) -> tuple
     cost = hourly_cost(kept, existing.node_counts, within=within)
     report_price(kept, existing, cost)
     foundation = Foundation("foundation", kept, existing, within=within)
-    stack_outputs.export(stack_outputs.price_outputs(cost))
+    stack_outputs.export({PRICE: cost.output()})
     if within:
         return kept, existing, foundation
     group = kept.names.resource_group

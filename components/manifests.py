@@ -127,13 +127,8 @@ def build_with_kubectl(pin: Kustomization, archive: bytes) -> str:
         try:
             done = subprocess.run(["kubectl", "kustomize", folder], capture_output=True, text=True, check=False)
         except FileNotFoundError:
-            raise pulumi.RunError(missing_kubectl_error(pin)) from None
+            what = f"PATH has no kubectl, which builds the manifests of {pin.name} {pin.version}. Nothing was changed."
+            raise pulumi.RunError(f"{what} Install it:\n    az aks install-cli") from None
     if done.returncode:
         raise pulumi.RunError(f"{pin.address}: kubectl kustomize failed: {done.stderr.strip()}. Nothing was changed.")
     return done.stdout
-
-
-def missing_kubectl_error(pin: Kustomization) -> str:
-    """Returns the error message for a missing kubectl."""
-    what = f"PATH has no kubectl, which builds the manifests of {pin.name} {pin.version}. Nothing was changed."
-    return f"{what} Install it:\n    az aks install-cli"

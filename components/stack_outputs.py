@@ -24,13 +24,11 @@ from config.data.output_names import (
     NEXT,
     PLATFORM,
     PLATFORM_STACK,
-    PRICE,
     REGISTRY,
     SAS,
     STORAGE,
     WORKLOAD_DETAILS,
 )
-from config.rules.cost import Cost
 from config.rules.platform_stack import shared_settings
 from config.schema.storage import ContainerSettings
 
@@ -49,10 +47,6 @@ def export(outputs: Mapping[str, Any]) -> None:
     """Exports outputs of the stack, those in `SECRET` as secrets."""
     for name, value in outputs.items():
         pulumi.export(name, pulumi.Output.secret(value) if name in SECRET else value)
-
-
-def price_outputs(cost: Cost) -> dict[str, Any]:
-    return {PRICE: cost.output()}
 
 
 def foundation_outputs(foundation: Foundation, next_command: str | None) -> dict[str, Any]:

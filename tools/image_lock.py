@@ -105,7 +105,7 @@ def main() -> int:
     except ToolError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    print("Images whose base has a new digest have a new tag. Build them with `make images`.")
+    print("Images with a new digest of a base have a new tag. Build them with `make images`.")
     return 0
 
 

@@ -52,16 +52,14 @@ def change_hook(
         before, after = template_inputs(update.old_inputs or {}), template_inputs(update.new_inputs or {})
         changed = sorted(name for name in {**before, **after} if before.get(name) != after.get(name))
         if changed and (changed != [_UPGRADES] or upgrades == "when-idle"):
-            # Without a resource the message is logged at once: the engine may end before a URN is known.
-            pulumi.log.warn(driver_warning(driver, changed, upgrades))
+            # The message names changed inputs without their values, because one may be a secret. Without a resource, it
+            # is logged at once: the engine may end before a URN is known.
+            pulumi.log.warn(
+                f"{driver} changes ({', '.join(changed)}): nodes keep an outdated one until {_THEN[upgrades]}"
+            )
 
     options = pulumi.ResourceHookOptions(on_dry_run=True)
     return pulumi.ResourceHookBinding(before_update=[pulumi.ResourceHook(f"{driver} changes", warn, options)])
-
-
-def driver_warning(driver: str, changed: list[str], upgrades: DriverUpgrades) -> str:
-    """Returns the warning, which names the changed inputs without their values: one may be a secret."""
-    return f"{driver} changes ({', '.join(changed)}): nodes keep an outdated one until {_THEN[upgrades]}"
 
 
 def settings_of(driver: Inputs) -> dict[str, Any]:

@@ -49,7 +49,7 @@ def fabric_problems(operator: OperatorSpec[GpuOperatorSettings], installation: I
             f"is on, but pool {', '.join(without)} has no InfiniBand, unlike other pools: its GPU driver would wait "
             "for OFED forever"
         )
-        allowed = "false, with which GPUDirect RDMA uses DMA-BUF; or a separate stack for pools without InfiniBand"
+        allowed = "false (GPUDirect RDMA then uses DMA-BUF), or a separate stack for pools without InfiniBand"
         yield Problem(path, what, allowed, set_command(path, False))
 
 

@@ -113,7 +113,11 @@ def values(storage_class: str, *, published: bool = True) -> Values:
             **(_published_dashboards() if published else {}),
         },
         "kube-state-metrics": {**ON_SYSTEM_POOL, "metricLabelsAllowlist": [f"nodes=[{','.join(_NODE_LABELS)}]"]},
-        "prometheus-node-exporter": {"service": _node_exporter_ports(), "tolerations": ANY_TAINT},
+        # The port of its pods (templates/daemonset.yaml), and the target port of its Service.
+        "prometheus-node-exporter": {
+            "service": {"port": NODE_EXPORTER_PORT, "targetPort": NODE_EXPORTER_PORT},
+            "tolerations": ANY_TAINT,
+        },
     }
 
 
@@ -149,11 +153,6 @@ def _published_dashboards() -> Values:
     }
     providers = {"dashboardproviders.yaml": {"apiVersion": 1, "providers": [provider]}}
     return {"dashboardProviders": providers, "dashboards": {folder: found}}
-
-
-def _node_exporter_ports() -> Values:
-    """Returns the port of its pods (templates/daemonset.yaml), and the target port of its Service."""
-    return {"port": NODE_EXPORTER_PORT, "targetPort": NODE_EXPORTER_PORT}
 
 
 def commands() -> dict[str, str]:

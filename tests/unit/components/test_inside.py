@@ -18,13 +18,11 @@ from components.access import inside
 from components.preflight import arm
 from simulator.host import certificates
 
-PRIVATE = "ai.0a1b2c.privatelink.eastus.azmk8s.io"
-
 
 class Server:
-    """A server with one answer. As a proxy, it connects to one port or refuses."""
+    """A server with one answer."""
 
-    def __init__(self, status: int = 200, body: object = None, leads_to: int | None = None) -> None:
+    def __init__(self, status: int = 200, body: object = None) -> None:
         self.asked: list[str] = []
         asked = self.asked
 
@@ -35,31 +33,11 @@ class Server:
                 self.end_headers()
                 self.wfile.write(json.dumps(body).encode())
 
-            def do_CONNECT(self) -> None:
-                asked.append(self.path)
-                if leads_to is None:
-                    self.send_error(502, "no such host")
-                    return
-                self.send_response(200)
-                self.end_headers()
-                with socket.create_connection(("127.0.0.1", leads_to)) as there:
-                    upward = threading.Thread(target=_copied, args=(self.connection, there), daemon=True)
-                    upward.start()
-                    _copied(there, self.connection)
-
             def log_message(self, format: str, *args: Any) -> None:
                 pass
 
         self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.port = self.http.server_port
-
-
-def _copied(source: socket.socket, target: socket.socket) -> None:
-    try:
-        while data := source.recv(65536):
-            target.sendall(data)
-    except OSError:
-        pass
 
 
 @contextmanager
@@ -117,22 +95,6 @@ def test_an_unknown_name_and_a_missing_answer_mean_outside() -> None:
         unused.bind(("127.0.0.1", 0))
         assert not inside.answers(f"127.0.0.1:{unused.getsockname()[1]}")
     assert not inside.answers("ai.privatelink.invalid")
-
-
-def test_a_proxy_may_reach_the_api_server(tmp_path: Path, no_proxy: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    with api_server(tmp_path) as api, serving(Server(leads_to=api.port)) as proxy:
-        monkeypatch.setenv("HTTPS_PROXY", f"http://vnet@127.0.0.1:{proxy.port}")
-        assert inside.answers(PRIVATE)
-        assert proxy.asked == [f"{PRIVATE}:443"]
-        monkeypatch.setenv("NO_PROXY", PRIVATE)
-        assert not inside.answers(PRIVATE)
-
-
-def test_the_answer_of_the_proxy_itself_does_not_count(no_proxy: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    with serving(Server()) as proxy:
-        monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.port}")
-        assert not inside.answers(PRIVATE)
-        assert proxy.asked
 
 
 def interfaces(*addresses: str) -> list[dict[str, Any]]:

@@ -63,24 +63,50 @@ def test_warns_of_a_smaller_claim_with_the_command_that_keeps_its_size(
     assert [text.startswith("the claim ai/jupyterlab") and text.endswith(keep) for text in warnings] == [True] * warns
 
 
-@pytest.mark.parametrize("protect", [True, False])
-def test_removing_the_notebook_warns_and_records_the_claim(protect: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = {**OWN, "storage": {"protect": protect}}
-    (text,) = [each for each in warnings_of(settings, IN_USE, monkeypatch) if "ai/jupyterlab" in each]
-    assert "stays in the cluster with its files" in text
-    assert text.endswith(DELETION)
-    assert program(settings, Azure(outputs=IN_USE)).outputs["files"] == {"ai/jupyterlab": DELETION}
+UNUSED = {"files": {"ai/jupyterlab": DELETION}}
+NFS = {**OWN, "network": {"addressSpace": "10.0.0.0/16"}, "storage": {"sharedFiles": "nfs", "protect": False}}
 
 
-def test_warns_of_an_unused_claim_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    later = {"files": {"ai/jupyterlab": DELETION}}
-    assert not [each for each in warnings_of(OWN, later, monkeypatch) if "jupyterlab" in each]
-    assert program(OWN, Azure(outputs=later)).outputs["files"] == later["files"]
+@pytest.mark.parametrize(
+    ("settings", "before", "start", "end"),
+    [
+        (OWN, IN_USE, "the stack stops using the claim ai/jupyterlab, which stays", DELETION),
+        ({**OWN, "storage": {"protect": False}}, IN_USE, "the stack stops using the claim ai/jupyterlab,", DELETION),
+        (OWN, UNUSED, "", ""),
+        ({**OWN, **NOTEBOOK, "storage": {"sharedClass": "azurefile-csi"}}, IN_USE, "the stack stops using", DELETION),
+        (OWN, {"platform": {"settings": {"teams": {"red": {"gpus": 8}}}}}, "team red is not in", "claims -n red"),
+    ],
+    ids=["removed", "removed without protection", "removed before", "another class", "a removed team"],
+)
+def test_warns_of_files_that_are_unused_or_deleted(
+    settings: Any, before: Any, start: str, end: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = ("ai/jupyterlab", "team red")
+    found = [each for each in warnings_of(settings, before, monkeypatch) if any(part in each for part in parts)]
+    assert len(found) == bool(start)
+    assert all(each.startswith(start) and each.endswith(end) for each in found)
 
 
-def test_warns_of_the_old_claim_if_the_class_changes(monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = {**OWN, **NOTEBOOK, "storage": {"sharedClass": "azurefile-csi"}}
-    assert [each for each in warnings_of(settings, IN_USE, monkeypatch) if "the claim ai/jupyterlab," in each]
+def test_records_the_command_that_deletes_an_unused_claim() -> None:
+    for before in (IN_USE, UNUSED):
+        assert program(OWN, Azure(outputs=before)).outputs["files"] == UNUSED["files"]
+
+
+@pytest.mark.parametrize(
+    ("before", "change", "part"),
+    [
+        (NFS, {"sharedFiles": "none"}, "with all files of storage.sharedFiles nfs. To keep them"),
+        ({**OWN, **NOTEBOOK}, {"protect": False}, "of the cluster, with the files of its claims."),
+    ],
+    ids=["shares of NFS", "protection of the cluster"],
+)
+def test_warns_of_shared_files_that_are_deleted_or_lose_their_protection(
+    before: dict[str, Any], change: dict[str, Any], part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    after = {**before, "storage": {**before.get("storage", {}), **change}}
+    found = warnings_of(after, program(before, secret=SECRET).shown, monkeypatch)
+    (text,) = [each for each in found if "this update" in each]
+    assert part in text
 
 
 @pytest.mark.parametrize(
@@ -115,13 +141,6 @@ def test_metrics_stay_when_monitoring_is_removed() -> None:
     assert is_retained(monitored.one(":NamespacePatch", "namespace-monitoring"))
 
 
-def test_warns_of_the_files_of_a_removed_team(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = {"platform": {"settings": {"teams": {"red": {"gpus": 8, "users": ["bob"]}}}}}
-    (text,) = [each for each in warnings_of(OWN, before, monkeypatch) if "team red" in each]
-    assert "this update deletes its namespace" in text
-    assert text.endswith("kubectl get persistentvolumeclaims -n red")
-
-
 @case_table(__file__, "stored")
 def test_warns_of_data_that_is_deleted_or_loses_its_protection(
     before: dict[str, Any], after: dict[str, Any], expected: list[str], monkeypatch: pytest.MonkeyPatch
@@ -133,17 +152,6 @@ def test_warns_of_data_that_is_deleted_or_loses_its_protection(
         words = re.sub(r"the storage account aionakstest\w+", "@", text).replace("with all ", "")
         assert words.startswith(f"this update {part}")
         assert text.endswith("protect true") == ("ends the protection" in text)
-
-
-def test_warns_of_a_cluster_that_loses_its_protection(monkeypatch: pytest.MonkeyPatch) -> None:
-    last = program({**OWN, **NOTEBOOK}, secret=SECRET).shown
-    (text,) = [
-        each
-        for each in warnings_of({**OWN, **NOTEBOOK, "storage": {"protect": False}}, last, monkeypatch)
-        if "protection" in each
-    ]
-    assert "of the cluster, with the files of its claims." in text
-    assert text.endswith("pulumi config set -s test --path storage.protect true")
 
 
 @case_table(__file__, "registries")
@@ -160,11 +168,3 @@ def test_warns_of_the_registry_of_a_removed_platform(warnings: list[str]) -> Non
     consumer({}, {"registry": "models.azurecr.io"})
     (text,) = [each for each in warnings if "the registry models.azurecr.io" in each]
     assert text.endswith("To keep the registry: pulumi config rm -s mine platformStack")
-
-
-def test_warns_of_deleted_nfs_shares(monkeypatch: pytest.MonkeyPatch) -> None:
-    inside = {**OWN, "network": {"addressSpace": "10.0.0.0/16"}}
-    last = program({**inside, "storage": {"sharedFiles": "nfs", "protect": False}}).shown
-    after = {**inside, "storage": {"sharedFiles": "none", "protect": False}}
-    (text,) = [each for each in warnings_of(after, last, monkeypatch) if "this update" in each]
-    assert "with all files of storage.sharedFiles nfs. To keep them" in text

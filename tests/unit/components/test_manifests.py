@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from base64 import b64decode
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -41,16 +40,6 @@ def answer_all(monkeypatch: pytest.MonkeyPatch, given: Answer | Exception) -> li
 
     monkeypatch.setattr(arm, "fetch", fetch)
     return asked
-
-
-def test_downloads_the_module_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = answer_all(monkeypatch, (200, b"the module"))
-    monkeypatch.setattr(manifests, "checksum", lambda _: PIN.sum)
-    monkeypatch.setattr(manifests, "build_with_kubectl", lambda *_: TEXT.decode())
-    for _ in range(2):
-        (found,) = manifests.manifests("appwrapper", None)
-        assert found["metadata"]["name"] == "appwrapper-operator-config"
-    assert asked == ["https://proxy.golang.org/github.com/project-codeflare/appwrapper/@v/v1.2.1.zip"]
 
 
 @pytest.mark.parametrize(
@@ -101,10 +90,3 @@ def test_downloads_manifests_of_enabled_operators_only(
     with pytest.raises(pulumi.RunError, match="Nothing was changed"):
         program(STACK, Azure(fetch=fetch))
     assert asked == [PIN.address]
-
-
-def test_pins_have_an_https_address_and_a_checksum() -> None:
-    for pin in versions().manifests.values():
-        assert pin.version in pin.address
-        assert pin.address.startswith("https://")
-        assert len(b64decode(pin.sum.removeprefix("h1:"), validate=True)) == 32

@@ -80,17 +80,6 @@ def test_the_fix_sets_the_key_that_has_the_region() -> None:
     assert "pulumi config set -s test azure-native:location eastus" in commands(lines)
 
 
-def test_finds_the_account_of_a_failed_first_update() -> None:
-    there = Azure(account={"name": "models", "location": "eastus"})
-    lines = refused(settings("westeurope", storage=StorageSettings.model_validate(DATA)), there)
-    assert lines[2] == "    storage account models: all data in it"
-
-
-def test_finds_the_registry_of_a_first_phase() -> None:
-    azure = Azure(registry="Premium", outputs={"resourceGroup": "ai-on-aks-test", "registry": "models.azurecr.io"})
-    assert "    registry models.azurecr.io: its images" in refused(settings("westeurope"), azure)
-
-
 def test_lists_the_commands_that_end_protection() -> None:
     def last_way(**storage: Any) -> str:
         found = StorageSettings.model_validate(DATA | storage)
@@ -98,6 +87,23 @@ def test_lists_the_commands_that_end_protection() -> None:
 
     assert "Or destroy (which fails until you run `pulumi state unprotect -s test --all`" in last_way()
     assert "fails" not in last_way(protect=False)
+
+
+@pytest.mark.parametrize(
+    ("azure", "storage", "lost"),
+    [
+        (Azure(account={"name": "models", "location": "eastus"}), DATA, "storage account models: all data in it"),
+        (
+            Azure(registry="Premium", outputs={**IN_EASTUS, "registry": "m.azurecr.io"}),
+            {},
+            "registry m.azurecr.io: its images",
+        ),
+    ],
+    ids=["the account of a failed first update", "the registry of a first phase"],
+)
+def test_finds_data_of_a_stack_without_a_cluster(azure: Azure, storage: dict[str, Any], lost: str) -> None:
+    chosen = settings("westeurope", storage=StorageSettings.model_validate(storage))
+    assert f"    {lost}" in refused(chosen, azure)
 
 
 @pytest.mark.parametrize(

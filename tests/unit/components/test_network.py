@@ -12,7 +12,6 @@ from components.azure.roles import NETWORK_CONTRIBUTOR
 from config.rules.addresses import addresses_needed
 from config.rules.cost import hourly_cost
 from config.schema.network import layout, usable
-from config.schema.pools import MAX_NODES
 from tests.support.case_files import case_table
 from tests.support.lookups import HUB, ZONES
 from tests.support.mocked_azure import ADDRESS, PRINCIPAL, SUBSCRIPTION, Azure
@@ -52,10 +51,6 @@ def test_subnets_share_an_address_space_without_overlap(space: str) -> None:
     assert usable(found.nodes) == network.num_addresses // 2 - 5
 
 
-def test_the_default_address_space_fits_twenty_of_the_largest_pools() -> None:
-    assert usable(layout("10.0.0.0/15").nodes) > 20 * MAX_NODES
-
-
 @case_table(__file__, "addresses")
 def test_computes_the_addresses_for_the_maximum_number_of_nodes(
     pool: dict[str, Any], *, private: bool, needed: int
@@ -70,12 +65,6 @@ def test_authorizes_the_address_of_the_nat_gateway(outbound: str, given: list[st
     recorder = deployed({**OWN, "outbound": outbound}, cluster={"authorizedIpRanges": given})
     access = recorder.one(":ManagedCluster").inputs["apiServerAccessProfile"]
     assert access["authorizedIPRanges"] == sent
-
-
-def test_the_load_balancer_needs_no_gateway() -> None:
-    recorder = deployed({**OWN, "outbound": "loadBalancer"})
-    assert not recorder.names(":NatGateway") + recorder.names(":PublicIPAddress")
-    assert recorder.one(":ManagedCluster").inputs["networkProfile"]["outboundType"] == "loadBalancer"
 
 
 @case_table(__file__, "outbound", hub=HUB)
@@ -138,20 +127,6 @@ def test_the_users_zone_gets_the_record_of_shared_files() -> None:
     assert not recorder.names(":PrivateZone") + recorder.names(":VirtualNetworkLink")
 
 
-def test_the_notebooks_claim_uses_the_class_of_shared_files() -> None:
-    """Its name differs from that of an SMB claim, which a pod may still use."""
-    recorder = with_notebook()
-    assert recorder.names(":StorageClass") == ["shared-files"]
-    claim = recorder.one(":PersistentVolumeClaimPatch").inputs
-    assert claim["spec"]["storageClassName"] == "shared-files"
-    (work,) = [
-        volume["persistentVolumeClaim"]["claimName"]
-        for volume in recorder.one(":Deployment").inputs["spec"]["template"]["spec"]["volumes"]
-        if "persistentVolumeClaim" in volume
-    ]
-    assert work == claim["metadata"]["name"] == "jupyterlab-nfs"
-
-
 @pytest.mark.parametrize("consumer", [False, True])
 @pytest.mark.parametrize(
     ("storage", "name", "waits"),
@@ -170,5 +145,6 @@ def test_claims_use_the_shared_class_which_is_read_if_it_is_the_users(
         found = program({**stack, **NOTEBOOK}, Azure(), secret=SECRET)
     claim = found.one(":PersistentVolumeClaimPatch")
     assert claim.inputs["spec"]["storageClassName"] == name
+    assert claim.inputs["metadata"]["name"] == f"jupyterlab-{'nfs' if name == 'shared-files' else name}"
     assert [each for each in claim.dependencies if each == READ] == waits
     assert found.names(":StorageClass") == (["shared-files"] if name == "shared-files" and not consumer else [])

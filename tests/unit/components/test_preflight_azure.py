@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pulumi
 import pytest
 
-from components.azure.roles import ACR_PULL, ASSIGNED_ROLES, RBAC_ADMINISTRATOR, only
+from components.azure.roles import RBAC_ADMINISTRATOR, only
 from components.preflight.azure import check_rights, check_subscription
 from components.preflight.existing import check_existing
 from components.preflight.features import check_infiniband, refusal
@@ -119,40 +119,12 @@ def test_rejects_a_size_that_the_region_does_not_offer(
         check(settings, there)
 
 
-def test_reports_all_errors_together(azure: dict[str, Answer], warnings: list[str]) -> None:
-    azure["/usages"] = answer({"value": []})
-    azure["/skus"] = answer({"value": [{"resourceType": "virtualMachines", "name": SYSTEM, "locations": ["eastus"]}]})
-    azure["Microsoft.Network?"] = answer({"registrationState": "NotRegistered"})
-    azure["/permissions"] = answer({"value": []})
-    with pytest.raises(pulumi.RunError) as refused:
-        check(pools(2))
-    message = str(refused.value)
-    assert message.startswith(f"{H100} (pool gpu) is not offered in eastus\n")
-    assert "az provider register --namespace Microsoft.Network --wait" in message
-    assert f"--assignee {DEPLOYER} --scope {SCOPE} " in message
-    assert message.endswith("Nothing was changed. Do this, and then `pulumi up` again.")
-    assert len(warnings) == 3  # each quota that Azure does not list
-    assert "quota" not in message
-
-
 def test_rights_on_the_group_override_those_on_the_subscription(azure: dict[str, Answer]) -> None:
     azure[f"{SCOPE}/providers/Microsoft.Authorization"] = answer({"value": []})
     check(pools(2))
     azure["/resourceGroups/"] = answer({"error": {"code": "ResourceGroupNotFound"}}, 404)
     with pytest.raises(pulumi.RunError, match="may not assign roles"):
         check(pools(2))
-
-
-def test_warns_of_a_condition_that_excludes_roles(azure: dict[str, Answer], warnings: list[str]) -> None:
-    held = {"roleDefinitionId": f"{SCOPE}/x/{RBAC_ADMINISTRATOR}", "condition": only([ACR_PULL])}
-    azure["/roleAssignments"] = answer({"value": [{"properties": held}]})
-    check(pools(2))
-    (message,) = warnings
-    assert "on a condition alone, which leaves out Azure Kubernetes Service RBAC Cluster Admin, " in message
-    assert "AcrPull" not in message
-    azure["/roleAssignments"] = answer({"value": [{"properties": {**held, "condition": only(ASSIGNED_ROLES)}}]})
-    check(pools(2))
-    assert len(warnings) == 1, "the condition of the jump box"
 
 
 def test_warns_of_a_condition_that_excludes_the_roles_of_a_jump_box(

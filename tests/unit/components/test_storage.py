@@ -15,10 +15,9 @@ from components.storage.accounts import Storage
 from components.storage.container_access import ContainerAccess, Sas
 from components.storage.volumes import ContainerVolume
 from config.data.blobfuse import files_at_once, mount_options, profiles, remembers
-from config.schema.names import Names
-from config.schema.storage import MAX_ACCOUNT_NAME, Account, AccountSettings, ContainerSettings, StorageSettings
+from config.schema.storage import Account, AccountSettings, ContainerSettings, StorageSettings
 from tests.support.case_files import case_table
-from tests.support.mocked_azure import DEPLOYER, SECRET, SUBSCRIPTION, WINDOW
+from tests.support.mocked_azure import DEPLOYER, SECRET, WINDOW
 from tests.support.mocks import Recorder, Registered, deploy
 from tests.support.settings import settings_with
 
@@ -82,14 +81,6 @@ def test_signing_for_permissions_of_files_needs_the_owners_role() -> None:
     assert recorder.one(":RoleAssignment").inputs["roleDefinitionId"].endswith(BLOB_DATA_OWNER)
 
 
-def test_derives_a_valid_account_name() -> None:
-    name = account().full_name(Names("ai-on-aks", "a-long-stack-name"), SUBSCRIPTION)
-    assert len(name) == MAX_ACCOUNT_NAME
-    assert name.isalnum()
-    assert name.islower()
-    assert account(account_name="mine").full_name(Names("p", "s"), SUBSCRIPTION) == "mine"
-
-
 @case_table(__file__, "changed")
 def test_names_of_volumes_change_with_the_options_of_the_mount(changed: dict[str, Any]) -> None:
     assert generation(**changed) != generation()
@@ -101,15 +92,6 @@ def test_names_of_volumes_change_with_rotation_and_login_only() -> None:
     assert generation({"rotation": ""}) == generation(), "an empty text means unset"
     assert generation({"rotation": 2}) == generation({"rotation": "2"}), "YAML reads such text as a number"
     assert generation({"protect": False, "driver": "chart"}, upload=True) == generation()
-
-
-def test_the_profile_random_4k_reads_blocks_of_4_kb_without_prefetch() -> None:
-    options = mount_options("random-4k", "ai-olmo-data", hierarchical_namespace=False)
-    assert "--block-cache=true" in options
-    assert "--block-cache-block-size=0.00390625" in options  # MB
-    assert "--block-cache-prefetch=0" in options
-    assert "--block-cache-path=/mnt/block-cache-ai-olmo-data" in options
-    assert "--use-adls=false" in options
 
 
 def test_only_checkpoints_are_mounted_without_caches_of_names() -> None:

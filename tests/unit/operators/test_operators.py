@@ -13,9 +13,9 @@ import yaml
 import operators
 from components import images
 from config.data.chart_values import value_problems
-from config.data.scheduling import COSCHEDULER, GPU_RESOURCE, LOCAL_QUEUE, SYSTEM_NODES, SYSTEM_TOLERATIONS, VOLCANO
+from config.data.scheduling import GPU_RESOURCE, LOCAL_QUEUE, SYSTEM_NODES, SYSTEM_TOLERATIONS, VOLCANO
 from config.data.versions import versions
-from config.schema.operators import DriverUpgrades, Installation
+from config.schema.operators import DriverUpgrades
 from config.schema.pools import PoolSettings
 from operators import (
     appwrapper,
@@ -76,14 +76,6 @@ def test_merges_the_users_values_over_the_programs() -> None:
         "list": [3],
         "new": None,
     }
-
-
-def test_volcano_creates_pods_before_nodes_exist_only_with_autoscaling() -> None:
-    assert "scheduler_config_override" not in volcano.values(autoscaled=False)["custom"]
-    scheduler = yaml.safe_load(volcano.values(autoscaled=True)["custom"]["scheduler_config_override"])
-    plugins = [plugin["name"] for tier in scheduler["tiers"] for plugin in tier["plugins"]]
-    assert "gang" in plugins
-    assert not {"overcommit", "proportion"} & set(plugins)  # the plugins that delay pods
 
 
 def policy(upgrades: DriverUpgrades = "manual", **settings: Any) -> dict[str, Any]:
@@ -151,12 +143,6 @@ def leaves(values: dict[str, Any]) -> list[str]:
     return [leaf for value in values.values() for leaf in (leaves(value) if isinstance(value, dict) else [value])]
 
 
-def test_a_mirrored_image_keeps_its_path() -> None:
-    reference = images.reference("doca-driver", "mirror.example.com/")
-    assert reference == f"mirror.example.com/nvidia/mellanox/doca-driver:{versions().images['doca-driver'].version}"
-    assert images.mirrored("docker.io", "mirror.example.com") == "mirror.example.com"
-
-
 def test_the_device_plugin_has_a_configuration_for_each_slicing() -> None:
     config = gpu_operator.values("manual", rdma=False, pools=SHARED)["devicePlugin"]["config"]
     slices = {name: yaml.safe_load(text).get("sharing") for name, text in config["data"].items()}
@@ -179,15 +165,6 @@ def wanted(**stack: Any) -> set[str]:
     """Returns the operators that a stack installs."""
     settings = load({"vmSku": "Standard_ND96isr_H100_v5", "workloads": "training", **stack})
     return {name for name, each in KNOWN.items() if each.is_wanted(settings)}
-
-
-@pytest.mark.parametrize(
-    ("chosen", "name"), [({}, "volcano"), ({"scheduler": COSCHEDULER}, "scheduler-plugins")], ids=["default", "other"]
-)
-def test_a_stack_installs_one_scheduler(chosen: dict[str, Any], name: str) -> None:
-    assert wanted(operators=chosen) & {"volcano", "scheduler-plugins"} == {name}
-    settings = load({"vmSku": "Standard_ND96isr_H100_v5", "workloads": "training", "operators": chosen})
-    assert Installation(settings, KNOWN).brought("scheduler").name == chosen.get("scheduler", VOLCANO)
 
 
 @case_table(__file__, "blob_driver")
