@@ -31,8 +31,8 @@ def pod_requests(pod: Object, counts: Callable[[str], bool] = lambda name: True)
             sidecars = _sum(sidecars, own)
     running = _sum(sidecars, *(_requests(container, counts) for container in spec.get("containers") or []))
     of_pod = _amounts((spec.get("resources") or {}).get("requests"), lambda name: name.startswith(_POD_LEVEL))
-    whole = _most(starting, running) | {name: amount for name, amount in of_pod.items() if counts(name)}
-    return {name: amount for name, amount in _sum(whole, _amounts(spec.get("overhead"), counts)).items() if amount > 0}
+    total = _most(starting, running) | {name: amount for name, amount in of_pod.items() if counts(name)}
+    return {name: amount for name, amount in _sum(total, _amounts(spec.get("overhead"), counts)).items() if amount > 0}
 
 
 def device_requests(pod: Object) -> dict[str, int]:

@@ -196,12 +196,12 @@ def errors_page(text: str) -> str:
         fix = "<br>".join(f"`{each}`" if re.match("(az|pulumi|kubectl|{)", each) else each for each in entry.fix)
         fix = fix.replace("`{set_tag}`", "the command that sets the tag under `tags`")
         fix = fix.replace("{managed_disk}", Place.managed_disk).replace("{", "<").replace("}", ">").replace("|", "\\|")
-        says = (
+        explanation = (
             f"{entry.says.replace(' (exit code {exit})', '')} ([source]({entry.source}))".replace("{", "<")
             .replace("}", ">")
             .replace("|", "\\|")
         )
-        lines.append(f"| {'; '.join([*codes, *exits])} | {says} | {fix} |")
+        lines.append(f"| {'; '.join([*codes, *exits])} | {explanation} | {fix} |")
     made = "\n".join(lines)
     return re.sub(r"(?<=<!-- errors -->\n\n)(?:\|.*\n)*", lambda _: f"{made}\n", text)
 
