@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -125,27 +126,16 @@ def test_a_private_cluster_without_a_name_is_not_reachable(
     assert not phases.deploys_inside(settings, Existing({}, "group", "cluster", cluster, {}, None))
 
 
-@pytest.mark.parametrize(
-    ("user", "refused"),
-    [
-        ({"exec": {"args": ["get-token", "--login", "azurecli"]}}, "PATH has no kubelogin and no az"),
-        ({"exec": {"args": ["get-token", "--login", "msi"]}}, "PATH has no kubelogin, which cluster.login msi needs"),
-        ({"client-key-data": "key"}, ""),
-    ],
-)
+@pytest.mark.parametrize("user", [{"exec": {"args": ["get-token", "--login", "msi"]}}, {"client-key-data": "key"}])
 def test_a_consumer_stack_needs_the_programs_of_the_platforms_login(
-    user: dict[str, Any], refused: str, monkeypatch: pytest.MonkeyPatch
+    user: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = yaml.safe_dump({"clusters": [], "users": [{"name": "user", "user": user}]})
     monkeypatch.setattr(phases, "outputs_of", lambda _stack: {**PLATFORM, "kubeconfig": text})
     monkeypatch.setattr("components.preflight.checks.which", lambda _name: None)
     shared_platform = PlatformStack(StackName("organization", "ai-on-aks", "dev"), mock.Mock())
-    if not refused:
+    with pytest.raises(pulumi.RunError, match="cluster.login msi needs") if "exec" in user else nullcontext():
         phases.check_shared_platform(settings_with(), shared_platform)
-        return
-    with pytest.raises(pulumi.RunError, match=refused) as why:
-        phases.check_shared_platform(settings_with(), shared_platform)
-    assert str(why.value).endswith("cluster.localAccounts true && pulumi up -s organization/ai-on-aks/dev")
 
 
 @pytest.mark.parametrize("azure", [Azure(), Azure(cluster=True, profiles={"powerState": {"code": "Running"}})])
