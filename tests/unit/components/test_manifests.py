@@ -43,7 +43,7 @@ def answer_all(monkeypatch: pytest.MonkeyPatch, given: Answer | Exception) -> li
 
 
 @pytest.mark.parametrize(
-    ("given", "why"), [(OSError("no route to host"), "no route to host"), ((404, b""), "it answer_all 404")]
+    ("given", "why"), [(OSError("no route to host"), "no route to host"), ((404, b""), "it answers 404")]
 )
 def test_a_failed_download_is_reported_with_the_commands_that_fix_it(
     given: Answer | Exception, why: str, monkeypatch: pytest.MonkeyPatch
