@@ -36,9 +36,7 @@ class AzureFiles:
             why = f"nfs protocol only supports premium storage, current account type: {sku}"
             raise NotMadeError(f"rpc error: code = InvalidArgument desc = {why}")
         if account is None and (nfs or private):
-            raise NotMadeError(
-                "the simulator has NFS and private endpoints only in an account that the class names (storageAccount)"
-            )
+            raise NotMadeError("the simulator needs storageAccount in the class for NFS and private endpoints")
         if account is None:
             return {"driver": DRIVER, "volumeHandle": volume, "volumeAttributes": dict(parameters)}
         if refusal := self.refusal(group, account, nfs):

@@ -96,22 +96,22 @@ def _ensure(kube: KubeClient, service: Object, taken: set[str]) -> None:
         return
     if not begun:
         _set_finalizers(kube, service, [*_finalizers(service), FINALIZER])
-    _record(kube, service, "Normal", "EnsuringLoadBalancer", "Ensuring load balancer")
+    _emit(kube, service, "Normal", "EnsuringLoadBalancer", "Ensuring load balancer")
     if address is None:
         why = f"failed to ensure load balancer: no address of {network} is free"
-        _record(kube, service, "Warning", "SyncLoadBalancerFailed", f"Error syncing load balancer: {why}")
+        _emit(kube, service, "Warning", "SyncLoadBalancerFailed", f"Error syncing load balancer: {why}")
         return
     taken.add(address)
     _set_ingress(kube, service, [{"ip": address, "ipMode": "VIP"}])
-    _record(kube, service, "Normal", "EnsuredLoadBalancer", "Ensured load balancer")
+    _emit(kube, service, "Normal", "EnsuredLoadBalancer", "Ensured load balancer")
 
 
 def _release(kube: KubeClient, service: Object) -> None:
     """Releases an address. Removes the finalizer last, so that an interrupted release is repeated."""
-    _record(kube, service, "Normal", "DeletingLoadBalancer", "Deleting load balancer")
+    _emit(kube, service, "Normal", "DeletingLoadBalancer", "Deleting load balancer")
     emptied = _set_ingress(kube, service, None)
     _set_finalizers(kube, emptied, [name for name in _finalizers(service) if name != FINALIZER])
-    _record(kube, service, "Normal", "DeletedLoadBalancer", "Deleted load balancer")
+    _emit(kube, service, "Normal", "DeletedLoadBalancer", "Deleted load balancer")
 
 
 def _addresses(service: Object) -> list[str]:
@@ -136,7 +136,5 @@ def _set_ingress(kube: KubeClient, service: Object, ingress: list[Object] | None
     return kube.patch("v1", "Service", metadata["name"], metadata["namespace"], body, subresource="status")
 
 
-def _record(
-    kube: KubeClient, service: Object, severity: Literal["Normal", "Warning"], reason: str, message: str
-) -> None:
+def _emit(kube: KubeClient, service: Object, severity: Literal["Normal", "Warning"], reason: str, message: str) -> None:
     events.record(kube, service, severity, reason, message, {"component": "service-controller"})

@@ -91,9 +91,7 @@ def by_proxy(address: Address, by: str) -> socket.socket:
     host, port = address
     proxy = urlsplit(by if "://" in by else f"http://{by}")
     if proxy.scheme != "http":
-        raise OSError(
-            f"the proxy {proxy.scheme}://{proxy.hostname} does not use plain HTTP: set HTTPS_PROXY to a proxy with http://"
-        )
+        raise OSError(f"the proxy {proxy.scheme}://{proxy.hostname} is not supported: use a proxy with http://")
     upstream = socket.create_connection((proxy.hostname or "", proxy.port or 80), timeout=_OUTSIDE_TIMEOUT_S)
     login = ""
     if proxy.username:

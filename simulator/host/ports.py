@@ -156,6 +156,4 @@ def free(avoid: set[int]) -> int:
     for number in itertools.chain(allowed[start:], allowed[:start]):
         if number not in kept and _is_free(number):
             return number
-    raise PortTaken(
-        f"No port from {allowed.start} to {allowed.stop - 1} is free on 127.0.0.1: end processes that listen there."
-    )
+    raise PortTaken(f"No port from {allowed.start} to {allowed.stop - 1} is free on 127.0.0.1: end some listeners.")

@@ -77,17 +77,16 @@ class DeviceManager:
         here = [holding for holding in self._held.values() if holding.node == node]
         broken_gpus = {gpu.index for gpu in hardware.gpus if not gpu.healthy}
         broken_hcas = {hca.name for hca in hardware.hcas if not _works(hca)}
-        for name, requested in wanted.items():
+        for name, total in wanted.items():
             if not offered[name]:
                 raise Unavailable(f"no healthy devices present; cannot allocate unhealthy devices {name}")
             kind, broken = ("gpus", broken_gpus) if name == GPU_RESOURCE else ("hcas", broken_hcas)
             in_use = sum(holding.wanted.get(name, 0) for holding in here)
             # A device in use that is broken is not offered: counts it once.
             both = sum(len(broken.intersection(h.devices[kind])) for h in here if name in h.wanted)
-            if (available := offered[name] - in_use + both) < requested:
+            if (available := offered[name] - in_use + both) < total:
                 raise Unavailable(
-                    f"requested number of devices unavailable for {name}. "
-                    f"Requested: {requested}, Available: {available}"
+                    f"requested number of devices unavailable for {name}. Requested: {total}, Available: {available}"
                 )
 
     def _release(self) -> None:

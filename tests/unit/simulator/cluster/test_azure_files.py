@@ -31,8 +31,8 @@ def test_an_nfs_share_is_in_the_account_of_its_class() -> None:
             OURS | {"skuName": "Standard_LRS"},
             "InvalidArgument desc = nfs protocol only supports premium storage, current account type: Standard_LRS",
         ),
-        ({"protocol": "nfs"}, "only in an account that the class names"),
-        ({"networkEndpointType": "privateEndpoint"}, "only in an account that the class names"),
+        ({"protocol": "nfs"}, "needs storageAccount in the class"),
+        ({"networkEndpointType": "privateEndpoint"}, "needs storageAccount in the class"),
     ],
     ids=["names have no case", "nfs needs premium", "nfs without an account", "an account in a network"],
 )

@@ -98,7 +98,8 @@ def status(cluster: Cluster, name: str = "train-0") -> Object:
 
 
 def waiting(cluster: Cluster) -> Object:
-    state: Object = status(cluster)["containerStatuses"][0]["state"].get("waiting", {})
+    containers = status(cluster).get("containerStatuses", [])  # not before the first report
+    state: Object = containers[0]["state"].get("waiting", {}) if containers else {}
     return state
 
 
