@@ -37,7 +37,7 @@ def report_price(settings: Settings, existing: Existing, cost: Cost) -> None:
         pulumi.log.info(cost.heading(before))
         return
     meanwhile = price_meanwhile(settings, growths(settings, existing.pools, SYSTEM_POOL, {}))
-    pulumi.log.info("\n".join([cost.told(before), *meanwhile]))
+    pulumi.log.info("\n".join([cost.listing(before), *meanwhile]))
 
 
 def _target(settings: Settings) -> str:

@@ -197,7 +197,7 @@ def errors_page(text: str) -> str:
         fix = fix.replace("`{set_tag}`", "the command that sets the tag under `tags`")
         fix = fix.replace("{managed_disk}", Place.managed_disk).replace("{", "<").replace("}", ">").replace("|", "\\|")
         explanation = (
-            f"{entry.says.replace(' (exit code {exit})', '')} ([source]({entry.source}))".replace("{", "<")
+            f"{entry.meaning.replace(' (exit code {exit})', '')} ([source]({entry.source}))".replace("{", "<")
             .replace("}", ">")
             .replace("|", "\\|")
         )

@@ -44,8 +44,8 @@ def _explainer(settings: Settings) -> Callable[[pulumi.ErrorHookArgs], bool]:
 
     def hook(args: pulumi.ErrorHookArgs) -> bool:
         explanation = explain(args.errors[0], _place(settings, args.name))
-        if explanation and (args.urn, explanation.says) not in printed:
-            printed.add((args.urn, explanation.says))
+        if explanation and (args.urn, explanation.meaning) not in printed:
+            printed.add((args.urn, explanation.meaning))
             pulumi.log.warn(f"{args.name}: {explanation}")
         return False
 

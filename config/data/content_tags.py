@@ -34,7 +34,7 @@ def chosen_images(names: Iterable[str], folder: Path = IMAGES) -> list[str]:
 
 def _require_known(name: str, folder: Path) -> None:
     if name not in (known := image_names(folder)):
-        msg = f"there is no docker/{name}/Dockerfile{hint(near(name, known))}; the images are {', '.join(known)}"
+        msg = f"docker/{name}/Dockerfile does not exist{hint(near(name, known))}; the images are {', '.join(known)}"
         raise UnknownImage(msg)
 
 

@@ -20,7 +20,7 @@ release() { # tool url checksums members
     get "$3" checksums
     sum=$(expected checksums "$file")
     if ! [[ $sum =~ ^[0-9a-f]{64}$ ]] || ! sha256sum --check --status <<<"$sum  $file"; then
-        echo "$1 is not what $3 says; it is not installed" >&2
+        echo "$1 does not match its checksum in $3; it is not installed" >&2
         return 1
     fi
     mkdir "$1.d"

@@ -10,7 +10,6 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from config.data import data
-from config.data.near import near
 
 
 def _tuples(value: object) -> object:
@@ -253,15 +252,6 @@ def _letters(name: str) -> str:
     return re.sub("^standard|[^a-z0-9]", "", name.lower())
 
 
-class UnknownSku(LookupError):
-    """An error because of an unknown VM size; `near` has similar names, the best first."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.near = near(name, catalogue())
-        super().__init__(f"unknown VM size {name!r}")
-
-
 @functools.cache
 def _file() -> dict[str, Any]:
     found: dict[str, Any] = data.read("skus.yaml")
@@ -293,11 +283,8 @@ def series() -> tuple[Series, ...]:
 
 
 def sku(name: str) -> VmSku:
-    """Returns the VM size of that exact name; raises UnknownSku. Labels and quotas are case-sensitive, ARM is not."""
-    try:
-        return catalogue()[name]
-    except KeyError:
-        raise UnknownSku(name) from None
+    """Returns the VM size of that exact name; labels and quotas are case-sensitive, ARM is not."""
+    return catalogue()[name]
 
 
 @functools.cache

@@ -11,7 +11,6 @@ from config.problems.fixes import (
     MAX_COMMAND,
     Fix,
     Path,
-    by_hand,
     choose_by_hand,
     path_text,
     printable,
@@ -23,7 +22,7 @@ from config.problems.fixes import (
 
 _PASSWORD = re.compile(r"(?<=://)[^/\s@]*:[^/\s@]*@")
 """User and password in a URL."""
-MAX_TOLD = 25
+MAX_LISTED = 25
 """The maximum number of problems in one message."""
 
 
@@ -36,7 +35,7 @@ def first(problems: Iterable[Problem]) -> Iterator[Problem]:
 
     Finding thousands takes time, and they usually have one cause.
     """
-    return islice(problems, MAX_TOLD + 1)
+    return islice(problems, MAX_LISTED + 1)
 
 
 @dataclass(frozen=True)
@@ -67,8 +66,8 @@ class Problem:
     def moved(self, here: Path, there: Path) -> Problem:
         """Returns the same problem if the key `there` sets the value at `here`."""
         path = there if self.path == here else self.path
-        words = {by_hand(here): by_hand(there), choose_by_hand(path, here): choose_by_hand(path, there)}
-        fix = words.get(self.suggestion) or self.suggestion.moved(here, there)
+        is_choice = self.suggestion == choose_by_hand(path, here)
+        fix = choose_by_hand(path, there) if is_choice else self.suggestion.moved(here, there)
         return replace(self, path=path, suggestion=fix)
 
     def in_stack(self, name: str, keys: Collection[str]) -> Problem:
@@ -81,8 +80,8 @@ class Problem:
         allowed, fix = printable(self.allowed, MAX_COMMAND), printable(self.suggestion.text(stack), 3 * MAX_COMMAND)
         if self.stack:
             fix = fix.replace("in the stack file", f"in the stack file of {self.stack}")
-        said = f"{printable(where)} {printable(self.what)}".lstrip()  # a problem of the stack itself has no path
-        return _PASSWORD.sub("[secret]@", f"{said}\n    allowed: {allowed}\n    fix:     {fix}")
+        error = f"{printable(where)} {printable(self.what)}".lstrip()  # a problem of the stack itself has no path
+        return _PASSWORD.sub("[secret]@", f"{error}\n    allowed: {allowed}\n    fix:     {fix}")
 
     def __str__(self) -> str:
         return self.text("")
@@ -110,11 +109,13 @@ def one_for_each_key(problems: Iterable[Problem]) -> list[Problem]:
     for there in dict.fromkeys(there for problem in found for there in problem.suggestion.targets):
         rivals = [problem for problem in found if there in problem.suggestion.targets]
         found = [problem for problem in found if problem.path != there or there in problem.suggestion.targets]
-        found = [replace(each, suggestion=_beside(rivals, each, there)) if each in rivals else each for each in found]
+        found = [
+            replace(each, suggestion=_rival_fix(rivals, each, there)) if each in rivals else each for each in found
+        ]
     return found
 
 
-def _beside(rivals: Sequence[Problem], problem: Problem, there: Path) -> Fix:
+def _rival_fix(rivals: Sequence[Problem], problem: Problem, there: Path) -> Fix:
     """Returns the fix of one of several problems with keys that mean the same setting."""
     values = {text_of(each.suggestion.targets[there]) for each in rivals}
     if len(values) > 1:
@@ -134,9 +135,9 @@ class SettingsError(Exception):
     def _text(self) -> str:
         count = len(self.problems)
         where = f" of stack {self.stack}" if self.stack else ""
-        counted = f"more than {MAX_TOLD}" if count > MAX_TOLD else str(count)
+        counted = f"more than {MAX_LISTED}" if count > MAX_LISTED else str(count)
         problems = "problem" if count == 1 else "problems"
         head = f"{counted} {problems} in the settings{where}; nothing was changed"
-        told = [f"  {problem.text(self.stack)}" for problem in self.problems[:MAX_TOLD]]
-        rest = ["  The next preview lists more."] if count > MAX_TOLD else []
-        return "\n\n".join([head, *told, *rest])
+        listed = [f"  {problem.text(self.stack)}" for problem in self.problems[:MAX_LISTED]]
+        rest = ["  The next preview lists more."] if count > MAX_LISTED else []
+        return "\n\n".join([head, *listed, *rest])

@@ -18,6 +18,8 @@ MAX_COMMAND = 1000
 """The maximum length, in characters, of a command to paste and of a list of allowed values."""
 _MAX_MOVED = 5
 """The maximum number of values that commands move to another key; more are moved by hand."""
+ANY = object()
+"""A value that only the user knows; commands show `<value>`, which a shell rejects if it is pasted unchanged."""
 
 
 def path_text(path: Path) -> str:
@@ -67,11 +69,6 @@ class Edit:
     def removes(self) -> bool:
         return self.value is None and not self.secret
 
-    @property
-    def asks(self) -> bool:
-        """Whether only the user knows the new value."""
-        return self.secret and self.value is None
-
     def text(self, stack: str) -> str:
         """Returns the command; `--` protects arguments that begin with a dash.
 
@@ -82,12 +79,12 @@ class Edit:
         key, value = _key(self.path), text_of(self.value)
         if self.removes:
             dashes = "-- " if path_text(self.path).startswith("-") else ""
-            return _pasted(f"pulumi config rm {of_stack}{dashes}{key}", self.path, "take", "out of")
+            return _pasted(f"pulumi config rm {of_stack}{dashes}{key}", self.path, "remove", "from")
         if self.secret:  # without a value, so that Pulumi prompts for it: users would paste a placeholder unchanged
             return _pasted(f"pulumi config set {of_stack}--secret {key}", self.path, "change", "in")
         dashes = "-- " if value.startswith("-") else ""
-        command = f"pulumi config set {of_stack}{key} {dashes}{shlex.quote(value)}"
-        return _pasted(command, self.path, "change", "in")
+        given = value if self.value is ANY else shlex.quote(value)
+        return _pasted(f"pulumi config set {of_stack}{key} {dashes}{given}", self.path, "change", "in")
 
     @property
     def is_command(self) -> bool:
@@ -96,30 +93,20 @@ class Edit:
 
 
 @dataclass(frozen=True)
-class Run:
-    """A command that changes no key."""
-
-    command: str
-
-    def text(self, _stack: str) -> str:
-        return self.command
-
-
-@dataclass(frozen=True)
 class Say:
-    """Instructions, if no command is possible."""
+    """Instructions, or a command that changes no key."""
 
     words: str
 
     def text(self, _stack: str) -> str:
-        return printable(self.words)
+        return self.words
 
 
 @dataclass(frozen=True)
 class Fix:
     """The fix of a problem, in steps."""
 
-    steps: tuple[Edit | Run | Say, ...]
+    steps: tuple[Edit | Say, ...]
 
     def __str__(self) -> str:
         return self.text("")
@@ -130,6 +117,11 @@ class Fix:
     @property
     def edits(self) -> tuple[Edit, ...]:
         return tuple(step for step in self.steps if isinstance(step, Edit))
+
+    def sets(self, path: Path) -> bool:
+        """Returns whether it sets the key at `path`, or keys below it, to known values."""
+        chosen = [edit for edit in self.edits if not edit.removes]
+        return bool(chosen) and all(edit.path[: len(path)] == path and edit.value is not ANY for edit in chosen)
 
     @property
     def changes_keys(self) -> bool:
@@ -156,27 +148,27 @@ class Fix:
 
     def in_stack(self, name: str, keys: Collection[str]) -> Fix:
         """Returns the same fix if the top-level `keys` belong to another stack, followed by its `pulumi up`."""
-        fix = self._with_edits(lambda edit: replace(edit, stack=name) if _is_theirs(edit, keys) else edit)
-        return fix if fix == self else Fix((*fix.steps, Run(f"pulumi up -s {shlex.quote(name)}")))
+        fix = self._with_edits(
+            lambda edit: replace(edit, stack=name) if edit.path[0] in keys and edit.is_command else edit
+        )
+        return fix if fix == self else Fix((*fix.steps, Say(f"pulumi up -s {shlex.quote(name)}")))
 
     def _with_edits(self, change: Callable[[Edit], Edit]) -> Fix:
         return Fix(tuple(change(step) if isinstance(step, Edit) else step for step in self.steps))
 
 
-def _is_theirs(edit: Edit, keys: Collection[str]) -> bool:
-    return edit.path[0] in keys and edit.is_command
-
-
 def run(command: str) -> Fix:
-    return Fix((Run(command),))
+    return Fix((Say(command),))
 
 
 def say(words: str) -> Fix:
-    return Fix((Say(words),))
+    return Fix((Say(printable(words)),))
 
 
 def text_of(value: object) -> str:
     """Returns a value as on the command line."""
+    if value is ANY:
+        return "<value>"
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -202,7 +194,7 @@ def move_command(path: Path, there: Path, value: object) -> Fix:
         change = f"move {path_text(path)} to {path_text(there)}"
         if len(path) > 1 and path[:-1] == there[:-1]:
             change = f"rename the key {path[-1]} to {there[-1]} under {path_text(path[:-1])}"
-        return say(f"{change} in the stack file, with all that stands below it")
+        return say(f"{change} in the stack file, with all keys below it")
     moved = Fix((*edits, Edit(path)))
     return moved if moved.is_command else replace_by_hand(path, {any_name(there): False})
 
@@ -218,9 +210,18 @@ def _values(path: Path, value: object) -> Iterator[Edit]:
         yield from _values((*path, key), part)
 
 
-def by_hand(path: Path, verb: str = "change") -> Fix:
-    """Returns the instruction to change a setting, if no command is known."""
-    return say(f"{verb} {printable(path_text(path))} in the stack file to what is allowed")
+def by_hand(path: Path) -> Fix:
+    """Returns the command that sets a key to a value that the user chooses."""
+    return set_command(path, ANY)
+
+
+def in_file(path: Path) -> Fix:
+    """Returns the instruction to change a list or a map, which no single command can set."""
+    return say(f"change {printable(path_text(path))} in the stack file to an allowed value")
+
+
+def rename_by_hand(path: Path) -> Fix:
+    return say(f"rename the key {path[-1]} under {path_text(path[:-1])} in the stack file")
 
 
 def replace_by_hand(path: Path, places: Mapping[str, bool]) -> Fix:
@@ -233,7 +234,9 @@ def replace_by_hand(path: Path, places: Mapping[str, bool]) -> Fix:
     if any(_SECRET.search(there) for there in places):
         how = "to a new value by `pulumi config set --secret --path`"
         return say(f"set {printable(listed)} {how}, and remove {printable(path_text(path))}")
-    return say(f"set {printable(listed)} to what you need in the stack file, and remove {printable(path_text(path))}")
+    return say(
+        f"set {printable(listed)} to the value that you need in the stack file, and remove {printable(path_text(path))}"
+    )
 
 
 def choose_by_hand(path: Path, there: Path) -> Fix:

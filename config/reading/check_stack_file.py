@@ -13,21 +13,21 @@ from typing import Any
 
 import yaml
 
-_OPEN = "close the bracket or the quotation mark that stands open"
+_OPEN = "close the open bracket or quotation mark"
 HINTS = {
     "'\\t' that cannot start": "indent with spaces, not tabs",
     "cannot start any token": "quote text that begins with a special character",
-    "mapping values are not allowed": "quote text that has a colon in it, and check the indentation of this line",
+    "mapping values are not allowed": "quote text with a colon, and check the indentation of this line",
     "could not find expected ':'": "each key ends in a colon and a space; check this line and the one above",
-    "<block end>, but found ']'": "take out the bracket, which closes none",
-    "<block end>, but found '}'": "take out the bracket, which closes none",
-    "expected <block end>": "bring this line to the same column as its neighbours",
+    "<block end>, but found ']'": "remove the bracket: it closes nothing",
+    "<block end>, but found '}'": "remove the bracket: it closes nothing",
+    "expected <block end>": "indent this line like the lines around it",
     "expected ',' or": _OPEN,
     "found '<stream end>'": _OPEN,
     "found unexpected end of stream": _OPEN,
     "found duplicate key": "keep one of the two lines",
 }
-USUAL_HINT = "compare the line with its neighbours"
+USUAL_HINT = "compare this line with the lines around it"
 
 
 class _NoDuplicates(yaml.SafeLoader):
@@ -61,7 +61,10 @@ def fault(file: Path) -> str | None:
         return _at(file, text, error)
     except yaml.reader.ReaderError as error:
         return f"{file}: character {error.position} is not allowed in YAML\n  fix: remove it"
-    return _shape(file, content)
+    config = content.get("config") or {} if isinstance(content, dict) else content
+    if config is None or isinstance(config, dict):
+        return None
+    return f"{file} contains no keys\n  fix: begin with a line `config:`, then one key per line, indented by two spaces"
 
 
 def _at(file: Path, text: str, error: yaml.MarkedYAMLError) -> str:
@@ -69,7 +72,7 @@ def _at(file: Path, text: str, error: yaml.MarkedYAMLError) -> str:
     problem = error.problem or error.context or "not valid YAML"
     hint = next((hint for part, hint in HINTS.items() if part in problem), USUAL_HINT)
     if hint == _OPEN and mark and error.context_mark and error.context_mark.line < mark.line:
-        hint += f" since line {error.context_mark.line + 1}"
+        hint += f" of line {error.context_mark.line + 1}"
     if mark is None:
         return f"{file}: {problem}\n  fix: {hint}"
     lines = text.splitlines()
@@ -79,18 +82,9 @@ def _at(file: Path, text: str, error: yaml.MarkedYAMLError) -> str:
             f"{file}, line {mark.line + 1}, column {mark.column + 1}: {problem}",
             f"  {line}",
             f"  {' ' * mark.column}^",
-            f"  fix: {hint}; `git diff {file}` shows what has changed",
+            f"  fix: {hint}; `git diff {file}` shows the changes",
         ]
     )
-
-
-def _shape(file: Path, content: object) -> str | None:
-    if content is None:
-        return None
-    config = content.get("config") or {} if isinstance(content, dict) else None
-    if isinstance(config, dict):
-        return None
-    return f"{file} holds no keys\n  fix: begin with a line `config:`, then one key per line, indented by two spaces"
 
 
 def main(arguments: list[str]) -> int:

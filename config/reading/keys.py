@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from config.problems.errors import Problem, first
-from config.problems.fixes import Fix, Path, by_hand, replace_by_hand
+from config.problems.fixes import Fix, Path, in_file, replace_by_hand
 from config.reading.values import Keys, data, data_or_text, names, too_much, value_at
 from config.rules.provider_keys import provider_keys
 from config.schema.inventory import Inventory
@@ -37,9 +37,9 @@ def parse(own: Mapping[str, str], inventory: Inventory, problems: list[Problem])
                 if found not in ({}, None):  # `pulumi config rm` leaves an empty map after the last key
                     parsed[key] = found
             except ValueError:
-                what = "is text where a map belongs"
+                what = "is text, not a map"
                 is_broken = ":" in text and isinstance(data_or_text(key, text), str)
-                fix = by_hand((key,)) if is_broken else suggest((key,), here, text)
+                fix = in_file((key,)) if is_broken else suggest((key,), here, text)
                 problems.append(Problem((key,), what, allowed(here), fix))
         else:
             parsed[key] = names(text) if key == "workloads" else text
@@ -51,16 +51,16 @@ def _unknown(key: str, own: Keys, schema: Schema, inventory: Inventory) -> Probl
     path, known, text = tuple(key.split(".")), sorted(schema["properties"]), own[key]
     if len(path) > 1 and path[0] in known:
         fix = _path_fix(key, text, own, inventory)
-        return Problem((key,), "is a path, set without --path", ", ".join(known), fix, shows_value=False)
+        return Problem((key,), "is a path that was set without --path", ", ".join(known), fix, shows_value=False)
     elsewhere = below(path, path, schema) or inventory.path_of(key)
     if elsewhere and len(elsewhere) > 1 and not too_much(key, text):
         value, taken = data_or_text(key, text), value_at(own, elsewhere)
         return unknown_key(
-            path, known, value, {}, "is no key at the top", place=elsewhere, taken=taken, inventory=inventory
+            path, known, value, {}, "is not a top-level key", place=elsewhere, taken=taken, inventory=inventory
         )
     if key in provider_keys("azure-native"):
         fix = replace_by_hand((key,), {f"azure-native:{key}": False})
-        what = f"is no key of this program; in its place: azure-native:{key}"
+        what = f"is not a key of this program; use azure-native:{key}"
         return Problem((key,), what, ", ".join(known), fix, shows_value=False)
     lacking = chosen_for(schema, (key,), text, own)
     return unknown_key((key,), known, text, own, lacking=lacking, inventory=inventory)

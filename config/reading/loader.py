@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import pulumi
 from pydantic import ValidationError
 
 from config.problems.errors import Problem, SettingsError, first, one_for_each_key
-from config.problems.fixes import Path, path_text, settings_in
+from config.problems.fixes import Fix, Path, in_file, path_text, settings_in
 from config.reading.keys import move, parse
 from config.reading.privacy import Privacy
 from config.reading.values import Keys
@@ -123,6 +124,7 @@ class _Reading:
         broken = [*(problem.path for problem in self.problems), *left_out]
         named = {*map(path_text, broken), *(name for problem in self.problems for name in settings_in(problem.fix))}
         found, later = self._placed(stack_file, own)
+        self.problems = [_with_next_fix(each, later) for each in self.problems]
         self.problems += (each for each in later if each.stack or not (_follows(each, broken) or _names(each, named)))
         if self.problems:
             shown = [self.privacy.shown(problem) for problem in one_for_each_key(self.problems)]
@@ -133,12 +135,12 @@ class _Reading:
         """Returns the inputs of the settings, with workloads placed on the platform, and problems between them."""
         stack, inventory, problems = self.around.stack, self.inventory, list[Problem]()
         platform = self._platform(stack_file, own, problems)
-        whole = platform.with_shared_settings(stack_file) if platform else stack_file
-        installation = Installation(whole, inventory.operators)
+        merged = platform.with_shared_settings(stack_file) if platform else stack_file
+        installation = Installation(merged, inventory.operators)
         if stack_file.platform_stack is None:
             problems += first(rules.problems(installation))
             problems += mirror_problems(installation, self.around.is_file)
-            problems += name_problems(Names(stack.project, stack.name, whole.cluster.resource_group))
+            problems += name_problems(Names(stack.project, stack.name, merged.cluster.resource_group))
         placer = Placer(installation, inventory)
         placements = placer.place()
         short = platform.stack.beside(stack) if platform else ""
@@ -146,11 +148,11 @@ class _Reading:
         chosen = {placement.workload: placement.options for placement in placements.values()}
         problems += plain_secrets(chosen, encrypted="workloadOptions" in self.privacy.secret)
         rdma_resource, scratch = installation.brought("InfiniBand").name, installation.brought("NVMe scratch")
-        scheduler, workloads = whole.operators.scheduler, inventory.workloads
+        scheduler, workloads = merged.operators.scheduler, inventory.workloads
         problems += override_problems(placements.values(), workloads, rdma_resource, scheduler)
         problems += job_name_problems(stack.name, [each.name for each in placements.values() if each.options.member])
         found = {
-            "whole": whole,
+            "stack_file": merged,
             "project": stack.project,
             "stack": stack.name,
             "placements": placements,
@@ -175,6 +177,18 @@ class _Reading:
             return None
         problems += platform_keys(own, stack_file, inventory.workload_keys)
         return platform
+
+
+def _with_next_fix(problem: Problem, later: Iterable[Problem]) -> Problem:
+    """Returns the problem with a fix that is accepted, if `later` has a problem with the value of its fix."""
+    own, path = problem.suggestion, problem.path
+    found = next((each for each in later if each.path[: len(path)] == path), None) if own.sets(path) else None
+    if found and found.path != path:
+        return replace(problem, suggestion=in_file(path))
+    if found is None or not found.suggestion.edits:
+        return problem
+    fix = found.suggestion if any(edit.path == path for edit in found.suggestion.edits) else None
+    return replace(problem, allowed=found.allowed, suggestion=fix or Fix((*own.steps, *found.suggestion.steps)))
 
 
 def _follows(problem: Problem, broken: Collection[Path]) -> bool:
@@ -202,8 +216,8 @@ def _names(problem: Problem, broken: Collection[str]) -> bool:
 def _validate(parsed: dict[str, Any], inventory: Inventory, problems: list[Problem]) -> tuple[StackFile, list[Path]]:
     """Returns the stack file without its invalid values, and their paths.
 
-    Defaults replace them, so that other rules still run. A map without a required key is removed, too: a pool without a
-    VM size is not a pool.
+    The suggested values or else the defaults replace them, so that other rules still run. A map without a required key
+    is removed, too: a pool without a VM size is not a pool.
     """
     left_out: list[Path] = []
     model = inventory.stack_file
@@ -212,16 +226,33 @@ def _validate(parsed: dict[str, Any], inventory: Inventory, problems: list[Probl
             return model.model_validate(parsed, by_alias=True, by_name=False), left_out
         except ValidationError as error:
             errors = error.errors()
-            found = first(problems_of(errors, model, parsed, inventory=inventory))
-            problems += (problem for problem in found if problem.path not in left_out)
+            found = list(first(problems_of(errors, model, parsed, inventory=inventory)))
+            problems[:] = [_with_next_fix(each, found) for each in problems]
+            new = [each for each in found if not any(each.path[: len(path)] == path for path in left_out)]
+            problems += new
             for detail in sorted(errors, key=lambda found: _order(found["loc"]), reverse=True):
                 left_out.append(place(detail)[: -1 if detail["type"] == "missing" else None])
                 _drop(parsed, left_out[-1])
+            for problem in new:
+                if problem.suggestion.sets(problem.path) and all(isinstance(part, str) for part in problem.path):
+                    _put(parsed, problem.suggestion)
 
 
 def _order(location: Path) -> tuple[tuple[int, str], ...]:
     """Returns a sort key with numeric list positions, so that removals from the end do not shift others."""
     return tuple((part, "") if isinstance(part, int) else (-1, part) for part in location)
+
+
+def _put(data: dict[str, Any], fix: Fix) -> None:
+    """Sets the values of a fix: one at its key, or entries of a new map or list."""
+    for edit in fix.edits:
+        here: Any = data
+        for part, below in pairwise(edit.path):
+            here = here.setdefault(part, [] if isinstance(below, int) else {})
+        if isinstance(here, list):
+            here.append(edit.value)
+        elif not edit.removes:
+            here[edit.path[-1]] = edit.value
 
 
 def _drop(data: Any, location: Path) -> None:

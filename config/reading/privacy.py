@@ -11,9 +11,10 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from config.problems.errors import Problem
-from config.problems.fixes import Edit, Fix, Path, by_hand, secret_command
+from config.problems.fixes import Edit, Fix, Path, in_file, secret_command
 from config.rules.provider_keys import is_credential
 from config.schema.inventory import Inventory
+from config.schema.json_schema import is_plain
 
 _HIDDEN = "is not valid (its value is a secret, so it is not shown)"
 
@@ -37,8 +38,8 @@ class Privacy:
 
     def _asked_for(self, path: Path) -> Fix:
         """Returns the fix of a secret value: the user sets another one."""
-        is_scalar = self.inventory.schema(path).get("type") not in (None, "object", "array")
-        return secret_command(path) if is_scalar and not isinstance(path[-1], int) else by_hand(path)
+        is_entry = isinstance(path[-1], int)
+        return secret_command(path) if is_plain(self.inventory.schema(path)) and not is_entry else in_file(path)
 
     def _hides(self, path: Path) -> bool:
         """Returns whether the value at a path is secret."""

@@ -26,10 +26,10 @@ def too_much(key: str, text: str) -> Problem | None:
     if len(text) > _MAX_LENGTH:
         what, allowed = f"is {len(text)} characters long", f"at most {_MAX_LENGTH} characters"
     elif text.count("[") + text.count("{") > _MAX_LEVELS and (levels := _levels(text)) > _MAX_LEVELS:
-        what, allowed = f"has {levels} levels of maps and lists in each other", f"at most {_MAX_LEVELS} levels"
+        what, allowed = f"has {levels} levels of nested maps and lists", f"at most {_MAX_LEVELS} levels"
     else:
         return None
-    return Problem((key,), what, allowed, say(f"take out of {key} what is too much, in the stack file"))
+    return Problem((key,), what, allowed, say(f"shorten {key} in the stack file"))
 
 
 def _levels(text: str) -> int:

@@ -68,7 +68,7 @@ def _endpoints(address_space: str, needed: int) -> Iterator[Problem]:
     room = usable(layout(address_space).endpoints)
     if room < needed:
         what = f"has {room} addresses for private endpoints; registry and storage accounts need {needed}"
-        how = say("keep fewer storage accounts, or make the network yourself and name it in network.id")
+        how = say("use fewer storage accounts, or create the network yourself and set network.id")
         yield Problem(("network", "addressSpace"), what, "fewer storage accounts", how, shows_value=False)
 
 
@@ -76,7 +76,7 @@ def _nodes(network: NetworkSettings, address_space: str, needed: int) -> Iterato
     room = usable(layout(address_space).nodes)
     if room < needed:
         path = ("network", "addressSpace")
-        what = f"is {address_space}, whose half has {room} addresses for nodes; the pools need {needed}"
+        what = f"is {address_space}: half of it has {room} addresses for nodes, but the pools need {needed}"
         widths = [width for width in _WIDTHS if usable(layout(f"10.0.0.0/{width}").nodes) >= needed]
         yield Problem(path, what, _wider(widths), _moved(network, "addressSpace", widths))
 
@@ -99,7 +99,7 @@ def _services(network: NetworkSettings) -> Iterator[Problem]:
     range_ = IPv4Network(network.service_range)
     if range_.prefixlen < _SERVICES_PREFIX:
         path = ("network", "serviceRange")
-        what = f"is {range_}, and AKS takes less than a /12 for services"
+        what = f"is {range_}, but AKS requires a range smaller than a /12 for services"
         yield Problem(
             path, what, f"a private range of /{_SERVICES_PREFIX} to /24", _moved(network, "serviceRange", [16])
         )
@@ -110,7 +110,7 @@ def _pods(network: NetworkSettings, nodes: int) -> Iterator[Problem]:
     room = 2 ** (_NODE_PREFIX - range_.prefixlen)
     if room < nodes:
         path = ("network", "podRange")
-        what = f"is {range_}, which has a /{_NODE_PREFIX} for {room} nodes; the pools can have {nodes}"
+        what = f"is {range_}, with a /{_NODE_PREFIX} for each of {room} nodes, but the pools can have {nodes}"
         widths = [width for width in _WIDTHS if 2 ** (_NODE_PREFIX - width) >= nodes]
         yield Problem(path, what, _wider(widths), _moved(network, "podRange", widths))
 

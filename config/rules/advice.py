@@ -55,18 +55,18 @@ def unread_options(settings: Settings, known: WorkloadCatalogue) -> Iterator[str
 def _rolls_at_any_time(cluster: ClusterSettings) -> Iterator[Problem]:
     if cluster.node_os_channel in ROLLING and cluster.maintenance_window is None:
         path = ("cluster", "maintenanceWindow")
-        why = f"with cluster.nodeOsChannel {cluster.node_os_channel}, AKS rolls nodes when it likes, under jobs"
+        why = f"with cluster.nodeOsChannel {cluster.node_os_channel}, AKS reimages nodes at any time"
         yield Problem(path, f"is not set: {why}", "a weekly window", set_command((*path, "day"), "Sunday"))
 
 
 def _open_teams(settings: Settings) -> Iterator[Problem]:
     if settings.teams and settings.network.policy == "none":
         path = ("network", "policy")
-        what = "is none, so nothing enforces the NetworkPolicies of teams: all pods reach the pods of each team"
+        what = "is none, so the NetworkPolicies of teams have no effect: all pods can reach the pods of each team"
         yield Problem(
             path,
             what,
-            "cilium or calico; of a cluster that exists, the next preview prints the az command that must come first",
+            "cilium or calico; for an existing cluster, the next preview prints the az command to run first",
             set_command(path, "cilium"),
         )
 
@@ -75,7 +75,7 @@ def _few_pods(settings: Settings) -> Iterator[Problem]:
     for key, pool in settings.gpu_pools().items():
         if pool.pods < MIN_SYSTEM_PODS:
             path = ("pools", key, "maxPods")
-            what = f"is {pool.pods}: pods of AKS and of operators alone are about 25 on a node with GPUs"
+            what = f"is {pool.pods}, but AKS and operators alone run about 25 pods on a GPU node"
             yield Problem(path, what, f"{MIN_SYSTEM_PODS} or more", set_command(path, MAX_PODS))
 
 
@@ -94,8 +94,8 @@ def _fixed_beside_autoscaled(settings: Settings) -> Iterator[Problem]:
         if pool.autoscale is None and pool.count:
             path = ("pools", key)
             what = (
-                f"has a fixed count ({pool.count}) beside pools.{autoscaled}, which autoscales: while one of its nodes "
-                "offers no GPUs, such as during a driver build, AKS adds nodes to no pool of the cluster"
+                f"has a fixed count ({pool.count}), but pools.{autoscaled} autoscales: while one of its nodes "
+                "offers no GPUs, such as during a driver build, AKS does not add nodes to any pool"
             )
             fix = autoscale_fixed(path, pool.count, counted="count" in pool.model_fields_set)
             allowed = f"autoscale with min and max {pool.count}, which keeps the number of nodes"
@@ -115,7 +115,7 @@ def _shorter_than_a_build(settings: Settings) -> Iterator[Problem]:
         if minutes < (least := builds.get(key, 0)):
             path = ("cluster", "autoscaler", name)
             what = (
-                f"is {minutes}: a node of pools.{key} builds drivers for up to {least} minutes, and AKS {effect} before"
+                f"is {minutes}, but a node of pools.{key} builds drivers for up to {least} minutes: AKS {effect} before"
             )
             yield Problem(path, what, f"{least} or more", remove_command(path))
 
@@ -142,8 +142,8 @@ def _makes_no_files(storage: StorageSettings) -> Iterator[Problem]:
         lacks = "w" in chosen.permissions and "p" not in chosen.permissions
         if lacks and of_sas and account.settings.hierarchical_namespace:
             path = (*account.path_of(name), "permissions")
-            what = f"is {chosen.permissions}: in a hierarchical namespace no mount makes a file without p"
-            how = "add m and p if mounts are to make files there, or take w out if they only read"
+            what = f"is {chosen.permissions}, but in a hierarchical namespace mounts cannot create files without p"
+            how = "add m and p if mounts create files there, or remove w if they only read"
             yield Problem(path, what, "with m and p, or without w", say(how))
 
 
@@ -152,7 +152,7 @@ def _unmounted(name: str, placement: Placement[Any], storage: StorageSettings) -
     containers = placement.options.containers
     if storage.driver == "none" and containers:
         path = ("storage", "driver")
-        what = f"is none: workload {name} waits until something else mounts {', '.join(containers)}"
+        what = f"is none, so workload {name} waits until another driver mounts {', '.join(containers)}"
         yield Problem(path, what, "addon or chart", set_command(path, "addon"))
 
 
@@ -165,7 +165,7 @@ def _outlived(name: str, placement: Placement[Any], storage: StorageSettings) ->
         if account.settings.auth != "sas" or (chosen.sas == "service" and chosen.days == chosen.most_days):
             continue
         path = (*account.path_of(container), "days")
-        what = f"is {chosen.days}: without {end}, workload {name} runs on when the SAS has ended, and fails"
-        allowed = f"at most {chosen.most_days}; or another {rotation} before the SAS ends"
-        renewed = f"change {rotation} before the SAS ends, to {next_rotation(account.settings.rotation)} for example"
+        what = f"is {chosen.days}, but without {end}, workload {name} runs longer than the SAS, and then fails"
+        allowed = f"at most {chosen.most_days}; or a new {rotation} before the SAS expires"
+        renewed = f"change {rotation} before the SAS expires, for example to {next_rotation(account.settings.rotation)}"
         yield Problem(path, what, allowed, say(f"set {end}, or {renewed}"))

@@ -23,7 +23,7 @@ class Entry(Facts):
     error: str = ""
     exit: list[int] = []
     detail: str = ""
-    says: str
+    meaning: str
     fix: list[str]
     source: str
 
@@ -44,7 +44,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Explanation:
-    says: str
+    meaning: str
     fixes: tuple[str, ...]
     source: str
 
@@ -55,7 +55,7 @@ class Explanation:
 
     def __str__(self) -> str:
         """Returns the meaning on one line, followed by one line per fix."""
-        return "\n".join([self.says, *(f"    {fix}" for fix in self.fixes), f"    ({self.source})"])
+        return "\n".join([self.meaning, *(f"    {fix}" for fix in self.fixes), f"    ({self.source})"])
 
 
 class _Known(dict[str, str]):
@@ -90,7 +90,9 @@ def explain_log(log: str) -> list[Explanation]:
     known = list(dict.fromkeys(each for each in found if each))
     # An error code alone, above the JSON with its details, explains less.
     return [
-        each for each in known if not any(other.says == each.says and other.unknown < each.unknown for other in known)
+        each
+        for each in known
+        if not any(other.meaning == each.meaning and other.unknown < each.unknown for other in known)
     ] or [each for each in [explain(log)] if each]
 
 
@@ -106,9 +108,9 @@ def _explanation(entry: Entry, error: str, place: Place, exit_code: str) -> Expl
     details = [{name: value for name, value in match.groupdict().items() if value} for match in matches] or [{}]
     has = {tag.lower() for tag in place.tags}
     details = [each for each in details if each.get("tag", "").lower() not in has] or details
-    says = entry.says.format_map(_Known(known | details[0]))
+    meaning = entry.meaning.format_map(_Known(known | details[0]))
     fixes = (fix.format_map(_Known(known | _commands(each, place) | each)) for each in details for fix in entry.fix)
-    return Explanation(says, tuple(dict.fromkeys(fixes)), entry.source)
+    return Explanation(meaning, tuple(dict.fromkeys(fixes)), entry.source)
 
 
 def _commands(detail: Mapping[str, str], place: Place) -> dict[str, str]:

@@ -66,11 +66,13 @@ class Cost:
         was = f", before ${before['perHour']:,.2f}" if before and changed else ""
         return f"${self.per_hour:,.2f} per hour{was} (Azure's list prices, {price_list().as_of})"
 
-    def told(self, before: Mapping[str, Any] | None) -> str:
+    def listing(self, before: Mapping[str, Any] | None) -> str:
         """Returns the sum and its items for readers."""
         lines = [f"{self.heading(before)}:"]
-        lines += [f"{_money(item.total)}  {_described(item)}" for item in self.items if item.each is not None]
-        lines += [f"{'unknown':>12}  {item.count} x {item.what}{_asked(item)}" for item in self.unknown]
+        lines += [f"{f'${item.total:,.2f}':>12}  {_described(item)}" for item in self.items if item.each is not None]
+        for item in self.unknown:
+            ask = f" (pulumi config set --path {item.override} <USD per hour>)" if item.override else ""
+            lines.append(f"{'unknown':>12}  {item.count} x {item.what}{ask}")
         return "\n".join([*lines, f"  {_NOT_COUNTED}"])
 
 
@@ -150,14 +152,6 @@ def _disks(name: str, gib: int, count: int) -> Item:
     return Item(f"{name}: OS disk of {gib} GB", price_list().disk(gib), count)
 
 
-def _money(amount: float) -> str:
-    return f"{f'${amount:,.2f}':>12}"
-
-
 def _described(item: Item) -> str:
     count = "" if item.count == 1 else f"{item.count} x "
     return f"{count}{item.what}" + (f" ({item.note})" if item.note else "")
-
-
-def _asked(item: Item) -> str:
-    return f" (pulumi config set --path {item.override} <USD per hour>)" if item.override else ""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from config.data.scheduling import GPU_TAINT
 from config.problems.errors import Problem
-from config.problems.fixes import Fix, Path, by_hand, move_command, remove_command, set_command
+from config.problems.fixes import Fix, Path, by_hand, move_command, remove_command, rename_by_hand, set_command
 
 _NAME = r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
 _PREFIX = r"(?=[^/]{1,253}/)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*"
@@ -16,10 +16,10 @@ _VALUE = re.compile(rf"({_NAME})?")
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _RESERVED = {
     "kubernetes.azure.com": "AKS sets these itself (Spot pools: set spot to true, which adds label and taint)",
-    "kubernetes.io": "Kubernetes keeps them for itself",
-    "k8s.io": "Kubernetes keeps them for itself",
+    "kubernetes.io": "reserved for Kubernetes",
+    "k8s.io": "reserved for Kubernetes",
     "ai-on-aks": "this program sets them itself",
-    "hyperv": "the node labeler sets them, and removes those that are not true",
+    "hyperv": "the node labeler sets them, and removes all others",
 }
 _OF_AKS = ("agentpool", "accelerator", "storageprofile", "storagetier")
 """AKS's node labels without a prefix."""
@@ -27,24 +27,14 @@ _VALUE_RULE = "at most 63 letters, digits, '-', '_' and '.', a letter or digit a
 _KEY_RULE = f"an optional DNS prefix and /, then {_VALUE_RULE}"
 
 
-def is_key(text: str) -> bool:
-    """Returns whether Kubernetes accepts the text as the key of a label or a taint."""
-    return _KEY.fullmatch(text) is not None
-
-
-def is_value(text: str) -> bool:
-    """Returns whether Kubernetes accepts the text as the value of a label or a taint."""
-    return _VALUE.fullmatch(text) is not None
-
-
 def label_problems(labels: Mapping[str, str], path: Path) -> Iterator[Problem]:
     for key, value in labels.items():
         where = (*path, key)
         if what := _key_fault(key):
             yield Problem(where, what, _key_rule(key), _renamed(where, labels))
-        elif not is_value(value):
+        elif not _VALUE.fullmatch(value):
             better = re.sub(r"[^A-Za-z0-9._-]+", "-", value)[:63].strip("-._")
-            yield Problem(where, f"is {value!r}, not a label's value", _VALUE_RULE, set_command(where, better))
+            yield Problem(where, f"is {value!r}, not a valid label value", _VALUE_RULE, set_command(where, better))
 
 
 def taint_problems(taints: Sequence[str], path: Path) -> Iterator[Problem]:
@@ -54,12 +44,12 @@ def taint_problems(taints: Sequence[str], path: Path) -> Iterator[Problem]:
         where = (*path, index)
         key_and_value, colon, effect = taint.rpartition(":")
         key, _, value = key_and_value.partition("=")
-        if not colon or effect not in _EFFECTS or not is_value(value):
+        if not colon or effect not in _EFFECTS or not _VALUE.fullmatch(value):
             shape = f"key=value:Effect with an effect of {', '.join(_EFFECTS)}"
             fix = set_command(where, GPU_TAINT) if taint.lower() in GPU_TAINT.lower() else by_hand(where)
-            yield Problem(where, f"is {taint!r}, not a taint", shape, fix)
+            yield Problem(where, f"is {taint!r}, not a valid taint", shape, fix)
         elif what := _key_fault(key):
-            fix = remove_command(where) if is_key(key) else by_hand(where)  # a reserved key is never valid
+            fix = remove_command(where) if _KEY.fullmatch(key) else by_hand(where)  # a reserved key is never valid
             yield Problem(where, f"is {taint!r}: its key {what}", _key_rule(key), fix)
         elif (key, effect) in seen:
             what = f"is {taint!r}, but a taint before it has that key and effect"
@@ -70,15 +60,15 @@ def taint_problems(taints: Sequence[str], path: Path) -> Iterator[Problem]:
 def _renamed(path: Path, labels: Mapping[str, str]) -> Fix:
     """Returns the move to a similar valid key, or text; a reserved key is removed."""
     key = str(path[-1])
-    if is_key(key):  # a reserved key
+    if _KEY.fullmatch(key):  # a reserved key
         return remove_command(path)
     better = re.sub(r"[^A-Za-z0-9./_-]+", "-", key).strip("-._")
     is_good = better not in labels and not _key_fault(better)
-    return move_command(path, (*path[:-1], better), labels[key]) if is_good else by_hand(path)
+    return move_command(path, (*path[:-1], better), labels[key]) if is_good else rename_by_hand(path)
 
 
 def _key_fault(key: str) -> str:
-    if not is_key(key):
+    if not _KEY.fullmatch(key):
         return f"is not a valid key ({key!r})"
     if key in _OF_AKS:
         return "is a key that AKS sets itself"

@@ -28,8 +28,8 @@ def mirror_problems(installation: Installation, is_file: IsFile) -> Iterator[Pro
         yield Problem(_SOURCE, f"is {source!r}, {what}", _SOURCES, by_hand(_SOURCE))
     elif source is not None and "://" in source and (names := _without_charts(installation)):
         has = "has" if len(names) == 1 else "have"
-        what = f"is {source!r}, a registry of charts, and {' and '.join(names)} {has} none but released manifests"
-        allowed = "a folder, as `make upstream-charts` fills one"
+        what = f"is {source!r}, a registry of charts, but {' and '.join(names)} {has} only released manifests"
+        allowed = "a folder, such as `make upstream-charts` creates"
         yield Problem(_SOURCE, what, allowed, by_hand(_SOURCE))
     if registry is not None and (what := _registry_fault(registry)):
         path = ("images", "registry")
@@ -46,7 +46,7 @@ def _registry_fault(registry: str) -> str:
     if not re.fullmatch(REGISTRY, registry):
         return "not a registry"
     host = registry.partition("/")[0]
-    return "" if set(host) & {".", ":"} or host == "localhost" else "which images take for a folder of Docker Hub"
+    return "" if set(host) & {".", ":"} or host == "localhost" else "which means a folder of Docker Hub"
 
 
 def _source_fault(installation: Installation, source: str, is_file: IsFile) -> str:
@@ -54,13 +54,13 @@ def _source_fault(installation: Installation, source: str, is_file: IsFile) -> s
         registry = source.removeprefix(OCI).rstrip("/")
         return "" if re.fullmatch(REGISTRY, registry) else "neither an OCI registry nor a folder"
     if is_file(source):
-        return "a file where a folder belongs"
+        return "a file, not a folder"
     wanted = [each for each in installation.operators.values() if each.is_wanted(installation.stack)]
     needed = [f"{each.name}/Chart.yaml" for each in wanted if each.has_chart]
     needed += [f"{name}/{INSTALL}" for name in _without_charts(installation)]
     missing = [file for file in needed if not is_file(f"{source.rstrip('/')}/{file}")]
     if missing and missing == needed:
-        return "which is no folder or holds none of the charts"
+        return "not a folder with charts"
     return f"a folder without {', '.join(missing)}" if missing else ""
 
 

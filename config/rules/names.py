@@ -30,7 +30,7 @@ def name_problems(names: Names) -> Iterator[Problem]:
         room = MAX_DNS_PREFIX - len(names.project) - 1
         yield Problem(
             (),
-            f"the stack's name makes the cluster's name {names.cluster!r}, {len(names.cluster)} characters long",
+            f"the stack's name makes the cluster's name {names.cluster!r}, which has {len(names.cluster)} characters",
             f"a stack name of at most {room} characters (the API server's DNS prefix has {MAX_DNS_PREFIX} at most)",
             _renamed(names.stack, names.stack[:room].rstrip("-._")),
         )
@@ -47,7 +47,7 @@ def _resource_group_problems(names: Names) -> Iterator[Problem]:
         better = re.sub(r"[^A-Za-z0-9_().]+", "-", group)[:room].strip("-.") or names.cluster
         yield Problem(
             path,
-            f"is {group!r}, not a name that ARM takes",
+            f"is {group!r}, not a valid name of a resource group",
             f"at most {room} letters, digits and ( ) _ - . with no dot at the end (the nodes' group adds "
             f"{NODES_SUFFIX})",
             by_hand(path) if better.isdigit() else set_command(path, better),  # Pulumi would read digits as a number
@@ -69,10 +69,10 @@ def namespace_problems(stack: str, of_operators: Iterable[str]) -> Iterator[Prob
     taken = (*_TAKEN, *of_operators)
     better = namespace_of(stack)
     if is_taken(stack, of_operators):
-        what = f"the stack is named {stack!r}, and so would its namespace be, but the platform has one of that name"
+        what = f"the stack is named {stack!r}, but the platform already has a namespace of that name"
         yield Problem((), what, f"any name but kube-*, {', '.join(taken)}", _renamed(stack, f"my-{better}"))
     elif stack != better:
-        what = f"the stack is named {stack!r}, which Kubernetes refuses as the name of its namespace"
+        what = f"the stack is named {stack!r}, which is not a valid name for its namespace"
         allowed = f"at most {MAX_DNS_LABEL} lower-case letters, digits and hyphens, a letter or digit at both ends"
         yield Problem((), what, allowed, _renamed(stack, better or "my-stack"))
 
@@ -85,7 +85,7 @@ def job_name_problems(stack: str, workloads: Iterable[str]) -> Iterator[Problem]
     room = _LONGEST_JOB - max((len(f"-{name}") for name in workloads), default=_LONGEST_JOB)
     if room > 0 and (len(stack) > room or not stack[:1].isalpha()):
         better = f"s-{namespace_of(stack)}"[:room].rstrip("-") if not stack[:1].isalpha() else stack[:room].rstrip("-")
-        what = f"the stack is named {stack!r}, and so names of its jobs in the team's namespace begin"
+        what = f"the stack is named {stack!r}, and the names of its jobs in the team's namespace begin with that"
         yield Problem((), what, f"at most {room} characters, the first a letter", _renamed(stack, better))
 
 

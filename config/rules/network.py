@@ -13,35 +13,35 @@ from config.schema.network import ZONE_NAMES, NetworkSettings, zone_use
 from config.schema.regions import in_public_cloud
 from config.schema.resource_ids import ResourceName, network_of, same_id
 
-_OF_ONES_OWN = "a network of one's own: network.addressSpace or network.id"
+_CUSTOM_NETWORK = "a custom network: network.addressSpace or network.id"
 
 
 def network_problems(stack: StackFile) -> Iterator[Problem]:
     network = stack.network
-    yield from _which_network(network)
+    yield from _conflicting_networks(network)
     yield from _subnets(stack)
-    yield from _of_no_network(network)
+    yield from _without_network(network)
     yield from _private(stack)
     yield from _zones(stack)
     yield from _names(stack)
     yield from address_problems(stack)
 
 
-def _which_network(network: NetworkSettings) -> Iterator[Problem]:
+def _conflicting_networks(network: NetworkSettings) -> Iterator[Problem]:
     if network.address_space and network.id:
         path = ("network", "addressSpace")
-        what = "is of a network that the stack makes, and network.id names one that is there"
+        what = "creates a network, but network.id names an existing one"
         yield Problem(path, what, "one of the two", either_by_hand(path, "remove network.id"))
     if network.routed and not network.id:
-        how = "name a network and its subnet with such a route table in network.id and network.nodeSubnet"
-        what = "is userDefinedRouting, which needs a network that is there: the stack makes no routes"
+        how = "set network.id and network.nodeSubnet to an existing network and its subnet with a route table"
+        what = "is userDefinedRouting, which needs an existing network: the stack does not create routes"
         allowed = "natGateway or loadBalancer, or userDefinedRouting with network.id"
         yield Problem(("network", "outbound"), what, allowed, say(how), shows_value=False, lacking=("network", "id"))
     if network.private and not network.own:
         path = ("network", "addressSpace")
-        what = "is not set, and network.private needs a network: nothing could be reached from within"
-        fix, lacking = by_hand(path, "set"), ("network", "id")
-        yield Problem(path, what, _OF_ONES_OWN, fix, shows_value=False, lacking=lacking)
+        what = "is not set, but network.private needs a custom network"
+        fix, lacking = by_hand(path), ("network", "id")
+        yield Problem(path, what, _CUSTOM_NETWORK, fix, shows_value=False, lacking=lacking)
 
 
 def _subnets(stack: StackFile) -> Iterator[Problem]:
@@ -50,30 +50,31 @@ def _subnets(stack: StackFile) -> Iterator[Problem]:
     for (key, needed), given in zip(wanted.items(), (network.node_subnet, network.endpoint_subnet), strict=True):
         path: Path = ("network", key)
         if given and network.id is None:
-            yield _subnet_of_nothing(network, path, given)
+            yield _subnet_without_network(network, path, given)
         elif given and network.id and not same_id(network_of(given), network.id):
             name = given.rpartition("/")[2]
             yield Problem(
                 path,
-                f"is a subnet of another network than network.id, {ResourceName.of(network.id).name}",
+                f"is not a subnet of network.id, {ResourceName.of(network.id).name}",
                 "the id of a subnet of network.id",
                 set_command(path, f"{network.id}/subnets/{name}"),
             )
         elif network.id and needed and not given:
             place = ResourceName.of(network.id)
             where = f"--resource-group {place.group} --vnet-name {place.name}"
-            how = say(f"set it to an id that `az network vnet subnet list {where} --query [].id` lists")
+            how = say(f"set it to an id that this prints: az network vnet subnet list {where} --query [].id")
             yield Problem(path, "is not set", "the id of a subnet of network.id", how, shows_value=False)
 
 
-def _subnet_of_nothing(network: NetworkSettings, path: Path, given: str) -> Problem:
+def _subnet_without_network(network: NetworkSettings, path: Path, given: str) -> Problem:
     """Returns the problem of a subnet without network.id; the subnet's id contains it."""
-    fix = by_hand(path) if network.address_space else set_command(("network", "id"), network_of(given))
-    what = "is a subnet of a network that is there, and network.id names none"
+    instead = either_by_hand(path, "set network.id instead of network.addressSpace")
+    fix = instead if network.address_space else set_command(("network", "id"), network_of(given))
+    what = "is a subnet of an existing network, but network.id is not set"
     return Problem(path, what, "no value, or a subnet of network.id", fix, lacking=("network", "id"))
 
 
-def _of_no_network(network: NetworkSettings) -> Iterator[Problem]:
+def _without_network(network: NetworkSettings) -> Iterator[Problem]:
     """Yields settings that AKS's own network does not support."""
     if network.own or network.private:
         return
@@ -82,7 +83,7 @@ def _of_no_network(network: NetworkSettings) -> Iterator[Problem]:
             path, what, allowed = (
                 ("network", key),
                 "is set, but nodes are in AKS's network",
-                f"no value, or {_OF_ONES_OWN}",
+                f"no value, or {_CUSTOM_NETWORK}",
             )
             fix = say("set network.addressSpace or network.id too")
             yield Problem(path, what, allowed, fix, lacking=("network",))
@@ -93,15 +94,16 @@ def _private(stack: StackFile) -> Iterator[Problem]:
         return
     if stack.cluster.authorized_ip_ranges:
         path: Path = ("cluster", "authorizedIpRanges")
-        what = "is of a public API server, and network.private makes it private"  # AKS's page on private clusters
-        yield Problem(path, what, "no value, or network.private false", by_hand(path))
+        what = "applies to a public API server, but network.private makes it private"  # AKS's page on private clusters
+        fix = either_by_hand(path, "set network.private to false")
+        yield Problem(path, what, "no value, or network.private false", fix)
     if stack.registry.sku != "Premium":
         path = ("registry", "sku")
-        what = f"is {stack.registry.sku}, and only Premium has private endpoints (network.private)"
+        what = f"is {stack.registry.sku}, but only Premium supports private endpoints (network.private)"
         yield Problem(path, what, "Premium, or network.private false", by_hand(path))
     if not in_public_cloud(stack.location):
         path = ("network", "private")
-        what = f"is true, and this program knows the private zones of Azure's public cloud only, not {stack.location}'s"
+        what = f"is true, but this program only knows the private zones of the public cloud, not of {stack.location}"
         yield Problem(path, what, "false, or a region of the public cloud", by_hand(path))
 
 
@@ -109,7 +111,7 @@ def _zones(stack: StackFile) -> Iterator[Problem]:
     network, seen = stack.network, set[str]()
     if network.zones and not (network.private or stack.entrances()):
         path: Path = ("network", "zones")
-        what, lacking = "is of what is private, and network.private is false", ("network", "private")
+        what, lacking = "is set, but nothing is private: network.private is false", ("network", "private")
         fix = either_by_hand(path, "set network.private to true")
         yield Problem(path, what, "no value, or network.private true", fix, lacking=lacking)
         return
@@ -117,20 +119,20 @@ def _zones(stack: StackFile) -> Iterator[Problem]:
     for at, zone in enumerate(network.zones):
         path, use, name = ("network", "zones", at), zone_use(zone, stack.location), ResourceName.of(zone).name
         if use is None:
-            what = f"is {name}, in which nothing of a stack in {stack.location} is looked up"
+            what = f"is {name}, a zone that a stack in {stack.location} does not use"
             yield Problem(path, what, names, remove_command(path))
         elif use in seen:
-            yield Problem(path, f"is {name}, a second one for the same names", "one of each", remove_command(path))
+            yield Problem(path, f"is {name}, a second zone for the same names", "one of each", remove_command(path))
         seen |= {use} if use else set()
 
 
 def _names(stack: StackFile) -> Iterator[Problem]:
     """Yields names that are too long for labels of nodes, which contain them (CNI Overlay overview, "Limitations")."""
     network, group = stack.network, stack.cluster.resource_group
-    allowed = f"names of at most {MAX_DNS_LABEL} characters, which nodes have as labels"
+    allowed = f"at most {MAX_DNS_LABEL} characters, because labels of nodes contain the name"
     if network.address_space and group and len(group) > MAX_DNS_LABEL:
         path: Path = ("cluster", "resourceGroup")
-        what = f"is {group!r}, {len(group)} characters long, and holds the nodes' network"
+        what = f"is {group!r}, which has {len(group)} characters, and contains the nodes' network"
         yield Problem(path, what, allowed, set_command(path, group[:MAX_DNS_LABEL].strip("-.")))
     named = [("nodeSubnet", (network.node_subnet or "").rpartition("/")[2])]
     if network.id:
@@ -138,5 +140,5 @@ def _names(stack: StackFile) -> Iterator[Problem]:
         named = [("id", place.group), ("id", place.name), *named]
     for key, name in named:
         if len(name) > MAX_DNS_LABEL:
-            what = f"has the name {name!r}, {len(name)} characters long"
-            yield Problem(("network", key), what, allowed, say("use a network whose names are shorter"))
+            what = f"has the name {name!r}, which has {len(name)} characters"
+            yield Problem(("network", key), what, allowed, say("use a network with shorter names"))

@@ -33,7 +33,7 @@ def network_objections(answer: Json, settings: Settings) -> Iterator[Objection]:
     network, properties = settings.network, answer["properties"]
     region = region_name(str(answer.get("location")))
     if region != settings.location:
-        yield Objection(f"network.id is in {region}, and the cluster is in {settings.location}", (_LIST,))
+        yield Objection(f"network.id is in {region}, but the cluster is in {settings.location}", (_LIST,))
     spaces = [IPv4Network(prefix) for prefix in properties["addressSpace"]["addressPrefixes"] if ":" not in prefix]
     for key, range_ in (("podRange", network.pod_range), ("serviceRange", network.service_range)):
         if clash := next((each for each in spaces if each.overlaps(IPv4Network(range_))), None):
@@ -42,10 +42,10 @@ def network_objections(answer: Json, settings: Settings) -> Iterator[Objection]:
             move = (set_command(("network", key), str(free)).text(settings.stack),) if free else ()
             yield Objection(f"network.{key} is {range_}, which overlaps {clash} of network.id", move)
     if clash := next((each for each in spaces for kept in RESERVED if each.overlaps(kept)), None):
-        yield Objection(f"network.id has addresses that AKS keeps for itself: {clash}")
+        yield Objection(f"network.id contains addresses that AKS reserves: {clash}")
     yield from _node_subnet(properties, settings)
     if settings.entrances() and (servers := dns_servers(answer)):
-        yield _forwarding(servers, settings)
+        yield _custom_dns(servers, settings)
     if settings.entrances():
         yield from _endpoint_subnet(properties, settings)
 
@@ -55,7 +55,7 @@ def dns_servers(answer: Json) -> list[str]:
     return list((answer["properties"].get("dhcpOptions") or {}).get("dnsServers") or ())
 
 
-def _forwarding(servers: Iterable[str], settings: Settings) -> Objection:
+def _custom_dns(servers: Iterable[str], settings: Settings) -> Objection:
     """Returns a warning, because the program cannot query these servers.
 
     If they do not resolve the private zones, nodes cannot find the API server, and the cluster fails halfway (AKS's
@@ -63,20 +63,20 @@ def _forwarding(servers: Iterable[str], settings: Settings) -> Objection:
     """
     names = "the API server, registry and blobs" if settings.network.private else "the shared files' account"
     what = (
-        f"network.id has DNS servers of its own, {', '.join(servers)}: nodes look up {names} there. They "
-        "must forward the private zones to Azure's 168.63.129.16, in a network linked to these"
+        f"network.id uses custom DNS servers ({', '.join(servers)}). They must forward the private zones of {names} "
+        "to Azure's DNS at 168.63.129.16, from a network that is linked to these zones"
     )
-    how = ["zones of yours that are linked there, in network.zones (docs/private-clusters.md)"]
+    how = ["set network.zones to your zones that are linked to that network (docs/private-clusters.md)"]
     if settings.network.private and settings.network.zone("cluster", settings.location) is None:
         name = ZONE_NAMES["cluster"].format(region=settings.location)
-        how.append(f"{name} among them: AKS's own, without it, is linked to network.id alone")
+        how.append(f"include {name}: otherwise AKS creates one that is linked only to network.id")
     return Objection(what, tuple(how), stops=False)
 
 
 _LIST = "az network vnet list --output table    # networks and their regions"
 
 
-def _found(properties: Json, key: str, id_: str | None, network_id: str | None) -> Iterator[Json | Objection]:
+def _find_subnet(properties: Json, key: str, id_: str | None, network_id: str | None) -> Iterator[Json | Objection]:
     subnet = next((each for each in properties.get("subnets", ()) if same_id(str(each.get("id")), id_ or "")), None)
     if subnet is None:
         place = ResourceName.of(network_id or "")
@@ -89,7 +89,7 @@ def _found(properties: Json, key: str, id_: str | None, network_id: str | None) 
 
 def _node_subnet(properties: Json, settings: Settings) -> Iterator[Objection]:
     """Yields problems of the nodes' subnet: no delegation (AKS's page on CNI networking), an existing NAT gateway."""
-    for subnet in _found(properties, "nodeSubnet", settings.network.node_subnet, settings.network.id):
+    for subnet in _find_subnet(properties, "nodeSubnet", settings.network.node_subnet, settings.network.id):
         if isinstance(subnet, Objection):
             yield subnet
             return
@@ -98,13 +98,13 @@ def _node_subnet(properties: Json, settings: Settings) -> Iterator[Objection]:
             settings.network.endpoint_subnet or "", settings.network.node_subnet or ""
         )
         needed = addresses_needed(settings) + (endpoint_addresses(settings) if shared else 0)
-        yield from _room(subnet, "nodeSubnet", needed, _FEWER_NODES)
+        yield from _too_small(subnet, "nodeSubnet", needed, _FEWER_NODES)
         if settings.network.nat_gateway and not subnet.get("natGateway"):
-            what = "network.outbound is natGateway, and network.nodeSubnet has none"
+            what = "network.outbound is natGateway, but network.nodeSubnet has no NAT gateway"
             id_ = settings.network.node_subnet
             yield Objection(what, (f"az network vnet subnet update --ids {id_} --nat-gateway <name>",))
         elif settings.network.nat_gateway and settings.cluster.authorized_ip_ranges:
-            yield _of_nodes(str(subnet["natGateway"].get("id")))
+            yield _nat_gateway_addresses(str(subnet["natGateway"].get("id")))
         if settings.network.routed:
             yield from _routed(subnet, settings)
         if settings.network.private:
@@ -117,13 +117,13 @@ def _routed(subnet: Json, settings: Settings) -> Iterator[Objection]:
     https://learn.microsoft.com/azure/aks/egress-udr and https://learn.microsoft.com/azure/aks/limit-egress-traffic
     """
     if not subnet.get("routeTable"):
-        what = "network.outbound is userDefinedRouting, and network.nodeSubnet has no route table"
+        what = "network.outbound is userDefinedRouting, but network.nodeSubnet has no route table"
         id_ = settings.network.node_subnet
         yield Objection(what, (f"az network vnet subnet update --ids {id_} --route-table <id>",))
     elif settings.cluster.authorized_ip_ranges:
         what = (
-            "cluster.authorizedIpRanges must hold the public address of the firewall or gateway that the routes of "
-            "network.nodeSubnet lead to: nodes come from there, and AKS does not let them in by itself"
+            "cluster.authorizedIpRanges must contain the public address of the firewall or gateway in the routes of "
+            "network.nodeSubnet: nodes connect to the API server from it, and AKS does not add it"
         )
         path = ("cluster", "authorizedIpRanges", len(settings.cluster.authorized_ip_ranges))
         yield Objection(what, (set_command(path, "<address>/32").text(settings.stack),), stops=False)
@@ -131,7 +131,7 @@ def _routed(subnet: Json, settings: Settings) -> Iterator[Objection]:
 
 def route_table(answer: Json, settings: Settings) -> str | None:
     """Returns the id of the nodes' route table. `answer` is of Microsoft.Network/virtualNetworks."""
-    for subnet in _found(answer["properties"], "nodeSubnet", settings.network.node_subnet, settings.network.id):
+    for subnet in _find_subnet(answer["properties"], "nodeSubnet", settings.network.node_subnet, settings.network.id):
         if not isinstance(subnet, Objection) and (table := subnet.get("routeTable")):
             return str(table["id"])
     return None
@@ -152,7 +152,7 @@ def route_objections(answer: Json, table: str) -> Iterator[Objection]:
     routes = [each["properties"] for each in answer["properties"].get("routes") or ()]
     hop = next((str(each.get("nextHopType")) for each in routes if each.get("addressPrefix") == _ANYWHERE), None)
     if hop is None:
-        yield Objection(f"{name} has no route of {_ANYWHERE}", (make,))
+        yield Objection(f"{name} has no route for {_ANYWHERE}", (make,))
     elif hop not in _HOPS:
         yield Objection(f"{name} sends {_ANYWHERE} to {hop}, not to {' or '.join(_HOPS)}", (make,))
 
@@ -161,11 +161,11 @@ _ANYWHERE = "0.0.0.0/0"
 _HOPS = ("VirtualAppliance", "VirtualNetworkGateway")
 
 
-def _of_nodes(gateway: str) -> Objection:
+def _nat_gateway_addresses(gateway: str) -> Objection:
     """Returns a warning, because the gateway's addresses are not in the answer and may be in the ranges."""
     what = (
-        "cluster.authorizedIpRanges must hold the addresses of the NAT gateway of network.nodeSubnet: nodes come from "
-        "there, and AKS lets them in by itself with its load balancer alone"
+        "cluster.authorizedIpRanges must contain the addresses of the NAT gateway of network.nodeSubnet: nodes connect "
+        "to the API server from them, and AKS only adds those of its own load balancer"
     )
     list_ = f"az network nat gateway show --ids {gateway} --query '[publicIpAddresses, publicIpPrefixes][][].id'"
     return Objection(what, (f"{list_}    # az network public-ip show --ids <id> --query ipAddress",), stops=False)
@@ -173,14 +173,14 @@ def _of_nodes(gateway: str) -> Objection:
 
 def _endpoint_subnet(properties: Json, settings: Settings) -> Iterator[Objection]:
     id_ = settings.network.endpoint_subnet
-    for subnet in _found(properties, "endpointSubnet", id_, settings.network.id):
+    for subnet in _find_subnet(properties, "endpointSubnet", id_, settings.network.id):
         if isinstance(subnet, Objection):
             yield subnet
             return
         yield from _delegated(subnet, "endpointSubnet", id_)
         if not same_id(id_ or "", settings.network.node_subnet or ""):
             yield from _policies(subnet, "endpointSubnet", id_)
-            yield from _room(subnet, "endpointSubnet", endpoint_addresses(settings), _FEWER_ACCOUNTS)
+            yield from _too_small(subnet, "endpointSubnet", endpoint_addresses(settings), _FEWER_ACCOUNTS)
 
 
 def _delegated(subnet: Json, key: str, id_: str | None) -> Iterator[Objection]:
@@ -190,16 +190,16 @@ def _delegated(subnet: Json, key: str, id_: str | None) -> Iterator[Objection]:
         yield Objection(f"network.{key} is delegated to {', '.join(services)}", (undo,))
 
 
-_FEWER_NODES = "fewer nodes, or smaller autoscale.max, in the stack file; or another subnet in network.nodeSubnet"
-_FEWER_ACCOUNTS = "fewer storage accounts in the stack file; or another subnet in network.endpointSubnet"
+_FEWER_NODES = "set fewer nodes or a smaller autoscale.max in the stack file, or another network.nodeSubnet"
+_FEWER_ACCOUNTS = "set fewer storage accounts in the stack file, or another network.endpointSubnet"
 
 
-def _room(subnet: Json, key: str, needed: int, way_out: str) -> Iterator[Objection]:
+def _too_small(subnet: Json, key: str, needed: int, fix: str) -> Iterator[Objection]:
     """Yields a subnet that is too small; addresses in use are not counted, because the answer lacks their number."""
     prefixes = subnet.get("addressPrefixes") or [subnet.get("addressPrefix")]
     room = sum(usable(IPv4Network(prefix)) for prefix in prefixes if prefix and ":" not in prefix)
     if room < needed:
-        yield Objection(f"network.{key} has {room} addresses to give, and {needed} are needed at most", (way_out,))
+        yield Objection(f"network.{key} has {room} usable addresses, but up to {needed} are needed", (fix,))
 
 
 def _policies(subnet: Json, key: str, id_: str | None) -> Iterator[Objection]:
@@ -213,8 +213,8 @@ def _policies(subnet: Json, key: str, id_: str | None) -> Iterator[Objection]:
     rules = [name for name in ("networkSecurityGroup", "routeTable") if subnet.get(name)]
     if policies != _NO_POLICIES and rules:
         what = (
-            f"network.{key} has policies for private endpoints ({policies}) and {' and '.join(rules)}: these must let "
-            "nodes reach the endpoints"
+            f"network.{key} has policies for private endpoints ({policies}) and {' and '.join(rules)}: these must "
+            "allow nodes to reach the endpoints"
         )
         off = f"az network vnet subnet update --ids {id_} --private-endpoint-network-policies {_NO_POLICIES}"
         yield Objection(what, (f"{off}    # or else",), stops=False)
@@ -239,7 +239,7 @@ def link_objections(
         what = f"{place.name} (network.zones) is not linked to network.id"
         yield Objection(what, (f"{make} --virtual-network {network}",), stops=not forwarded)
     elif linked and not wanted:
-        what = f"network.id is linked to a zone {place.name} already, in group {place.group}; it can be to one alone"
+        what = f"network.id is already linked to another zone {place.name}, in group {place.group}"
         undo = f"az network private-dns link vnet delete {names} --name {linked.get('name')} --yes    # or else"
         yield Objection(what, (f"add {zone} to network.zones", undo))
 
@@ -258,8 +258,8 @@ def role_objections(answer: Json, role: str, principal: str, scope: str) -> Iter
         f"az role assignment create --role '{role}' --assignee-object-id {principal} "
         f"--assignee-principal-type ServicePrincipal --scope {scope}"
     )
-    what = f"cluster.identity has not the role {role} on {ResourceName.of(scope).name}, which AKS asks for"
-    yield Objection(what, (f"{grant}    # it may take an hour to act",), stops=not found)
+    what = f"cluster.identity does not have the role {role} on {ResourceName.of(scope).name}, which AKS requires"
+    yield Objection(what, (f"{grant}    # may take an hour to take effect",), stops=not found)
 
 
 def zones_named(answer: Json, names: Iterable[str]) -> list[str]:

@@ -87,7 +87,7 @@ class Placer:
             value = at(self._stack, key)
             if option in given and str(given[option]) != str(value):
                 path = ("workloadOptions", spec.name, option)
-                what = f"is {given[option]!r}, but {key} is {value!r}, and both set the same"
+                what = f"is {given[option]!r}, but {key} is {value!r}, and both set the same option"
                 fix = either_by_hand(path, f"remove {key}")
                 self.problems.append(Problem(path, what, f"one of the two, or {value} in both", fix))
             given[option] = value
@@ -183,7 +183,7 @@ class Placer:
     def _no_infiniband(self, spec: WorkloadSpec[Any], key: str, pool: PoolSettings) -> Problem:
         path = (*self._path(key), "vmSku")
         usable = [size.name for size in catalogue().values() if size.infiniband and size.supported]
-        what = f"is {pool.vm_sku}, which has no InfiniBand, and workload {spec.name} needs it"
+        what = f"is {pool.vm_sku}, which has no InfiniBand, but workload {spec.name} needs it"
         return other_size(path, what, usable, spec.name)
 
     def _most_path(self, key: str) -> Path:
@@ -250,7 +250,7 @@ def partitioned(spec: WorkloadSpec[Any], options: WorkloadOptions, candidate: Ca
     """
     if options.gpus_per_node is None and candidate.pool.mig_profile:
         path = ("pools", candidate.pool_key, "migProfile")
-        what = f"partitions the GPUs, and workload {spec.name} takes nodes with whole ones"
+        what = f"partitions the GPUs, but workload {spec.name} needs whole GPUs"
         choice = path_text(("workloadOptions", spec.name, "pool"))
         fix = either_by_hand(path, f"set {choice} to a pool of whole GPUs")
         yield Problem(path, what, f"no value, or a pool of whole GPUs in {choice}", fix)
@@ -273,8 +273,8 @@ def unknown_workloads(names: Sequence[str], workloads: Mapping[str, Any]) -> Ite
     fix = fix if any(known) else remove_command(("workloads",))
     for name, likely in known.items():
         if not name:
-            what = "has a comma without a name beside it"
-            yield Problem(("workloads",), what, "names with one comma between two", fix)
+            what = "has a comma without a name"
+            yield Problem(("workloads",), what, "names separated by one comma", fix)
         elif name not in workloads:
             what = f"contains {name!r}, an unknown workload{hint(likely)}"
             yield Problem(("workloads",), what, ", ".join(sorted(workloads)), fix)
@@ -298,7 +298,7 @@ def missing_operators(
             where: Path = (*path, "enabled")
             what = f"is false, but workload {spec.name} needs it {why}"
             yield Problem(where, what, allowed, set_command(where, True))
-        for value in brought.by.whole:
+        for value in brought.by.needed_values:
             if installation.value(brought.by, *value) is False:
                 where = (*path, "values", *value)
                 what = f"is false, but workload {spec.name} needs all of {brought.by.title}"

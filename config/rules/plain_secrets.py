@@ -14,7 +14,7 @@ from config.schema.models import Settings
 from config.schema.operators import OperatorSettings
 from config.schema.workload import WorkloadOptions
 
-_LOOKS = "looks like a secret in plain text; anybody who reads the stack file or the pod knows it, so choose another"
+_LOOKS = "looks like a secret in plain text; all readers of the stack file or the pod know it, so choose a new one"
 _NAMES = re.compile(
     "(?:^|-)(?:password|passwd|pass|pwd|passphrase|token|credential|(?:client|app|shared|session|env)-secret"
     "|(?:api|access|account|secret|private|encryption|signing|routing|service|integration)-key)$"
@@ -43,7 +43,7 @@ def plain_secrets(options: Mapping[str, WorkloadOptions], *, encrypted: bool) ->
 
 
 def plain_secret(path: Path) -> Problem:
-    what = "stands in the stack file as plain text; anybody who reads that knows it, so choose another"
+    what = "is in plain text in the stack file; all readers of the file know it, so choose a new one"
     return Problem(path, what, "an encrypted value", secret_command(path), shows_value=False)
 
 
@@ -60,11 +60,11 @@ def plain_values(settings: Settings, *, encrypted: bool) -> Iterator[str]:
         chosen = operator.model_dump(by_alias=True) if isinstance(operator, OperatorSettings) else {}
         for path in _secrets(chosen, ("operators", to_camel(key))):
             encrypt = secret_command(path).text(settings.stack)
-            how = f"name a Kubernetes Secret, if the chart can read one, or encrypt it in the stack file: {encrypt}"
+            how = f"refer to a Kubernetes Secret, if the chart can read one, or encrypt the value: {encrypt}"
             yield Problem(path, _LOOKS, "the name of a Secret, or an encrypted value", say(how)).text(settings.stack)
     for name, placement in settings.placements.items():
         for path in _secrets(placement.options.pod_overrides, ("workloadOptions", name, "podOverrides")):
-            how = "make a Kubernetes Secret (kubectl create secret generic), and name it in valueFrom.secretKeyRef"
+            how = "create a Kubernetes Secret (kubectl create secret generic), and use it in valueFrom.secretKeyRef"
             yield Problem(path, _LOOKS, "a reference to a Secret", say(how)).text(settings.stack)
 
 

@@ -19,10 +19,8 @@ from config.schema.models import OVERRIDABLE, SHARED, PlatformOutput, PlatformSt
 from config.schema.names import StackName
 
 _PATH = ("platformStack",)
-_ALLOWED = (
-    "a stack that `pulumi stack ls` lists, by its name or as organization/project/name, with a platform of its own"
-)
-_LIST = "pulumi stack ls shows the names"
+_ALLOWED = "a stack that `pulumi stack ls` lists, by its name or as organization/project/name, with its own platform"
+_LIST = "`pulumi stack ls` lists the stacks"
 _PART = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 CONSUMER_KEYS = ("workloads", "workloadOptions", "platformStack", *OVERRIDABLE)
 """Settings of a consumer stack, besides the workloads' top-level keys."""
@@ -33,10 +31,10 @@ OutputsOf = Callable[[str], Mapping[str, Any]]
 
 def shared_settings(settings: StackFile) -> dict[str, Any]:
     """Returns a platform's settings as its output contains them."""
-    told = settings.model_dump(mode="json", by_alias=True, exclude_unset=True, include={*SHARED})
+    output = settings.model_dump(mode="json", by_alias=True, exclude_unset=True, include={*SHARED})
     if settings.shared_files in ("nfs", "none"):  # the default depends on the network, which the output lacks
-        told.setdefault("storage", {})["sharedFiles"] = settings.shared_files
-    return told
+        output.setdefault("storage", {})["sharedFiles"] = settings.shared_files
+    return output
 
 
 def platform_keys(own: Collection[str], stack: StackFile, of_workloads: Collection[str]) -> Iterator[Problem]:
@@ -44,8 +42,8 @@ def platform_keys(own: Collection[str], stack: StackFile, of_workloads: Collecti
     for name, field in type(stack).model_fields.items():
         key = str(field.alias)
         if key not in (*CONSUMER_KEYS, *of_workloads) and key in own and getattr(stack, name) != field.default:
-            what = f"belongs to the platform, and this stack runs on that of {stack.platform_stack}"
-            allowed = f"no value beside platformStack; it can be set in stack {stack.platform_stack}"
+            what = f"is a setting of the platform, but this stack runs on the platform of {stack.platform_stack}"
+            allowed = f"no value with platformStack; set it in stack {stack.platform_stack}"
             yield Problem((key,), what, allowed, remove_command((key,)))
 
 
@@ -61,20 +59,22 @@ def read_platform_stack(
     """Returns the platform that `platformStack` names; raises SettingsError if it is not usable."""
     stack = _full_name(text, here)
     if stack == here:
-        raise _refused("names this stack itself", say(_LIST))
+        raise _refused("is this stack itself", say(_LIST))
     short = stack.beside(here)
     try:
         outputs = outputs_of(str(stack))
     except LookupError as error:
-        what = f"is {text!r}, and its outputs cannot be read: {error.args[0]}"
+        what = f"is {text!r}, but its outputs cannot be read: {error.args[0]}"
         new = f"pulumi stack init --no-select {short}"
-        how = f"{_LIST}; bring the platform up first, with pulumi up -s {short} (if it is new, after {new})"
+        how = f"{_LIST}; deploy the platform first: pulumi up -s {short} (if it is new, first {new})"
         raise _refused(what, say(how)) from None
     if other := outputs.get(PLATFORM_STACK):
-        raise _refused(f"is {text!r}, which has no platform but runs on that of {other}", set_command(_PATH, other))
+        raise _refused(f"is {text!r}, which itself runs on the platform of {other}", set_command(_PATH, other))
     if PLATFORM not in outputs and NEXT in outputs:
-        what = f"is {text!r}, a private stack, of which only the first of its two phases is done"
-        raise _refused(what, say(f"go on with it from inside (docs/cluster-access.md): {outputs[NEXT]}"))
+        what = f"is {text!r}, a private stack with only the first of its two phases deployed"
+        raise _refused(
+            what, say(f"deploy the second phase from inside the network (docs/cluster-access.md): {outputs[NEXT]}")
+        )
     if PLATFORM not in outputs:
         raise _refused(f"is {text!r}, a stack that has no platform yet", run(f"pulumi up -s {short}"))
     try:
@@ -82,7 +82,7 @@ def read_platform_stack(
         output = model.model_validate(outputs[PLATFORM], by_alias=True, by_name=False)
     except ValidationError as error:
         where = ".".join(map(str, error.errors()[0]["loc"]))
-        what = f"is {text!r}, whose output {PLATFORM} is of another version of this program ({where})"
+        what = f"is {text!r}, but its output {PLATFORM} is of another version of this program ({where})"
         raise _refused(what, run(f"pulumi up -s {short}")) from None
     return PlatformStack(stack, output)
 

@@ -82,22 +82,22 @@ def _nulls(placed: _Placed) -> Iterator[Problem]:
         for part in path[:-1]:
             here = here.get(part) or {}
         if path[-1] in here and here[path[-1]] is None:
-            yield placed.problem(path, f"is null, and pods of workload {placed.workload} need it", "what is to differ")
+            yield placed.problem(path, f"is null, but pods of workload {placed.workload} need it", "a part of it")
 
 
 def _fixed(placed: _Placed) -> Iterator[Problem]:
     """Yields overrides of the scheduler, the node or the restart policy."""
-    counts = "which starts all of them at once and counts the devices that it gives away"
+    counts = "which starts all pods together and counts allocated devices"
     reasons = {
         "schedulerName": (placed.scheduler, counts),
-        "restartPolicy": (placed.pods.restart_policy, "on which what runs them relies"),
-        "nodeName": ("", f"which would go past {placed.scheduler}"),
+        "restartPolicy": (placed.pods.restart_policy, "which their controller needs"),
+        "nodeName": ("", f"because a node name would bypass {placed.scheduler}"),
     }
     for key, (needed, why) in reasons.items():
         given = placed.spec.get(key)
         if given not in (None, needed):
             but = f"but pods of workload {placed.workload} have {needed or 'none'}, {why}"
-            yield placed.problem(("spec", key), f"is {given!r}, {but}", needed or "nothing; nodeSelector chooses nodes")
+            yield placed.problem(("spec", key), f"is {given!r}, {but}", needed or "no value; use nodeSelector")
 
 
 def _containers(placed: _Placed) -> Iterator[Problem]:
@@ -106,8 +106,8 @@ def _containers(placed: _Placed) -> Iterator[Problem]:
         path: Path = ("spec", "containers", index)
         if container["name"] != own and "image" not in container:
             name, where = container["name"], (*placed.path, *path, "name")
-            what = f"is {name!r}, no container of workload {placed.workload}{hint(near(name, [own]))}"
-            yield Problem(where, what, f"{own}; another one needs an image", set_command(where, own))
+            what = f"is {name!r}, not a container of workload {placed.workload}{hint(near(name, [own]))}"
+            yield Problem(where, what, f"{own}; an additional container needs an image", set_command(where, own))
         if "resources" in container:
             yield from _devices(placed, (*path, "resources"), container["resources"])
 
@@ -115,7 +115,7 @@ def _containers(placed: _Placed) -> Iterator[Problem]:
 def _devices(placed: _Placed, path: Path, resources: Any) -> Iterator[Problem]:
     devices = (GPU_RESOURCE, placed.rdma_resource)
     allowed = f"other resources; {' and '.join(devices)} come from the pool and the workload's options"
-    taken = f"takes the devices of workload {placed.workload} away"
+    taken = f"removes the devices of workload {placed.workload}"
     if resources is None:
         yield placed.problem(path, f"is null, which {taken}", allowed)
     for kind in ("limits", "requests"):
@@ -124,7 +124,7 @@ def _devices(placed: _Placed, path: Path, resources: Any) -> Iterator[Problem]:
             yield placed.problem((*path, kind), f"is null, which {taken}", allowed)
         for device in devices:
             if device in (given or {}):
-                what = f"is a device that workload {placed.workload} takes by itself, as many as it can use"
+                what = f"is a device that workload {placed.workload} requests itself"
                 yield placed.problem((*path, kind, device), what, allowed)
 
 
@@ -133,7 +133,7 @@ def _node_selector(placed: _Placed) -> Iterator[Problem]:
     known = {SCRATCH_LABEL: None, SPOT_LABEL: None, **_labels(placed.pool_key, placed.pool)}
     for key, value in (placed.spec.get("nodeSelector") or {}).items():
         if value is not None and key in known and known[key] != value:
-            has = f"it is {known[key]!r}" if known[key] else "there is none"
+            has = f"the label is {known[key]!r}" if known[key] else "the label does not exist"
             what = f"is {value!r}, but on nodes of pool {placed.pool_key}, where workload {placed.workload} runs, {has}"
             allowed = f"labels of its nodes, or another pool in {path_text((*placed.path[:-1], 'pool'))}"
             yield placed.problem(("spec", "nodeSelector", key), what, allowed)
@@ -156,7 +156,7 @@ def _affinity(placed: _Placed) -> Iterator[Problem]:
     for part in _REQUIRED:
         here = here.get(part) or {}
     if here:
-        what = f"takes the place of what keeps workload {placed.workload} in one pool, and so on one InfiniBand fabric"
+        what = f"replaces the rule that keeps workload {placed.workload} in one pool, and so on one InfiniBand fabric"
         yield placed.problem(_REQUIRED, what, "nodeSelector, or preferredDuringSchedulingIgnoredDuringExecution")
 
 
@@ -168,8 +168,8 @@ def _tolerations(placed: _Placed) -> Iterator[Problem]:
     missing = [taint for taint in taints if not tolerates(tolerated, toleration(taint))]
     if given is not None and missing:
         has = f"nodes of pool {placed.pool_key} have the taint {', '.join(missing)}"
-        what = f"takes the place of all tolerations, and {has}"
-        yield placed.problem(("spec", "tolerations"), what, f"those of {', '.join(taints)} among them")
+        what = f"replaces all tolerations, but {has}"
+        yield placed.problem(("spec", "tolerations"), what, f"a list that also tolerates {', '.join(taints)}")
 
 
 def node_check_problems(
@@ -183,15 +183,15 @@ def node_check_problems(
             continue
         if stack.operators.failure_effect is None:
             enabled: Path = ("operators", key_of(NODE_HEALTH), "enabled")
-            what = f"is false, but workload {spec.name} has nodeCheck {depth}, and nobody may taint a bad node: "
-            what += "the job would come back to it"
+            what = f"is false, but workload {spec.name} has nodeCheck {depth}: no check could taint a "
+            what += "bad node, and the job would return to it"
             yield Problem(enabled, what, "true, or nodeCheck off", set_command(enabled, True))
         if spec.pods.restart_policy != "Never":
-            what = f"is {depth}, but pods of workload {spec.name} are started again where they are, on a bad node too"
+            what = f"is {depth}, but pods of workload {spec.name} restart on the same node, even if it is bad"
             yield Problem(path, what, "off", set_command(path, "off"))
         elif placement.pool.shares > 1:
-            what = f"is {depth}, but GPUs of pool {placement.pool_key} are shared, and the checks are of whole ones"
+            what = f"is {depth}, but GPUs of pool {placement.pool_key} are shared, and the checks need whole GPUs"
             yield Problem(path, what, "off", set_command(path, "off"))
         elif depth == "full" and (gpus := placement.options.gpus_on(placement.pool.sku)) < placement.pool.sku.gpus:
-            what = f"is full, which measures all devices of a node, and workload {spec.name} takes {gpus} of its "
+            what = f"is full, which measures all devices of a node, but workload {spec.name} takes {gpus} of its "
             yield Problem(path, f"{what}{placement.pool.sku.gpus} GPUs", "light or off", set_command(path, "light"))

@@ -42,13 +42,10 @@ def _key_problems(key: str, path: Path) -> Iterator[Problem]:
     better = re.sub(r"^[^a-z]+|[^a-z0-9]", "", key.lower())[:MAX_POOL_KEY] or "gpu"
     yield Problem(
         path,
-        f"is named {key!r}, which AKS refuses as the beginning of a pool's name",
+        f"is named {key!r}, which is not a valid beginning of a pool's name in AKS",
         f"1 to {MAX_POOL_KEY} lower-case letters and digits, the first a letter (with a suffix of {SUFFIX_LENGTH}, "
         f"AKS allows {MAX_POOL_NAME})",
-        say(
-            f"rename the key {key or repr(key)} to {better} under pools in the stack file, "
-            "with all that stands below it"
-        ),
+        say(f"rename the key {key or repr(key)} to {better} under pools in the stack file, with all keys below it"),
     )
 
 
@@ -63,8 +60,8 @@ def _autoscale_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:
         )
     if "count" in pool.model_fields_set:
         where = (*path, "count")
-        what = f"is {pool.count}, but autoscale decides the number of nodes, from min ({low})"
-        yield Problem(where, what, "no value beside autoscale", remove_command(where))
+        what = f"is {pool.count}, but autoscale sets the number of nodes, starting with min ({low})"
+        yield Problem(where, what, "no value with autoscale", remove_command(where))
 
 
 def autoscale_fixed(path: Path, nodes: int, *, least: int | None = None, counted: bool = True) -> Fix:
@@ -104,8 +101,8 @@ def _scratch_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:
     if SCRATCH_LABEL in pool.labels:
         where = (*path, "labels", SCRATCH_LABEL)
         why = "" if size.nvme else f", and {size.name} has no local NVMe disks"
-        what = f"is a label that the program sets itself, where localNvmeScratch says so{why}"
-        yield Problem(where, what, "localNvmeScratch true or false in its place", remove_command(where))
+        what = f"is a label that the program sets itself{why}"
+        yield Problem(where, what, "no value; use localNvmeScratch", remove_command(where))
 
 
 def _reservation_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:
@@ -115,7 +112,7 @@ def _reservation_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:
     where = (*path, "capacityReservationGroup")
     if not pool.sku.reservable:
         sizes = ", ".join(name for name in gpu_sizes() if catalogue()[name].reservable)
-        what = f"is set, but Azure reserves no capacity of {pool.vm_sku}"
+        what = f"is set, but Azure does not reserve capacity of {pool.vm_sku}"
         fix = either_by_hand(where, f"set {path_text((*path, 'vmSku'))} to one of these sizes")
         yield Problem(where, what, f"no value, or a VM size of {sizes}", fix, shows_value=False)
     elif pool.spot:
@@ -137,14 +134,14 @@ def sharing_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:
         yield from _profile_problems(pool, pool.mig_profile, (*path, "migProfile"))
     if pool.mig_profile is not None and pool.gpu_slices > 1 and mig_profiles(pool.sku.gpu_product):
         where = (*path, "gpuSlices")
-        what = f"is {pool.gpu_slices}, but the GPUs are partitioned already, by migProfile"
+        what = f"is {pool.gpu_slices}, but migProfile already partitions the GPUs"
         fix = either_by_hand(where, f"remove {path_text((*path, 'migProfile'))}")
         yield Problem(where, what, "one of the two", fix)
     for label, key in ((SLICING_LABEL, "gpuSlices"), (MIG_LABEL, "migProfile")):
         if label in pool.labels:
             where = (*path, "labels", label)
             what = "is a label that the program sets itself"
-            yield Problem(where, what, f"{key} in its place", remove_command(where))
+            yield Problem(where, what, f"no value; use {key}", remove_command(where))
 
 
 def _profile_problems(pool: PoolSettings, profile: str, where: Path) -> Iterator[Problem]:
@@ -165,9 +162,6 @@ def _profile_problems(pool: PoolSettings, profile: str, where: Path) -> Iterator
         yield Problem(where, what, ", ".join(known), fix)
     if pool.autoscale and pool.autoscale.min == 0:
         path = (*where[:-1], "autoscale", "min")
-        what = (
-            "is 0, but from no node the autoscaler knows whole GPUs alone, not their partitions, and would bring a "
-            "node for each pod"
-        )
+        what = "is 0, but without a node the autoscaler does not know the partitions, and would add a node for each pod"
         fix = say(f"set {path_text(path)} to 1, which keeps a node, or remove {path_text(where)}, in the stack file")
         yield Problem(path, what, "1 or more with migProfile", fix)

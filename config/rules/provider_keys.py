@@ -66,9 +66,9 @@ def unread_keys(keys: Mapping[str, str], project: str, model: type[BaseModel]) -
     for key in keys:
         namespace, near = _split(key)[0], _meant(key, project, model)
         if namespace == "kubernetes":
-            yield f"nothing in this program reads the key {key}: its providers use the cluster's own kubeconfig"
+            yield f"this program does not read the key {key}: its providers use the cluster's own kubeconfig"
         elif namespace not in (*_READ, project) and not (near and _resembles(namespace, project, model)):
-            yield f"nothing in this program reads the key {key}" + (f"; near: {_full(near, project)}" if near else "")
+            yield f"this program does not read the key {key}" + (f"; near: {_full(near, project)}" if near else "")
 
 
 def _location_problems(keys: Mapping[str, str]) -> Iterator[Problem]:
@@ -88,7 +88,7 @@ def _login_problems(keys: Mapping[str, str], secret: Collection[str]) -> Iterato
             yield plain_secret((key,))
     subscription = keys.get(_SUBSCRIPTION)
     if subscription and not re.fullmatch(_UUID, subscription, re.IGNORECASE):
-        how = f"set {_SUBSCRIPTION} to what this prints: az account show --subscription <name> --query id --output tsv"
+        how = f"set {_SUBSCRIPTION} to this ID: az account show --subscription <name> --query id --output tsv"
         yield Problem((_SUBSCRIPTION,), f"is {subscription!r}, not a subscription ID", "a UUID", say(how))
 
 

@@ -23,7 +23,7 @@ def second_schedulers(installation: Installation) -> Iterator[Problem]:
         name = operator.provides(settings).get("scheduler")
         if name not in (None, chosen) and settings.enabled and "enabled" in settings.model_fields_set:
             path: Path = ("operators", key_of(operator.name), "enabled")
-            what = f"is true, but operators.scheduler is {chosen}, and two schedulers would give away the same GPUs"
+            what = f"is true, but operators.scheduler is {chosen}, and two schedulers would allocate the same GPUs"
             allowed = f"no value, or operators.scheduler {name}"
             yield Problem(path, what, allowed, either_by_hand(path, f"set operators.scheduler to {name}"))
 
@@ -32,9 +32,9 @@ def mpi_problems(stack: StackFile, spec: WorkloadSpec[Any]) -> Iterator[Problem]
     """Yields MPI jobs without Volcano."""
     chosen = stack.operators.scheduler
     if spec.requires.mpi and chosen != VOLCANO:
-        what = f"is {chosen}, but workload {spec.name} is an MPI job, whose pods get names and keys from Volcano alone"
+        what = f"is {chosen}, but workload {spec.name} is an MPI job, which only Volcano supports"
         how = (
-            f"give {spec.name} a stack of its own, without teams; or set operators.scheduler to {VOLCANO}, after which "
+            f"run {spec.name} in another stack without teams, or set operators.scheduler to {VOLCANO}: then pods that "
         )
-        how += f"pods that name {chosen} are refused: all jobs of teams"
+        how += f"name {chosen}, such as all jobs of teams, are rejected"
         yield Problem(_CHOICE, what, f"{VOLCANO}, or a stack without {spec.name}", say(how))

@@ -11,7 +11,7 @@ from config.data.prices import by_price
 from config.data.skus import catalogue, series, written_differently
 from config.data.versions import minor_of, versions
 from config.problems.errors import Problem
-from config.problems.fixes import Path, by_hand, either_by_hand, say, set_command
+from config.problems.fixes import Path, by_hand, either_by_hand, in_file, say, set_command
 from config.rules.network import network_problems
 from config.rules.pools import pool_problems
 from config.rules.schedulers import second_schedulers
@@ -56,9 +56,9 @@ def _kubernetes_version(stack: StackFile) -> Iterator[Problem]:
         return
     fault = "which AKS does not offer to new clusters" if minor else "not a version"
     if minor in known.lts_ends:
-        fault = "which AKS supports with cluster.tier Premium alone"
+        fault = "which AKS supports only with cluster.tier Premium"
     elif re.fullmatch(r"\d\.\d", version):
-        fault += f"; YAML reads {version}0 as {version}: if that is meant, quote it in the stack file"
+        fault += f"; if you mean {version}0, quote it in the stack file"
     path = ("cluster", "kubernetesVersion")
     allowed = f"{', '.join(offered)}, or with a patch that `az aks get-versions --location {stack.location}` lists"
     plain = version.strip().lstrip("vV")
@@ -69,12 +69,12 @@ def _kubernetes_version(stack: StackFile) -> Iterator[Problem]:
 def _pools(stack: StackFile) -> Iterator[Problem]:
     if "pools" not in stack.model_fields_set:
         if stack.vm_sku is None:
-            what, fix = "is not set, and pools are not either", by_hand(("vmSku",), "set")
+            what, fix = "is not set, and neither is pools", by_hand(("vmSku",))
             yield Problem(("vmSku",), what, by_price(gpu_sizes()), fix, lacking=("pools",))
         return
     for key, field in (("vmSku", "vm_sku"), ("nodeCount", "node_count")):
         if field in stack.model_fields_set:
-            what = "sizes the default pool, which a stack with pools does not have"
+            what = "applies to the default pool, which a stack with pools does not have"
             yield Problem((key,), what, "no value in a stack with pools", either_by_hand((key,), "remove pools"))
     for name, pool in stack.pools.items():
         yield from pool_problems(name, pool, ("pools", name))
@@ -88,8 +88,8 @@ def _placement_groups(stack: StackFile) -> Iterator[Problem]:
             continue
         last = ("autoscale", "max") if pool.autoscale else ("count",)
         path: Path = ("pools", key, *last) if key in stack.pools else ("nodeCount",)
-        what = f"is {pool.max_nodes}, and a pool with InfiniBand ({pool.vm_sku}) has one placement group"
-        allowed = f"at most {limit} nodes; if Azure support has allowed more, set cluster.placementGroupLimit to that"
+        what = f"is {pool.max_nodes}, but a pool with InfiniBand ({pool.vm_sku}) is limited to one placement group"
+        allowed = f"at most {limit} nodes; if Azure support has raised the limit, set cluster.placementGroupLimit"
         yield Problem(path, what, allowed, set_command(path, limit))
 
 
@@ -121,8 +121,8 @@ def _login(stack: StackFile) -> Iterator[Problem]:
         return
     if not cluster.local_accounts:
         path = ("cluster", "localAccounts")
-        what = "is false and cluster.entra is false too, so nobody could log in to the cluster"
-        yield Problem(path, what, "either of the two, or both", set_command(_ENTRA, True))
+        what = "is false, and so is cluster.entra: no user could log in to the cluster"
+        yield Problem(path, what, "true for one of the two, or for both", set_command(_ENTRA, True))
     for path, given in (
         (("cluster", "adminGroupObjectIds"), cluster.admin_group_object_ids),
         (("cluster", "deployerObjectId"), cluster.deployer_object_id),
@@ -139,8 +139,8 @@ def _identity(stack: StackFile) -> Iterator[Problem]:
         return
     what = f"is not set, and {users[0]}.capacityReservationGroup needs a user-assigned identity"
     how = (
-        "make one with `az identity create`, give it the role Contributor on the resource group of the reservations "
-        "(up to an hour before that holds), and set cluster.identity to its id"
+        "create one with `az identity create`, assign it the role Contributor on the resource group of the "
+        "reservations (which may take an hour), and set cluster.identity to its id"
     )
     yield Problem(("cluster", "identity"), what, "the id of an identity with that role", say(how), shows_value=False)
 
@@ -152,7 +152,7 @@ def _priorities(stack: StackFile) -> Iterator[Problem]:
     path, chosen = ("cluster", "autoscaler", "expander"), stack.cluster.autoscaler.expander
     if ranked and chosen != "priority":
         names = ", ".join(f"pools.{key}" for key in ranked)
-        what = f"is {chosen}, which asks for no priorities, and {names} {'have' if len(ranked) > 1 else 'has'} one"
+        what = f"is {chosen}, which ignores priorities, but {names} {'have' if len(ranked) > 1 else 'has'} one"
         yield Problem(path, what, "priority, or no autoscale.priority", set_command(path, "priority"))
     elif chosen == "priority" and not ranked:
         what = "is priority, but no pool has an autoscale.priority"
@@ -164,9 +164,9 @@ def _maintenance(stack: StackFile) -> Iterator[Problem]:
     cluster = stack.cluster
     if cluster.maintenance_window and cluster.node_os_channel not in ROLLING:
         path = ("cluster", "maintenanceWindow")
-        what = f"never opens: with cluster.nodeOsChannel {cluster.node_os_channel}, AKS rolls no images"
+        what = f"has no effect: with cluster.nodeOsChannel {cluster.node_os_channel}, AKS does not roll out node images"
         channels = " or ".join(ROLLING)
-        how = f"decide who patches nodes: set cluster.nodeOsChannel to {channels}, or take the window out"
+        how = f"set cluster.nodeOsChannel to {channels}, or remove the window"
         yield Problem(path, what, f"no window, or cluster.nodeOsChannel {channels}", say(how))
 
 
@@ -193,7 +193,8 @@ def _value_problem(chart: str, found: ValueProblem, path: Path) -> Problem:
     version = versions().charts[chart].version
     if found.expected:
         what = f"has the wrong type for chart {chart} {version}"
-        return Problem(path, what, TYPE_WORDS[found.expected], by_hand(path), shows_value=False)
+        choose = in_file if found.expected in ("list", "map") else by_hand
+        return Problem(path, what, TYPE_WORDS[found.expected], choose(path), shows_value=False)
     what = f"is a key that chart {chart} {version} does not have"
     return unknown_key(path, found.known, found.value, found.beside, what)
 

@@ -21,16 +21,16 @@ from config.schema.workload import Candidate
 
 PATH: Path = ("storage", "sharedFiles")
 CLASS: Path = ("storage", "sharedClass")
-_PUBLIC = "files in an account with a public address, and network.private lets data have none"
+_PUBLIC = "files in an account with a public address, which network.private does not allow"
 
 
 def account_problems(stack: StackFile) -> Iterator[Problem]:
-    yield from _of_no_account(stack)
-    yield from _containers_of_two(stack.storage)
-    yield from _names_of_two(stack.storage)
+    yield from _unused_settings(stack)
+    yield from _duplicate_containers(stack.storage)
+    yield from _duplicate_names(stack.storage)
 
 
-def _of_no_account(stack: StackFile) -> Iterator[Problem]:
+def _unused_settings(stack: StackFile) -> Iterator[Problem]:
     """Yields settings of the account of `storage` that may be meant for others, if only others have containers.
 
     `protect` also protects the cluster if claims keep files in it.
@@ -42,12 +42,12 @@ def _of_no_account(stack: StackFile) -> Iterator[Problem]:
     for name, field in AccountSettings.model_fields.items():
         if name in storage.model_fields_set - of_all:
             key = str(field.alias)
-            what = "is of the account with storage.containers, of which there are none"
+            what = "applies to the account of storage.containers, which is not set"
             allowed = f"no value, or storage.containers; for other accounts: storage.accounts.<key>.{key}"
-            yield Problem(("storage", key), what, allowed, _handed_on(storage, name, key))
+            yield Problem(("storage", key), what, allowed, _move_to_accounts(storage, name, key))
 
 
-def _handed_on(storage: StorageSettings, name: str, key: str) -> Fix:
+def _move_to_accounts(storage: StorageSettings, name: str, key: str) -> Fix:
     """Returns the fix that moves a key to all accounts without it; a name is removed, because it must be unique."""
     lacking = [account for account, each in sorted(storage.accounts.items()) if name not in each.model_fields_set]
     value = getattr(storage, name)
@@ -55,7 +55,7 @@ def _handed_on(storage: StorageSettings, name: str, key: str) -> Fix:
     return Fix((*edits, Edit(("storage", key))))
 
 
-def _containers_of_two(storage: StorageSettings) -> Iterator[Problem]:
+def _duplicate_containers(storage: StorageSettings) -> Iterator[Problem]:
     """Yields duplicate container names, because workloads and volumes name only the container."""
     first: dict[str, Account] = {}
     for account in storage.all_accounts():
@@ -63,26 +63,26 @@ def _containers_of_two(storage: StorageSettings) -> Iterator[Problem]:
             other = first.setdefault(name, account)
             if other is not account:
                 path = account.path_of(name)
-                what = f"has the name of {path_text(other.path_of(name))}, and workloads name containers alone"
-                fix = say("rename the new one in the stack file: `pulumi up` deletes the data of one that is renamed")
+                what = f"has the same name as {path_text(other.path_of(name))}, but workloads use only the name"
+                fix = say("rename the newer container in the stack file: `pulumi up` deletes the data of a renamed one")
                 yield Problem(path, what, "a name that no other container of the stack has", fix)
 
 
-def _names_of_two(storage: StorageSettings) -> Iterator[Problem]:
+def _duplicate_names(storage: StorageSettings) -> Iterator[Problem]:
     first: dict[str, Account] = {}
     for account in storage.all_accounts():
         name, path = account.settings.account_name, (*account.path, "accountName")
         if name and (other := first.setdefault(name, account)) is not account:
-            what = f"is {name!r}, as is {path_text((*other.path, 'accountName'))}"
-            yield Problem(path, what, "a name that nobody else in Azure has", by_hand(path))
+            what = f"is {name!r}, the same as {path_text((*other.path, 'accountName'))}"
+            yield Problem(path, what, "a name that is unique in Azure", by_hand(path))
 
 
 def identity_problems(stack: StackFile) -> Iterator[Problem]:
     """Yields all problems of mounts by identity; the operator checks the driver's own chart."""
     storage = stack.storage
     for account in storage.by_identity():
-        yield from _of_sas(account)
-        yield from _of_no_role(account)
+        yield from _sas_settings(account)
+        yield from _unsupported_permissions(account)
     mounted = [account for account in storage.by_identity() if account.settings.containers]
     if mounted and storage.driver == "addon":
         yield from _old_addon(stack.cluster.kubernetes_version, _auth(mounted[0]))
@@ -93,7 +93,7 @@ def _auth(account: Account) -> str:
     return path_text((*account.path, "auth"))
 
 
-def _of_sas(account: Account) -> Iterator[Problem]:
+def _sas_settings(account: Account) -> Iterator[Problem]:
     auth = _auth(account)
     instead = f"no value, or {auth} sas"
     if account.settings.rotation != FIRST_ROTATION:
@@ -103,17 +103,17 @@ def _of_sas(account: Account) -> Iterator[Problem]:
         given = {key: key in container.model_fields_set for key in ("sas", "days")} | {"upload": container.upload}
         for key in (key for key, is_set in given.items() if is_set):
             where = (*account.path_of(name), key)
-            what = f"is of a SAS, but {auth} is identity, which has none"
+            what = f"is a setting of SAS, but {auth} is identity"
             yield Problem(where, what, instead, remove_command(where))
 
 
-def _of_no_role(account: Account) -> Iterator[Problem]:
+def _unsupported_permissions(account: Account) -> Iterator[Problem]:
     both = "racwdlmp" if account.settings.hierarchical_namespace else "racwdl"
     for name, container in account.settings.containers.items():
         if not container.fits_a_role:
             path, auth = (*account.path_of(name), "permissions"), _auth(account)
-            what = f"is {container.permissions}, but a role that lets write ({auth} identity) lets delete too"
-            how = f"decide what mounts may do there: rl to read, {both} to write and delete"
+            what = f"is {container.permissions}, but roles that allow writing ({auth} identity) also allow deletion"
+            how = f"set it to rl to read, or to {both} to write and delete"
             yield Problem(path, what, f"rl, or with both w and d; or {auth} sas", say(how))
 
 
@@ -123,8 +123,8 @@ def _old_addon(kubernetes: str, auth: str) -> Iterator[Problem]:
     since = facts.identity_mounts
     if since.lacks_addon(kubernetes):
         path = ("cluster", "kubernetesVersion")
-        what = f"is {kubernetes!r}, whose blob CSI driver cannot mount by identity ({auth})"
-        allowed = f"{since.addon} or newer, whose driver is {since.driver} at least, or storage.driver chart"
+        what = f"is {kubernetes!r}, with a blob CSI driver that cannot mount by identity ({auth})"
+        allowed = f"{since.addon} or newer (with driver {since.driver} or newer), or storage.driver chart"
         yield Problem(path, what, allowed, set_command(path, facts.kubernetes.default))
 
 
@@ -132,39 +132,39 @@ def shared_files_problems(stack: StackFile) -> Iterator[Problem]:
     """Yields problems of shared files. NFS has no login: only the network limits access (Azure's page on NFS)."""
     chosen, network = stack.storage.shared_files, stack.network
     if chosen == "nfs" and not (network.own or network.private):
-        what = "is nfs, which is reached from a network of one's own alone, and nodes are in AKS's"
-        allowed = "smb, or network.addressSpace or network.id beside it"
+        what = "is nfs, which needs a custom network, but nodes are in AKS's network"
+        allowed = "smb, or also set network.addressSpace or network.id"
         yield Problem(PATH, what, allowed, by_hand(PATH), lacking=("network",))
     elif chosen == "nfs" and not network.private and not in_public_cloud(stack.location):
-        what = f"is nfs, and this program knows the private zones of Azure's public cloud only, not {stack.location}'s"
+        what = f"is nfs, but this program only knows the private zones of the public cloud, not of {stack.location}"
         yield Problem(PATH, what, "smb, or a region of the public cloud", by_hand(PATH))
     elif chosen == "smb" and network.private:
         yield Problem(PATH, f"is smb, {_PUBLIC}", "nfs or none, or network.private false", by_hand(PATH))
     if stack.storage.shared_class:
-        yield from _of_class(stack, stack.storage.shared_class)
+        yield from _class_problems(stack, stack.storage.shared_class)
 
 
-def _of_class(stack: StackFile, name: str) -> Iterator[Problem]:
+def _class_problems(stack: StackFile, name: str) -> Iterator[Problem]:
     """Yields a class that another setting excludes, that the network does not allow, or that does not exist."""
     chosen, brought = stack.storage.shared_files, stack.operators.shared_class
     if chosen:
-        what = f"is {name}, and storage.sharedFiles is {chosen}: shared files are kept on one of them"
-        fix = say("keep the one that has your files in the stack file, and remove the other")
+        what = f"is {name}, but storage.sharedFiles is {chosen}: only one of them can store shared files"
+        fix = say("keep the one with your files in the stack file, and remove the other")
         yield Problem(CLASS, what, "one of the two", fix)
     elif name == SHARED_CLASS:
-        what = f"is {name}, the class that storage.sharedFiles nfs makes"
+        what = f"is {name}, the class that storage.sharedFiles nfs creates"
         yield Problem(CLASS, what, "no value, or another class", remove_command(CLASS))
     elif name in aks_classes().files and stack.network.private:
         how = either_by_hand(CLASS, "set it to a class of private files")
         allowed = "storage.sharedFiles nfs, a class of private files, or network.private false"
         yield Problem(CLASS, f"is {name}, {_PUBLIC}", allowed, how)
     elif brought and mistyped(name, [brought]):
-        what = f"is {name}, and the one that is made here is {brought}"
+        what = f"is {name}, but the class that this stack creates is {brought}"
         yield Problem(CLASS, what, f"no value, or {brought}", remove_command(CLASS))
 
 
 def without_shared_files(candidate: Candidate, workload: str) -> Iterator[Problem]:
     """Yields the problem of a workload with shared files on a platform without them."""
     if candidate.shared_files == "none":
-        what = f"is none, and workload {workload} has shared files"
+        what = f"is none, but workload {workload} needs shared files"
         yield Problem(PATH, what, f"nfs or smb, or a stack without {workload}", by_hand(PATH))

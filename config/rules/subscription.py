@@ -82,9 +82,9 @@ def size_objections(sizes: Mapping[str, str], answer: Json, region: str) -> Iter
         elsewhere = f"az vm list-skus --resource-type virtualMachines --size {size} --all --output table"
         if found is None:
             what = f"{size} ({pools}) is not offered in {region}"
-            yield Objection(what, (f"{elsewhere}    # where it is",))
+            yield Objection(what, (f"{elsewhere}    # regions that offer it",))
         elif reasons := sorted({str(each.get("reasonCode")) for each in _of_region(found, region)}):
-            what = f"{size} ({pools}) is closed to this subscription in {region}: {', '.join(reasons)}"
+            what = f"{size} ({pools}) is not available to this subscription in {region}: {', '.join(reasons)}"
             yield Objection(what, (f"{_ACCESS}    # how to ask for access", f"{elsewhere}    # or another region"))
 
 
@@ -118,8 +118,8 @@ def rights_objections(answer: Json, deployer: str, scope: str) -> Iterator[Objec
     if any(allows(role, ASSIGN) for role in answer.get("value", ())):
         return
     grant = f"az role assignment create --role 'User Access Administrator' --assignee {deployer} --scope {scope}"
-    what = f"whoever deploys may not assign roles in this subscription ({ASSIGN})"
-    yield Objection(what, (f"{grant}    # by an owner; or activate such a role, and log in again",))
+    what = f"the deployer cannot assign roles in this subscription ({ASSIGN})"
+    yield Objection(what, (f"{grant}    # run by an owner; or activate such a role, and log in again",))
 
 
 def condition_objections(answer: Json, given: Mapping[str, str]) -> Iterator[Objection]:
@@ -137,8 +137,8 @@ def condition_objections(answer: Json, given: Mapping[str, str]) -> Iterator[Obj
     lacking = min((_left_out(text, given) for text in conditions), key=len)
     if lacking:
         names = ", ".join(given[guid] for guid in lacking)
-        what = f"whoever deploys may assign roles on a condition alone, which leaves out {names}"
-        step = "have its owner let through those that this stack gives    # or Azure refuses them"
+        what = f"the deployer can assign roles only under a condition, which excludes {names}"
+        step = "ask an owner to allow these roles in the condition    # otherwise Azure rejects them"
         yield Objection(what, (step,), stops=False)
 
 

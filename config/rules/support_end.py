@@ -36,8 +36,8 @@ def _end(settings: Settings, known: Kubernetes, today: date) -> Iterator[Problem
     forced = max(known.platform_upgrades_since, end + timedelta(days=known.platform_upgrade_grace_days))
     verb = "ends" if today <= end else "ended"
     what = (
-        f"is {cluster.kubernetes_version}, and AKS's support of it {verb} on {end}. From {forced} on, AKS upgrades the "
-        "cluster by itself, at any time and under jobs"
+        f"is {cluster.kubernetes_version}, and its support by AKS {verb} on {end}. From {forced} on, AKS upgrades the "
+        "cluster itself at any time, even while jobs run"
     )
     later = [minor for minor in known.offered(lts=cluster.lts) if (known.end(minor, lts=cluster.lts) or end) > end]
     following = next(iter(later), None)
@@ -63,7 +63,7 @@ def _patches(settings: Settings, known: Kubernetes, today: date) -> Iterator[Pro
     cluster = settings.cluster
     community = known.end(cluster.kubernetes_version, lts=False)
     if cluster.lts and (community is None or community < today):
-        what = f"is {cluster.kubernetes_version}, of which long-term support covers the two newest patches only"
+        what = f"is {cluster.kubernetes_version}, but long-term support covers only its two newest patches"
         listed = f"az aks get-versions --location {settings.location} --output table"
         yield Problem(_PATH, what, f"the newest patch of `{listed}`", _upgrade("that patch"))
 

@@ -19,8 +19,8 @@ QUEUE_SUFFIX = "-cluster-queue"
 MAX_TEAM_NAME = MAX_DNS_LABEL - len(QUEUE_SUFFIX)
 """Queue names are also label values, which limits their length."""
 _ALLOWED = (
-    f"at most {MAX_TEAM_NAME} lower-case letters, digits and hyphens, a letter or digit at both ends, and no name that "
-    "the platform has: it is that of the team's namespace"
+    f"at most {MAX_TEAM_NAME} lower-case letters, digits and hyphens, a letter or digit at both ends; not the "
+    "name of a namespace of the platform, because the team's namespace has the team's name"
 )
 
 
@@ -41,14 +41,14 @@ def _name_problems(
     better = namespace_of(name)[:MAX_TEAM_NAME].rstrip("-")
     if better == name:
         if _is_taken(name, of_operators):
-            what = "is named as a namespace or a queue that the platform has"
+            what = "has the name of a namespace or queue of the platform"
             yield Problem(path, what, _ALLOWED, _renamed(path, team, f"team-{re.sub('-system$', '', name)}", teams))
     elif better in teams:
-        what = f"is named {name!r}, and its namespace could be only {better}, which is that of team {better}"
+        what = f"is named {name!r}, but its namespace would be {better}, which belongs to team {better}"
         yield Problem(path, what, "each team once", remove_command(path))
     else:
         better = f"team-{better}".rstrip("-") if not better or _is_taken(better, of_operators) else better
-        what = f"is named {name!r}, which Kubernetes refuses as the name of its namespace"
+        what = f"is named {name!r}, which is not a valid name for its namespace"
         yield Problem(path, what, _ALLOWED, _renamed(path, team, better, teams))
 
 
@@ -62,7 +62,7 @@ def _lends_more_than_it_has(stack: StackFile) -> Iterator[Problem]:
     for name, team in stack.teams.items():
         if team.lending_limit is not None and team.lending_limit > team.gpus:
             path: Path = ("teams", name, "lendingLimit")
-            what = f"is {team.lending_limit}, but the team has {team.gpus} GPUs of its own"
+            what = f"is {team.lending_limit}, but the team owns {team.gpus} GPUs"
             yield Problem(path, what, f"0 to {team.gpus}", set_command(path, team.gpus))
 
 
@@ -86,10 +86,10 @@ def _too_many_gpus(stack: StackFile) -> Iterator[Problem]:
         return
     path = slack if given[slack] >= over else max(given, key=given.__getitem__)
     left = max(0, given[path] - over)
-    what = f"is {given[path]}, but {left or 'none'} of the {total} GPUs that the cluster can have {_are(left)} left"
+    what = f"is {given[path]}, but {left} of the cluster's {total} GPUs are left"
     lacking = ("pools",) if stack.pools else ("nodeCount",)
     listed = ", ".join(f"{path_text(where)} ({gpus})" for where, gpus in given.items() if gpus)
-    words = say(f"lower one or more of {listed} by {over} in all in the stack file, or add nodes")
+    words = say(f"lower one or more of {listed} by {over} in total in the stack file, or add nodes")
     fix = set_command(path, left) if path == slack else words
     yield Problem(path, what, f"0 to {left}, or more nodes", fix, lacking=lacking)
 
@@ -109,12 +109,8 @@ def quota_table(stack: StackFile) -> str:
 
 
 def _limits(team: TeamSettings) -> str:
-    said = (("lends", team.lending_limit), ("borrows", team.borrowing_limit))
-    return "".join(f", {verb} at most {gpus}" for verb, gpus in said if gpus is not None)
-
-
-def _are(number: int) -> str:
-    return "is" if number == 1 else "are"
+    limits = (("lends", team.lending_limit), ("borrows", team.borrowing_limit))
+    return "".join(f", {verb} at most {gpus}" for verb, gpus in limits if gpus is not None)
 
 
 def _is_taken(name: str, of_operators: Collection[str]) -> bool:
@@ -125,8 +121,8 @@ def _is_taken(name: str, of_operators: Collection[str]) -> bool:
 def reachable_gpus(teams: Mapping[str, TeamSettings], slack: int, name: str) -> int:
     """Returns the most GPUs that a team's jobs can have: its own, and those that others lend while idle."""
     team = teams[name]
-    lent = [
+    lendable = [
         each.gpus if each.lending_limit is None else each.lending_limit for key, each in teams.items() if key != name
     ]
-    borrowed = slack + sum(lent)
+    borrowed = slack + sum(lendable)
     return team.gpus + (borrowed if team.borrowing_limit is None else min(team.borrowing_limit, borrowed))

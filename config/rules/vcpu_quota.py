@@ -199,7 +199,7 @@ def _needed(vcpus: int, quota: str, growing: Sequence[Growth], region: str) -> s
 
 
 def _steps(region: str) -> tuple[str, ...]:
-    return (f"az vm list-usage --location {region} --output table", f"{cloud(region).portal}{_PAGE}    # asks for more")
+    return (f"az vm list-usage --location {region} --output table", f"{cloud(region).portal}{_PAGE}    # request more")
 
 
 def _names(growing: Sequence[Growth]) -> list[str]:
@@ -223,4 +223,4 @@ def _instead(growing: Sequence[Growth], quota: str, left: int, settings: Setting
     if settings.vm_sku is None and waiting and left + sum(each.freed(quota) for each in waiting) >= now:
         for each in waiting:
             path: Path = ("pools", each.key[1], "replace")
-            yield f"{set_command(path, 'delete-first').text(settings.stack)}    # or the old pool goes first"
+            yield f"{set_command(path, 'delete-first').text(settings.stack)}    # or delete the old pool first"

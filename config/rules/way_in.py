@@ -31,10 +31,10 @@ def _needless(network: NetworkSettings) -> Iterator[Problem]:
     path: Path = ("network", "jumpBox")
     allowed, lacking = "no value, or network.private with network.addressSpace", ("network", "private")
     if network.id:
-        what = "is of a network that the stack makes, and network.id names one that is there: its machines are yours"
+        what = "needs a network that the stack creates, but network.id names an existing one"
         yield Problem(path, what, allowed, remove_command(path), shows_value=False)
     elif not network.private:
-        what = "leads to what is private, and network.private is false"
+        what = "is only for a private network, but network.private is false"
         fix = either_by_hand(path, "set network.private to true")
         yield Problem(path, what, allowed, fix, shows_value=False, lacking=lacking)
 
@@ -45,8 +45,8 @@ def _key(network: NetworkSettings) -> Iterator[Problem]:
     if network.jump_box is None or (given and is_public_key(given)):
         return
     path = ("network", "jumpBox", "sshPublicKey")
-    how = say("set it to your public key (`ssh-keygen -t ed25519` makes one): the line in ~/.ssh/id_ed25519.pub")
-    what = "is no public key that Azure takes" if given else "is not set, and nobody could log in"
+    how = say("set it to your public key (`ssh-keygen -t ed25519` creates one): the line in ~/.ssh/id_ed25519.pub")
+    what = "is not a public key that Azure accepts" if given else "is not set, so no user could log in"
     yield Problem(path, what, PUBLIC_KEY, how, shows_value=False)
 
 
@@ -54,7 +54,7 @@ def _outbound(network: NetworkSettings) -> Iterator[Problem]:
     """Yields load balancers, because AKS's load balancer is the outbound path of its nodes only."""
     if network.address_space and not network.nat_gateway:
         path = ("network", "outbound")
-        what = f"is {network.outbound}, by which the jump box gets nothing from the internet"
+        what = f"is {network.outbound}, which gives the jump box no access to the internet"
         yield Problem(path, what, "natGateway, or no network.jumpBox", by_hand(path))
 
 
@@ -62,7 +62,7 @@ def _login(stack: StackFile) -> Iterator[Problem]:
     cluster = stack.cluster
     if not cluster.local_accounts and cluster.login not in _LOGINS:
         path = ("cluster", "login")
-        what = f"is {cluster.login}, and the jump box deploys by its managed identity, which has no file and no secret"
+        what = f"is {cluster.login}, but the jump box deploys with a managed identity, which has no file and no secret"
         yield Problem(path, what, f"{' or '.join(_LOGINS)}, or no network.jumpBox", set_command(path, "msi"))
 
 
@@ -72,16 +72,16 @@ def _identity(stack: StackFile) -> Iterator[Problem]:
         return
     users = any(pool.capacity_reservation_group for pool in stack.pools.values())
     path: Path = ("network", "jumpBox")
-    what = "deploys with rights in the stack's own resource group, and cluster.identity lies in another"
+    what = "has rights only in the stack's own resource group, but cluster.identity is in another"
     how = remove_command(path) if users else remove_command(("cluster", "identity"))
-    yield Problem(path, what, "no cluster.identity, or no network.jumpBox: deploy from inside", how, shows_value=False)
+    yield Problem(path, what, "no cluster.identity, or no network.jumpBox", how, shows_value=False)
 
 
 def _inside(network: NetworkSettings) -> Iterator[Problem]:
     if network.inside and not (network.private and network.id):
         path = ("network", "inside")
-        what = "is true, and nobody is in a network before the stack makes it"
+        what = "is true, but the network does not exist before the stack creates it"
         if not network.address_space:
-            what = "is true, and nothing is private in a network of yours"
+            what = "is true, but no existing network is private"
         allowed = "no value, or network.private with network.id"
         yield Problem(path, what, allowed, remove_command(path), lacking=("network",))

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidatorFunctionWrapHandler, field_validator
 from pydantic.alias_generators import to_camel
 from pydantic.fields import FieldInfo
-from pydantic_core import PydanticCustomError
+from pydantic_core import ErrorDetails, PydanticCustomError
 
 from config.data.near import words_of
 
@@ -93,6 +93,12 @@ def unfit(what: str, instead: object, *below: str | int, allowed: str = "") -> P
 def unfits(faults: list[Unfit]) -> PydanticCustomError:
     """Returns the exception for all errors of a validator."""
     return PydanticCustomError(UNFIT, "{what}", {"what": faults[0].what, "faults": faults})
+
+
+def location_of(error: ErrorDetails) -> tuple[str | int, ...]:
+    """Returns the location of an error, or of the first error that a validator found below it."""
+    faults = error.get("ctx", {}).get("faults")
+    return (*error["loc"], *faults[0].below) if faults else error["loc"]
 
 
 _SHORT = {

@@ -14,7 +14,7 @@ from pydantic_core import ErrorDetails
 
 from config.data.near import called, is_general
 from config.problems.fixes import Path
-from config.schema.base import EMPTY_IS_UNSET, stated
+from config.schema.base import EMPTY_IS_UNSET, location_of, stated
 from config.schema.json_schema import Schema, paths_in, protecting, schema_at, schema_of
 from config.schema.models import Settings, StackFile
 from config.schema.operators import OperatorCatalogue, Operators, OperatorSettings, field_of
@@ -38,10 +38,10 @@ class Inventory:
         """The model of a stack file, with the keys of all operators and the workloads' top-level keys."""
         return _with_keys(StackFile, *self._keys)
 
-    def settings_of(self, whole: StackFile, **found: Any) -> Settings:
+    def settings_of(self, stack_file: StackFile, **found: Any) -> Settings:
         """Returns the settings of a valid stack file, together with the derived values."""
         model = _with_keys(Settings, *self._keys)
-        settings: Settings = model.model_validate(stated(whole) | found, by_alias=False, by_name=True)
+        settings: Settings = model.model_validate(stated(stack_file) | found, by_alias=False, by_name=True)
         return settings
 
     @property
@@ -96,8 +96,8 @@ class Inventory:
         try:
             model.model_validate(value, by_alias=True, by_name=False)
         except ValidationError as error:
-            found = (each for each in error.errors() if each["loc"][: len(below)] == below)
-            return {(*path, *each["loc"][len(below) :]): each for each in found}
+            found = {location_of(each): each for each in error.errors()}
+            return {(*path, *at[len(below) :]): each for at, each in found.items() if at[: len(below)] == below}
         return {}
 
     def _model_of(self, path: Path) -> tuple[type[BaseModel], Path]:

@@ -18,7 +18,7 @@ _LIKELY_TYPO = 16
 """A prefix below this with host bits set is more likely a typo than the address is."""
 _EXAMPLES = tuple(map(IPv4Network, ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24")))
 """The documentation ranges of RFC 5737: published settings use them in place of real ones, and AKS accepts them."""
-_ALLOWED = "a range of public IPv4 addresses by its first one, as in 137.117.106.88/29; or one address"
+_ALLOWED = "a range of public IPv4 addresses that starts at its first address, as in 137.117.106.88/29; or one address"
 
 
 def _reachable(text: str) -> str:
@@ -31,18 +31,18 @@ def _reachable(text: str) -> str:
     except ValueError:
         raise unfit(f"is {text!r}, not an IPv4 range", None, allowed=_ALLOWED) from None
     if network.prefixlen == 0:
-        raise unfit(f"is {text}, all addresses, as without a range", None, allowed=_ALLOWED)
+        raise unfit(f"is {text}, which allows all addresses, the same as no range", None, allowed=_ALLOWED)
     if network.prefixlen < _WIDEST_PUBLIC:
-        what = f"is {text}, {network.num_addresses:,} addresses, which no organization has"
+        what = f"is {text}, {network.num_addresses:,} addresses, more than any organization has"
         raise unfit(what, None, allowed=f"{_ALLOWED}; /{_WIDEST_PUBLIC} or longer")
     public = network.network_address.is_global or any(network.subnet_of(each) for each in _EXAMPLES)
     if not public:
-        what = f"is {text}, from where nobody comes over the internet, the deployer neither"
+        what = f"is {text}, not public addresses: it would lock out all clients, including the deployer"
         raise unfit(what, None, allowed=_ALLOWED)
     if text.partition("/")[0] != str(network.network_address):
-        what = f"is {text}, which begins in the middle of a range"
+        what = f"is {text}, which does not start at its first address"
         if network.prefixlen < _LIKELY_TYPO:
-            raise unfit(f"{what} of {network.num_addresses:,} addresses", None, allowed=_ALLOWED)
+            raise unfit(f"{what} and has {network.num_addresses:,} addresses", None, allowed=_ALLOWED)
         raise unfit(what, str(network), allowed=_ALLOWED)
     return str(network)
 
@@ -60,7 +60,7 @@ PRIVATE = tuple(map(IPv4Network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16
 """
 _WIDEST, _NARROWEST = 8, 24
 _NETWORK = (
-    f"a private range of /{_WIDEST} to /{_NARROWEST} by its first address, as in 10.0.0.0/16, clear of "
+    f"a private range of /{_WIDEST} to /{_NARROWEST} that starts at its first address, as in 10.0.0.0/16, outside "
     + ", ".join(map(str, RESERVED))
 )
 
@@ -72,13 +72,13 @@ def _of_a_network(text: str) -> str:
     except ValueError:
         raise unfit(f"is {text!r}, not an IPv4 range", None, allowed=_NETWORK) from None
     if not _WIDEST <= network.prefixlen <= _NARROWEST:
-        raise unfit(f"is {text}, not of /{_WIDEST} to /{_NARROWEST}", None, allowed=_NETWORK)
+        raise unfit(f"is {text}, not between /{_WIDEST} and /{_NARROWEST}", None, allowed=_NETWORK)
     if clash := next((each for each in RESERVED if each.overlaps(network)), None):
-        raise unfit(f"is {text}, which overlaps {clash}, which AKS keeps for itself", None, allowed=_NETWORK)
+        raise unfit(f"is {text}, which overlaps {clash}, a range that AKS reserves", None, allowed=_NETWORK)
     if not any(network.subnet_of(each) for each in PRIVATE):
-        raise unfit(f"is {text}, public addresses, or in part", None, allowed=_NETWORK)
+        raise unfit(f"is {text}, which contains public addresses", None, allowed=_NETWORK)
     if text.partition("/")[0] != str(network.network_address):
-        raise unfit(f"is {text}, which begins in the middle of a range", str(network), allowed=_NETWORK)
+        raise unfit(f"is {text}, which does not start at its first address", str(network), allowed=_NETWORK)
     return str(network)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from config.problems.fixes import Path
+from config.problems.fixes import Fix, Path, by_hand, in_file
 
 Schema = Mapping[str, Any]
 
@@ -80,7 +80,8 @@ def allowed(schema: Schema) -> str:
         case "boolean":
             return "true or false"
         case "array":
-            return "a list, as in [a, b]"
+            entry = schema.get("items", {}).get("allowed")
+            return f"a list; each entry is {entry}" if entry else "a list, as in [a, b]"
         case "object":
             if is_text_table(schema):
                 return 'a map of text, as in {NAME: "value"}'
@@ -90,6 +91,16 @@ def allowed(schema: Schema) -> str:
             return "text"
         case _:
             return "a value"
+
+
+def is_plain(schema: Schema) -> bool:
+    """Returns whether a command can set a value: it is text, a number or a boolean, not a list or a map."""
+    return schema.get("type") in ("boolean", "integer", "number", "string")
+
+
+def by_schema(path: Path, schema: Schema) -> Fix:
+    """Returns the fix of a key with a value that only the user knows."""
+    return by_hand(path) if is_plain(schema) else in_file(path)
 
 
 def entries_of(schema: Schema) -> list[Schema]:

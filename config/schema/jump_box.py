@@ -21,8 +21,8 @@ _LENGTH = struct.Struct(">I")
 _KINDS = ("ssh-ed25519", "ssh-rsa")
 """The key types of Azure's Linux machines (SshEncryptionTypes of Microsoft.Compute); ecdsa is not documented."""
 PUBLIC_KEY = (
-    "the text of a public key, as in ~/.ssh/id_ed25519.pub: ssh-ed25519 AAAA..., or of 2048 bits or more "
-    "ssh-rsa AAAA..."
+    "the text of a public key, as in ~/.ssh/id_ed25519.pub: ssh-ed25519 AAAA..., or ssh-rsa AAAA... "
+    "with 2048 bits or more"
 )
 _RSA_BITS = 2048
 """The shortest RSA key that Azure accepts (its page create-ssh-keys-detailed)."""
@@ -61,7 +61,7 @@ def _small_machine(name: str) -> str:
     names = [size.name for size in usable]
     if name not in names:
         found = [] if name in catalogue() else near(name, names)
-        what = f"is {name!r}, no VM size without a GPU that this program knows{hint(found)}"
+        what = f"is {name!r}, not a known VM size without GPUs{hint(found)}"
         raise unfit(what, next(iter(written_differently(name, names)), None))
     return name
 

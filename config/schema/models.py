@@ -8,7 +8,6 @@ from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import BeforeValidator, SerializeAsAny, field_validator
 
-from config.data.near import alike, hint, near
 from config.data.skus import catalogue
 from config.problems.fixes import text_of
 from config.schema.base import AS_TEXT, EMPTY_IS_UNSET, Model, Unfit, number_in, protects, stated, unfit, unfits
@@ -33,8 +32,8 @@ def _dollars(value: Any) -> float:
     except (TypeError, ValueError):
         amount = -1.0
     if not 0 <= amount < inf:
-        allowed = "US dollars an hour, as in 98.32"
-        raise unfit(f"is {value!r}, which is not a price", number_in(value) or None, allowed=allowed)
+        allowed = "US dollars per hour, as in 98.32"
+        raise unfit(f"is {value!r}, not a price", number_in(value) or None, allowed=allowed)
     return amount
 
 
@@ -42,15 +41,6 @@ Price = Annotated[float, BeforeValidator(_dollars)]
 """US dollars per hour."""
 TagValue = Annotated[str, BeforeValidator(lambda value: text_of(value) if isinstance(value, bool) else value), AS_TEXT]
 """Text, even if YAML or Pulumi reads it as a number or a boolean."""
-
-
-def _of_no_size(name: str) -> Unfit:
-    """Returns the error of an unknown VM size. Only an unambiguous name gets a fix (H100 fits three)."""
-    known, likely = sorted(catalogue()), near(name, catalogue())
-    plain = [size.lower().removeprefix("standard_") for size in likely]
-    if alike(name.lower().removeprefix("standard_"), plain):
-        return Unfit("is not a known VM size", below=(name,), known=known)
-    return Unfit(f"is not a known VM size{hint(likely)}", below=(name,), allowed=", ".join(known))
 
 
 class Charts(Model):
@@ -123,7 +113,8 @@ class StackFile(Model):
     @field_validator("prices")
     @classmethod
     def _are_of_sizes(cls, prices: dict[str, float]) -> dict[str, float]:
-        if faults := [_of_no_size(name) for name in prices if name not in catalogue()]:
+        unknown = (name for name in prices if name not in catalogue())
+        if faults := [Unfit("is not a known VM size", below=(name,), known=catalogue()) for name in unknown]:
             raise unfits(faults)
         return prices
 

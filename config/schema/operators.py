@@ -124,7 +124,7 @@ class OperatorSpec(Protocol[Own]):
         return {}
 
     @property
-    def whole(self) -> Sequence[tuple[str, ...]]:
+    def needed_values(self) -> Sequence[tuple[str, ...]]:
         """Paths of chart values that workloads need enabled."""
         return ()
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator
 
-from config.problems.errors import MAX_TOLD
+from config.problems.errors import MAX_LISTED
 from config.schema.base import Unfit, unfits
 from config.schema.pod_template import template_faults
 
@@ -46,7 +46,7 @@ def merge(base: Any, over: Any, key: str = "") -> Any:
 def _pod_template(overrides: dict[str, Any]) -> dict[str, Any]:
     """Rejects values that `merge` cannot merge into a pod template."""
     by_place: dict[tuple[str | int, ...], Unfit] = {}
-    for fault in islice(_faults(overrides), MAX_TOLD):
+    for fault in islice(_faults(overrides), MAX_LISTED):
         by_place.setdefault(fault.below, fault)
     if by_place:
         raise unfits(list(by_place.values()))

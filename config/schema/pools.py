@@ -34,7 +34,7 @@ def gpu_sizes() -> list[str]:
 
 
 def _only_gpus() -> str:
-    return f"a size with GPUs, as other nodes are in cluster.systemPool: {by_price(gpu_sizes())}"
+    return f"a size with GPUs (other nodes belong in cluster.systemPool): {by_price(gpu_sizes())}"
 
 
 def _usable(name: str) -> str:
@@ -42,7 +42,7 @@ def _usable(name: str) -> str:
     usable, size = gpu_sizes(), catalogue().get(name)
     if size is None:
         if re.match("standard_[a-mo-z]+[0-9]", name, re.IGNORECASE):
-            raise unfit(f"is {name!r}, which is of a series without GPUs", None, allowed=_only_gpus())
+            raise unfit(f"is {name!r}, from a series without GPUs", None, allowed=_only_gpus())
         same = written_differently(name, usable)
         is_size = not same and re.fullmatch(r"standard_n[a-z]+\d+[a-z]*(_[a-z]+\d+)?_v\d+", name, re.IGNORECASE)
         unknown = "a VM size that this program does not know" if is_size else "an unknown VM size"
@@ -78,9 +78,9 @@ def _spot_price(value: Any) -> float:
     if price == REGULAR_PRICE or (0 < price < inf and round(price, _CENTS) == price):
         return price
     rounded = float(Decimal(str(number_in(value))).quantize(Decimal(10) ** -_CENTS, ROUND_DOWN))
-    allowed = f"-1, up to the price of a regular node, or US dollars an hour, {_CENTS} decimals at most, as in 0.98765"
+    allowed = f"-1 (the price of a regular node), or US dollars per hour with {_CENTS} decimals at most, as in 0.98765"
     better = rounded or (int(REGULAR_PRICE) if price < 0 else None)
-    raise unfit(f"is {value!r}, which Azure takes for no price", better, allowed=allowed)
+    raise unfit(f"is {value!r}, not a price that Azure accepts", better, allowed=allowed)
 
 
 SpotPrice = Annotated[float, BeforeValidator(_spot_price)]

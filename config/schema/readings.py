@@ -8,15 +8,14 @@ from math import inf
 from typing import Any
 
 from config.data.near import is_spelling, meant
-from config.problems.fixes import Edit, Fix, Path, by_hand, path_text, remove_command, say, set_command, text_of
+from config.problems.fixes import Edit, Fix, Path, path_text, remove_command, say, set_command, text_of
 from config.schema.base import number_in
-from config.schema.json_schema import Schema, entries_of, is_text_table
+from config.schema.json_schema import Schema, by_schema, entries_of, is_plain, is_text_table
 
 _TRUTH = {
     **dict.fromkeys(("true", "yes", "y", "on", "1", "enable", "enabled", "spot"), True),
     **dict.fromkeys(("false", "no", "n", "off", "0", "disable", "disabled", "regular"), False),
 }
-_PLAIN = ("boolean", "integer", "number", "string")
 _MAX_SPREAD = 5
 """The maximum number of list entries that fix commands set; longer lists are edited by hand."""
 
@@ -27,7 +26,7 @@ def suggest(path: Path, schema: Schema, given: object, *, is_entry: bool = False
     No command removes an entry (its name is the user's choice) or an item of a list that protects access.
     """
     match given:
-        case [str() as only] if schema.get("type") in _PLAIN:
+        case [str() as only] if is_plain(schema):
             return (
                 set_command(path, only)
                 if only.strip()
@@ -46,7 +45,7 @@ def suggest(path: Path, schema: Schema, given: object, *, is_entry: bool = False
     kind, is_item = schema.get("type"), isinstance(path[-1], int)
     if kind == "boolean" and given not in (None, "", [], {}):
         read = truth_of(given)
-        return by_hand(path) if read is None else set_command(path, read)
+        return by_schema(path, schema) if read is None else set_command(path, read)
     number = _number(path, schema, given)
     if number is not None:
         return set_command(path, number)
@@ -58,7 +57,7 @@ def suggest(path: Path, schema: Schema, given: object, *, is_entry: bool = False
     is_off = given is False and kind in {"object", "array"} and "protects" not in schema
     is_list_of_access = kind == "array" and "protects" in schema  # without it, access is open
     if (given not in (None, "", [], {}) and not is_off) or (is_item and is_protected) or is_list_of_access:
-        return by_hand(path)
+        return by_schema(path, schema)
     value = None if kind in {"object", "array"} or is_item or "default" in schema else example(schema)
     return remove_command(path) if value is None else set_command(path, value)
 

@@ -61,8 +61,8 @@ def _known(name: str) -> str:
     raise unfit(
         f"is {name!r}, not the name of an Azure region{hint(likely)}",
         likely[0] if likely and (_letters(likely[0]) == _letters(plain) or plainly(plain, likely[:1])) else None,
-        allowed="a region's name as `az account list-locations -o table` prints it; one that Azure has opened after "
-        f"{data.read('regions.yaml')['as_of']} goes into config/data/regions.yaml first",
+        allowed="a region that `az account list-locations -o table` lists; add regions that Azure opened after "
+        f"{data.read('regions.yaml')['as_of']} to config/data/regions.yaml first",
     )
 
 

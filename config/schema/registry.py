@@ -29,7 +29,7 @@ MAX_REGISTRY_NAME = 50
 RegistryName = Annotated[
     str,
     StringConstraints(pattern=rf"^[A-Za-z0-9]{{5,{MAX_REGISTRY_NAME}}}$"),
-    may_be(f"5 to {MAX_REGISTRY_NAME} letters and digits, a name that nobody else in Azure has"),
+    may_be(f"5 to {MAX_REGISTRY_NAME} letters and digits, unique in Azure"),
 ]
 
 

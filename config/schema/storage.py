@@ -35,7 +35,7 @@ ContainerName = Annotated[
 AccountName = Annotated[
     str,
     StringConstraints(pattern=rf"^[a-z0-9]{{3,{MAX_ACCOUNT_NAME}}}$"),
-    may_be(f"3 to {MAX_ACCOUNT_NAME} lower-case letters and digits, a name that nobody else in Azure has"),
+    may_be(f"3 to {MAX_ACCOUNT_NAME} lower-case letters and digits, unique in Azure"),
 ]
 AccountKey = Annotated[
     str,
@@ -64,17 +64,17 @@ def _is_of_files(name: str) -> str:
     """Rejects misspelt AKS classes, and AKS's classes without volumes that nodes can share as files."""
     known, files = aks_classes(), list(aks_classes().files)
     if name in known.disks:
-        raise unfit(f"is {name}, AKS's class of disks, each of which is on one node at a time", files[0])
+        raise unfit(f"is {name}, AKS's class of disks, which only one node at a time can mount", files[0])
     if name in known.blobs:
-        raise unfit(f"is {name}, AKS's class of blobs, in which no file can be locked", files[0])
+        raise unfit(f"is {name}, AKS's class of blobs, which do not support file locks", files[0])
     if likely := mistyped(name, files):
-        raise unfit(f"is {name!r}, and AKS has no such class{hint(likely)}", likely[0])
+        raise unfit(f"is {name!r}, which is not a class of AKS{hint(likely)}", likely[0])
     return name
 
 
 SharedClass = Annotated[
     ClassName,
-    may_be(f"the name of a StorageClass of files that is there, as in {aks_classes().files[0]}"),
+    may_be(f"the name of an existing StorageClass of files, as in {aks_classes().files[0]}"),
     AfterValidator(_is_of_files),
 ]
 
@@ -87,7 +87,7 @@ class ContainerSettings(Model):
     permissions: Annotated[
         str,
         StringConstraints(pattern=r"^ra?c?w?d?lm?p?$"),
-        may_be("r and l, without which nothing mounts, any of acwd between, and of mp behind: rl, racwdlmp"),
+        may_be("r and l, which mounts need, any of acwd between them, any of mp after them: rl, racwdlmp"),
         protects("letters"),
     ] = "rl"
     """Permissions of the SAS for mounts, from `racwdlmp`: read, add, create, write, delete, list, move, permissions.

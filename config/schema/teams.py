@@ -11,15 +11,15 @@ from config.schema.resource_ids import ObjectId
 
 MAX_GPUS = 1_000_000
 """A limit above any AKS cluster's GPUs (5,000 nodes), including GPU partitions."""
-_EXAMPLE = "a name as the cluster knows it, as in alice or alice@example.com"
+_EXAMPLE = "a user name in the cluster, as in alice or alice@example.com"
 
 
 def _user(name: str) -> str:
     """Rejects names that Kubernetes reserves (`system:`: its components and built-in groups), and invalid ones."""
     if name.startswith("system:"):
-        raise unfit(f"is {name!r}, a name that Kubernetes keeps for itself", None, allowed=_EXAMPLE)
+        raise unfit(f"is {name!r}, a name that Kubernetes reserves", None, allowed=_EXAMPLE)
     if not name.isprintable() or name != name.strip() or not name or {*name} & {*"*,;"}:
-        raise unfit(f"is {name!r}, which is nobody's name", None, allowed=_EXAMPLE)
+        raise unfit(f"is {name!r}, not a valid user name", None, allowed=_EXAMPLE)
     return name
 
 

@@ -11,10 +11,10 @@ from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
 from config.problems.errors import Problem
-from config.problems.fixes import Path, by_hand, path_text, say, set_command
+from config.problems.fixes import Path, rename_by_hand, set_command
 from config.schema.base import UNFIT, Unfit
 from config.schema.inventory import Inventory
-from config.schema.json_schema import Schema, allowed, schema_at, schema_of
+from config.schema.json_schema import Schema, allowed, by_schema, schema_at, schema_of
 from config.schema.readings import suggest, truth_of
 from config.schema.unknown_keys import chosen_for, elsewhere, unknown_key
 
@@ -41,17 +41,17 @@ def problems_of(
         elif error["type"] == "extra_forbidden":
             yield _extra(path, location, error["input"], schema, given, inventory)
         elif error["type"] == "missing":
-            choices = allowed(schema_at(schema, location))
-            yield Problem(path, "is not set", choices, by_hand(path, "set"), shows_value=False)
+            here = schema_at(schema, location)
+            yield Problem(path, "is not set", allowed(here), by_schema(path, here), shows_value=False)
         elif error["type"] == UNFIT:
-            yield from (_unfit(fault, schema, location, prefix, error["input"]) for fault in error["ctx"]["faults"])
+            faults = error["ctx"]["faults"]
+            yield from (_unfit(fault, schema, location, prefix, error["input"], inventory) for fault in faults)
         else:
             yield _wrong_value(path, location, error["input"], schema)
 
 
 def _wrong_name(path: Path, rule: Schema) -> Problem:
-    fix = say(f"rename the key {path[-1]} under {path_text(path[:-1])} in the stack file")
-    return Problem(path, "is not a name that can stand there", str(rule.get("allowed", "another")), fix)
+    return Problem(path, "is not a valid name", str(rule.get("allowed", "another name")), rename_by_hand(path))
 
 
 def _extra(
@@ -70,20 +70,23 @@ def _wrong_value(path: Path, location: Path, given: object, schema: Schema) -> P
     here, known = schema_at(schema, location), schema_at(schema, location[:-1]).get("properties", ())
     is_entry = isinstance(location[-1], str) and location[-1] not in known
     fix = suggest(path, here, given, is_entry=is_entry, is_protected="protects" in schema_at(schema, location[:-1]))
-    is_plain = not isinstance(given, dict | list | None) or truth_of(given) is not None
-    shows = is_plain or any(not edit.removes for edit in fix.edits)
+    is_scalar = not isinstance(given, dict | list | None) or truth_of(given) is not None
+    shows = is_scalar or any(not edit.removes for edit in fix.edits)
     return Problem(path, f"is {_shown(given)}", allowed(here), fix, shows_value=shows)
 
 
-def _unfit(fault: Unfit, schema: Schema, location: Path, prefix: Path, given: object) -> Problem:
+def _unfit(
+    fault: Unfit, schema: Schema, location: Path, prefix: Path, given: object, inventory: Inventory | None
+) -> Problem:
     """Returns the problem of an error that our own validator found below a location with value `given`."""
     below = (*location, *fault.below)
     path = (*prefix, *below)
     if fault.known:
         beside = _at(given, fault.below[:-1])
-        return unknown_key(path, fault.known, beside[fault.below[-1]], beside, fault.what)
-    fix = by_hand(path) if fault.instead is None else set_command(path, fault.instead)
-    return Problem(path, fault.what, fault.allowed or allowed(schema_at(schema, below)), fix)
+        return unknown_key(path, fault.known, beside[fault.below[-1]], beside, fault.what, inventory=inventory)
+    here = schema_at(schema, below)
+    fix = by_schema(path, here) if fault.instead is None else set_command(path, fault.instead)
+    return Problem(path, fault.what, fault.allowed or allowed(here), fix)
 
 
 def _at(data: Any, path: Path) -> Any:

@@ -6,6 +6,7 @@ suggestion is text and not a command.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
@@ -25,6 +26,7 @@ from config.data.near import (
 )
 from config.problems.errors import Problem
 from config.problems.fixes import (
+    MAX_COMMAND,
     Edit,
     Fix,
     Path,
@@ -73,6 +75,9 @@ def unknown_key(
     """
     known = sorted(known)
     allowed = ", ".join(known) or "no keys at all"
+    if len(allowed) > MAX_COMMAND:
+        similar = difflib.get_close_matches(str(path[-1])[:100], known, cutoff=0)
+        allowed = f"one of {len(known)} names, such as {', '.join(similar)}"
     if lacking:
         fix = move_command(path, (*path[:-1], lacking), value)
         return Problem(path, what + hint([lacking]), allowed, fix, shows_value=False)
@@ -80,7 +85,7 @@ def unknown_key(
         listed = dict.fromkeys(map(any_name, places), False)
         protections = _listed(_protections(path, value, inventory))
         fix = remove_command(path) if value in _EMPTY else replace_by_hand(path, protections or listed)
-        what += f"; in its place: {', '.join(listed)}" if listed else ""
+        what += f"; use {' or '.join(listed)}" if listed else ""
         return Problem(path, what, allowed, fix, shows_value=False)
     namespace, colon, name = str(path[-1]).rpartition(":") if len(path) == 1 else ("", "", str(path[-1]))
     likely = [] if place else meant(name, known)
@@ -88,7 +93,7 @@ def unknown_key(
     there = place or ((*path[:-1], namespace + colon + likely[0]) if likely else None)
     standing = beside.get(likely[0]) if likely else taken
     is_sure = is_spelling(name, likely[0]) if likely else _is_around(path, place or ())
-    what += f"; in its place: {any_name(place)}" if place else hint(likely)
+    what += f"; use {any_name(place)}" if place else hint(likely)
     fix = key_fix(path, there, value, standing, inventory, is_sure=is_sure and not is_shared(name))
     return Problem(path, what, allowed, fix, shows_value=False)
 
@@ -130,7 +135,7 @@ def _moved(path: Path, there: Path, value: object, inventory: Inventory | None) 
         instead = fault["ctx"]["faults"][0].instead if fault["type"] == UNFIT else None
         fix = set_command(there, instead) if instead is not None else suggest(there, inventory.schema(there), value)
         moved = Fix((*(edit for edit in fix.edits if not edit.removes), Edit(path)))
-        if moved.moves and moved.is_command:
+        if fix.sets(there) and moved.is_command:
             return moved
     return replace_by_hand(path, {_named(there, inventory): False})
 

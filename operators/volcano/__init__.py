@@ -86,7 +86,7 @@ class _Volcano(Operator[VolcanoSettings]):
     level = "baseline"
     settings = VolcanoSettings
     component = Volcano
-    whole: Sequence[tuple[str, ...]] = (
+    needed_values: Sequence[tuple[str, ...]] = (
         ("custom", "scheduler_enable"),
         ("custom", "controller_enable"),
         ("custom", "admission_enable"),

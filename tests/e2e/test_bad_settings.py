@@ -69,8 +69,8 @@ def test_a_preview_rejects_more_nodes_than_the_quota_allows(platform: Stack) -> 
 def test_rejects_a_platform_that_does_not_exist(new_stack: Callable[..., Stack]) -> None:
     consumer = new_stack("consumer", "nccl-allreduce", platformStack="refusal")
     text = consumer.pulumi("preview", check=False)
-    check_failed(consumer, text, "platformStack is 'refusal', and its outputs cannot be read: unknown stack")
-    assert "pulumi stack ls shows the names; bring the platform up first, with pulumi up -s refusal" in text
+    check_failed(consumer, text, "platformStack is 'refusal', but its outputs cannot be read: unknown stack")
+    assert "`pulumi stack ls` lists the stacks; deploy the platform first: pulumi up -s refusal" in text
 
 
 @pytest.mark.long

@@ -33,11 +33,11 @@ def _content(file: Path) -> Any:
 def bad_input() -> dict[str, Any]:
     """Returns all cases of the files in tests/unit/config/bad_input, by name.
 
-    `stack` holds keys of a stack file; `says` holds the expected problems with their fixes. `by_hand`: the fix is not a
-    command. `rounds`: how often commands are applied, if more than once. `name`: the name of the stack, `dev` by
-    default. `platforms` holds keys of platform stacks by name; `others` holds outputs of stacks that are not platforms.
+    `stack` holds keys of a stack file; `problems` holds the expected problems with their fixes. `rounds`: how often
+    commands are applied, if more than once. `name`: the name of the stack, `dev` by default. `platforms` holds keys of
+    platform stacks by name; `others` holds outputs of stacks that are not platforms.
     """
-    known = {"stack", "says", "by_hand", "rounds", "name", "platforms", "others"}
+    known = {"stack", "problems", "rounds", "name", "platforms", "others"}
     tables = [_content(file) for file in sorted((ROOT / "tests/unit/config/bad_input").glob("*.yaml"))]
     cases = {name: _filled(case, {}) for table in tables for name, case in table.items()}
     assert len(cases) == sum(map(len, tables)), "two files have a case of the same name"

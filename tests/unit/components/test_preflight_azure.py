@@ -87,7 +87,7 @@ def test_checks_rights_for_identities_of_an_existing_stack(azure: dict[str, Answ
     providers = {f"{SCOPE}/providers/Microsoft.ManagedIdentity?api-version=2021-04-01"}
     assert asked(azure) == rights("ai-on-aks-test") | providers
     azure["/permissions"] = answer({"value": []})
-    with pytest.raises(pulumi.RunError, match="may not assign roles"):
+    with pytest.raises(pulumi.RunError, match="cannot assign roles"):
         check(settings, there)
 
 
@@ -95,7 +95,7 @@ def test_checks_rights_in_the_group_of_a_shared_platform(azure: dict[str, Answer
     deploy(lambda: check_rights("theirs", "eastus"))
     assert asked(azure) == rights("theirs")
     azure["/permissions"] = answer({"value": []})
-    with pytest.raises(pulumi.RunError, match="may not assign roles"):
+    with pytest.raises(pulumi.RunError, match="cannot assign roles"):
         deploy(lambda: check_rights("theirs", "eastus"))
 
 
@@ -109,7 +109,7 @@ def test_rights_on_the_group_override_those_on_the_subscription(azure: dict[str,
     azure[f"{SCOPE}/providers/Microsoft.Authorization"] = answer({"value": []})
     check(pools(2))
     azure["/resourceGroups/"] = answer({"error": {"code": "ResourceGroupNotFound"}}, 404)
-    with pytest.raises(pulumi.RunError, match="may not assign roles"):
+    with pytest.raises(pulumi.RunError, match="cannot assign roles"):
         check(pools(2))
 
 
@@ -127,7 +127,7 @@ def test_warns_of_a_condition_that_excludes_the_roles_of_a_jump_box(
     network = {"private": True, "addressSpace": "10.0.0.0/16", "jumpBox": {"sshPublicKey": PUBLIC_KEY}}
     check(settings_with(pools=pools(2).pools, network=NetworkSettings.model_validate(network)))
     (message,) = warnings
-    assert "on a condition alone, which leaves out Role Based Access Control Administrator\n" in message
+    assert "only under a condition, which excludes Role Based Access Control Administrator\n" in message
 
 
 def test_warns_of_lookups_that_are_forbidden(azure: dict[str, Answer], warnings: list[str]) -> None:

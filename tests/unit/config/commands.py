@@ -1,4 +1,4 @@
-"""Does in memory what the commands of fixes do to a stack file, by the CLI's own rules."""
+"""Applies the commands of fixes to a stack file in memory, by the rules of the Pulumi CLI."""
 
 from __future__ import annotations
 
@@ -14,12 +14,17 @@ _OPTIONS = ("--path", "--secret")
 
 
 def is_command(fix: str) -> bool:
-    """Whether a fix is commands that change keys, none of which asks for a value."""
-    return fix.startswith("pulumi config ") and " --secret " not in fix
+    """Returns whether a fix consists of commands that change keys and need no value from the user."""
+    return fix.startswith("pulumi config ") and " --secret " not in fix and " <value>" not in fix
 
 
-def mended(stack: Mapping[str, Any], fix: str) -> dict[str, Any]:
-    """The stack's keys after the commands of a fix."""
+def are_commands(case: Mapping[str, Any]) -> bool:
+    """Returns whether all fixes of a case of `bad_input` are complete commands for its own stack."""
+    return all(is_command(fix) and "pulumi up" not in fix for fix in case["problems"][1::2])
+
+
+def applied(stack: Mapping[str, Any], fix: str) -> dict[str, Any]:
+    """Returns the stack's keys after the commands of a fix."""
     keys = copy.deepcopy(dict(stack))
     for path, value in parsed(fix):
         if value is None:
@@ -30,20 +35,13 @@ def mended(stack: Mapping[str, Any], fix: str) -> dict[str, Any]:
 
 
 def parsed(fix: str) -> Iterator[tuple[list[str | int], Any]]:
-    """The path of each command of a fix, and what it sets there; None where it removes."""
+    """Yields the path and the value of each command of a fix; None for a removal."""
     for command in re.split(" && (?=pulumi config )", fix):
         yield _command(shlex.split(command))
 
 
-def without(stack: Mapping[str, Any], path: list[str | int]) -> dict[str, Any]:
-    """The stack's keys once one is taken out."""
-    keys = copy.deepcopy(dict(stack))
-    _remove(keys, path)
-    return keys
-
-
 def is_there(stack: Mapping[str, Any], path: list[str | int]) -> bool:
-    """Whether the stack has a value at a path."""
+    """Returns whether the stack has a value at a path."""
     here: Any = stack
     for part in path:
         here = _read(here) if isinstance(here, str) and here is not stack else here
@@ -69,7 +67,7 @@ def _command(words: list[str]) -> tuple[list[str | int], Any]:
 
 
 def _path(text: str) -> list[str | int]:
-    """As ParsePropertyPath of pulumi/pulumi (sdk/go/common/resource/property_path.go) reads it."""
+    """Parses a path like ParsePropertyPath (pulumi/pulumi, sdk/go/common/resource/property_path.go)."""
     parts: list[str | int] = []
     at = 0
     while at < len(text):
@@ -83,7 +81,7 @@ def _path(text: str) -> list[str | int]:
 
 
 def _typed(text: str) -> Any:
-    """With --path, the CLI stores truth values and whole numbers as such (adjustObjectValue, its config package)."""
+    """Converts booleans and integers, as the CLI does with --path (adjustObjectValue of its config package)."""
     if text in ("true", "false"):
         return text == "true"
     return int(text) if re.fullmatch(r"-?[1-9][0-9]{0,17}|0", text) else text
@@ -101,7 +99,7 @@ def _set(keys: dict[str, Any], path: list[str | int], value: Any) -> None:
 
 
 def _put(here: Any, part: str | int, value: Any) -> None:
-    """Sets a key of a map or an item of a list, which the CLI also puts behind the last one."""
+    """Sets a key of a map or an item of a list; the CLI also appends an item."""
     if isinstance(here, list) and part == len(here):
         here.append(value)
     else:
@@ -119,7 +117,7 @@ def _remove(keys: dict[str, Any], path: list[str | int]) -> None:
 
 
 def _read(value: Any) -> Any:
-    """A map that was set as text, or a new one."""
+    """Returns a map that was set as text, or a new one."""
     try:
         return json.loads(value or "{}") or {}
     except ValueError:

@@ -1,4 +1,4 @@
-"""What every suggestion keeps: it fixes its problem, and neither loses a protection nor costs more."""
+"""Checks of suggestions: each fixes its problem, keeps all protections and does not cost more."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tests.unit.config import commands
 
 Stack = Mapping[str, Any]
 Look = Callable[[Stack], Sequence[Problem]]
-"""Finds all that is wrong with a stack."""
+"""Returns all problems of a stack."""
 Found = list[tuple[Path, str]]
 
 MAX_ROUNDS = 3
-"""Previews until no command is suggested any more: only the fix of a broken value may show that another is wrong."""
+"""The maximum number of previews until no command is suggested: a fix may reveal another problem."""
 TRUE = ("true", True)
 SAFE: Mapping[str, tuple[Any, ...]] = {
     "cluster.entra": TRUE,
@@ -30,38 +30,38 @@ SAFE: Mapping[str, tuple[Any, ...]] = {
     "storage.protect": TRUE,
     "storage.auth": ("identity",),
 }
-"""Values that a suggestion must leave as they are, by themselves and not by the marks that the program reads."""
+"""Values that no suggestion may change. The table does not use the marks of the models."""
 STATED = ("cluster.authorizedIpRanges", "cluster.adminGroupObjectIds", "cluster.maintenanceWindow")
-"""Keys that a suggestion must leave set, a list with as many entries."""
+"""Keys that no suggestion may remove; lists keep their number of entries."""
 INVENTED = ("example.com", "00000000-")
 TOP = set(schema_of(INVENTORY.stack_file)["properties"])
 
 
 def check(stack: Stack, look: Look, rounds: int = MAX_ROUNDS) -> tuple[int, Sequence[Problem]]:
-    """Applies all commands that a stack is suggested, round by round, and checks each by itself in the first.
+    """Applies all suggested commands, round by round; checks each command of the first round separately.
 
     Returns:
-        How many rounds it took until no command was suggested any more, and the problems that are left, in words.
+        The number of rounds until no command is suggested, and the problems that are left.
     """
     problems = look(stack)
     for problem in _fixed(problems):
         _check_alone(problem, problems, stack, look)
-    for taken in range(rounds):
+    for count in range(rounds):
         if not _fixed(problems):
-            return taken, problems
+            return count, problems
         stack, problems = _next(stack, problems, look)
     assert not _fixed(problems), [str(problem) for problem in problems]
     return rounds, problems
 
 
 def _fixed(problems: Sequence[Problem]) -> list[Problem]:
-    """Returns the problems whose suggestions are commands for the keys of the stack."""
+    """Returns the problems with complete commands for keys of the stack."""
     return [each for each in problems if each.suggestion.changes_keys and commands.is_command(each.fix)]
 
 
 def _check_alone(problem: Problem, problems: Sequence[Problem], stack: Stack, look: Look) -> None:
     fix = problem.fix
-    after = commands.mended(stack, fix)
+    after = commands.applied(stack, fix)
     for path, value in commands.parsed(fix):
         known = path[0] in TOP or ":" in str(path[0])
         assert known if value is not None else commands.is_there(stack, path), fix
@@ -73,10 +73,10 @@ def _check_alone(problem: Problem, problems: Sequence[Problem], stack: Stack, lo
 
 
 def _next(stack: Stack, problems: Sequence[Problem], look: Look) -> tuple[Stack, Sequence[Problem]]:
-    """Returns the stack once all commands have run, in their order, and what is wrong with it then."""
+    """Returns the stack after all commands, and its problems."""
     fixed = _fixed(problems)
     for fix in dict.fromkeys(problem.fix for problem in fixed):
-        stack = commands.mended(stack, fix)
+        stack = commands.applied(stack, fix)
     left = look(stack)
     for problem in fixed:
         assert (problem.path, problem.what) not in _found(left), (problem.fix, "does not fix it beside the others")
@@ -88,7 +88,7 @@ def _found(problems: Sequence[Problem]) -> Found:
 
 
 def _like(problem: Problem, found: Found) -> int:
-    """Returns how many are wrong as this one is: in a list, an equal entry takes the place of one that is removed."""
+    """Returns the number of equal problems, without positions: an equal entry may follow a removed one."""
 
     def without_places(path: Path) -> Path:
         return tuple(part for part in path if not isinstance(part, int))
@@ -98,7 +98,7 @@ def _like(problem: Problem, found: Found) -> int:
 
 
 def price(stack: Stack) -> float | None:
-    """Returns what a stack costs per hour; None if its settings do not describe one."""
+    """Returns the cost of a stack per hour; None if its settings are invalid."""
     keys = {key: value for key, value in stack.items() if ":" not in key and key != "workloads"}
     try:
         settings: Any = INVENTORY.stack_file.model_validate(keys, by_alias=True, by_name=False)

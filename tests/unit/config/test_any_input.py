@@ -1,6 +1,6 @@
-"""Whatever a stack file holds, settings come of it or our message does, soon: generated input for `dev`.
+"""Generated stack files: each is accepted or rejected with a complete message in a short time.
 
-The keys come from the models themselves, so that new ones are tried by themselves.
+The keys come from the models, so that new keys are tested automatically.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-import pulumi_kubernetes.core.v1  # noqa: F401 - read for the first overrides of pods: its second is not theirs
+import pulumi_kubernetes.core.v1  # noqa: F401 - the first pod overrides import it, which takes a second
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import workloads
-from config.problems.errors import MAX_TOLD, Problem, SettingsError
+from config.problems.errors import MAX_LISTED, Problem, SettingsError
 from config.problems.fixes import Path
 from config.rules.advice import warnings
 from config.rules.platform_stack import shared_settings
@@ -35,18 +35,18 @@ WITH_POOLS = {key: value for key, value in DEV.items() if key not in ("vmSku", "
     "pools": {"gpu": {"vmSku": H100}}
 }
 SLOWEST = 200
-"""How many times as long as `dev` itself any input may take: that takes two milliseconds, so this is half a second."""
+"""The maximum time of an input, as a multiple of the time of `dev` (two milliseconds)."""
 LONGEST = 30_000
-"""Characters of a message."""
+"""The maximum length of a message in characters."""
 BY_HAND = 10_000
-"""Characters of a stack file; nobody has written more by hand, and to apply suggestions to it takes long."""
+"""The maximum length of a stack file with applied suggestions, which takes long."""
 
 Key = tuple[Path, Mapping[str, Any]]
 Change = tuple[Path, Any]
 
 
 def keys(schema: Mapping[str, Any], path: Path = (), prefix: Path = ()) -> Iterator[Key]:
-    """Every key that a model has, with its schema; maps of free names have an entry."""
+    """Yields all keys of a model with their schemas; maps of free names get some entries."""
     here = schema_at(schema, path)
     entries = here.get("additionalProperties") or next(iter(here.get("patternProperties", {}).values()), None)
     names = [*here.get("properties", {}), *(["data", "gpu", "olmo-data"] if isinstance(entries, Mapping) else [])]
@@ -76,7 +76,7 @@ ODD = [
 
 
 def mistyped(text: str) -> st.SearchStrategy[str]:
-    """Names near to one that is known."""
+    """Returns names that are similar to a known one."""
     cut = st.integers(0, max(len(text) - 1, 0)).map(lambda at: text[:at] + text[at + 1 :])
     return cut | st.sampled_from([text.lower(), text.upper(), f"{text} ", f" {text}", text * 2, text[:-1], f"{text}\0"])
 
@@ -90,7 +90,7 @@ BAD = SCALARS | NESTED | st.integers(-2, 2000) | st.sampled_from(HUGE) | DEEP
 
 
 def values(schema: Mapping[str, Any]) -> st.SearchStrategy[Any]:
-    """What a user might set where the schema holds: good values, near ones, and all else."""
+    """Returns values that a user might set for a schema: valid, similar and other ones."""
     choices = [choice for choice in (*schema.get("enum", ()), schema.get("default")) if choice is not None]
     near = [mistyped(choice) for choice in choices if isinstance(choice, str)]
     good = [st.sampled_from(choices)] if choices else []
@@ -99,7 +99,7 @@ def values(schema: Mapping[str, Any]) -> st.SearchStrategy[Any]:
 
 @functools.cache
 def changes_of(index: int) -> st.SearchStrategy[Change]:
-    """A key, at times mistyped or of no name at all, and what it is set to. To make it takes longer than to draw."""
+    """Returns a key, sometimes mistyped or random, with a value; cached, because its creation is slow."""
     path, schema = KEYS[index]
     right = st.just(path[-1])
     name = st.one_of(right, right, mistyped(str(path[-1])), st.text(max_size=10))
@@ -107,7 +107,7 @@ def changes_of(index: int) -> st.SearchStrategy[Change]:
 
 
 def changed(stack: Mapping[str, Any], change: Change) -> dict[str, Any]:
-    """The stack with another value at a path; maps are made on the way."""
+    """Returns the stack with another value at a path; creates missing maps."""
     found = copy.deepcopy(dict(stack))
     here: Any = found
     path, value = change
@@ -120,7 +120,7 @@ def changed(stack: Mapping[str, Any], change: Change) -> dict[str, Any]:
 
 
 def refusal(stack: Mapping[str, Any]) -> SettingsError | None:
-    """What is wrong with the stack; None where it can be deployed, as far as settings tell."""
+    """Returns the error of a stack, or None if its settings are valid."""
     try:
         found = load(stack, known=KNOWN, secret=SECRET)
     except SettingsError as error:
@@ -136,7 +136,7 @@ def problems(stack: Mapping[str, Any]) -> list[Problem]:
 
 
 def seconds(work: Callable[[], Any]) -> float:
-    """CPU time, which others that run do not lengthen."""
+    """Returns CPU time, which does not depend on other processes."""
     begin = time.process_time()
     work()
     return time.process_time() - begin
@@ -144,13 +144,13 @@ def seconds(work: Callable[[], Any]) -> float:
 
 @pytest.fixture(scope="module")
 def usual() -> float:
-    """How long `dev` takes."""
+    """Returns the time for `dev`."""
     refusal(DEV)
     return min(seconds(lambda: refusal(DEV)) for _ in range(5))
 
 
-def complete(problem: Problem) -> None:
-    """It has all that a message needs, each part on one line that every terminal can print."""
+def check_message(problem: Problem) -> None:
+    """Checks that a message has all parts, each on one printable line."""
     first, allowed, fix = str(problem).split("\n")
     assert first.isprintable()
     assert fix.isprintable()
@@ -158,8 +158,8 @@ def complete(problem: Problem) -> None:
     assert len(allowed) > len("    allowed: ")
 
 
-def holds(stack: dict[str, Any], usual: float) -> None:
-    """One input keeps what this file promises."""
+def check(stack: dict[str, Any], usual: float) -> None:
+    """Checks one input: time, length and content of the message, and its suggestions."""
     error = None
 
     def look() -> None:
@@ -167,15 +167,15 @@ def holds(stack: dict[str, Any], usual: float) -> None:
         error = refusal(stack)
 
     took = seconds(look)
-    if took > SLOWEST * usual:  # or the machine is slower than it was
+    if took > SLOWEST * usual:  # the machine may be slower than before
         took, usual = min(took, seconds(look)), max(usual, seconds(lambda: refusal(DEV)))
     assert took <= SLOWEST * usual
     if error:
         assert len(str(error)) <= LONGEST
         assert str(error).encode()
         for problem in error.problems:
-            complete(problem)
-        if len(error.problems) < MAX_TOLD and len(json.dumps(stack, default=str)) <= BY_HAND:
+            check_message(problem)
+        if len(error.problems) < MAX_LISTED and len(json.dumps(stack, default=str)) <= BY_HAND:
             suggested.check(stack, problems)
 
 
@@ -186,21 +186,21 @@ CHANGES = st.sampled_from(range(len(KEYS))).flatmap(changes_of)
 ANYTHING = st.tuples(st.sampled_from([DEV, WITH_POOLS]), st.lists(CHANGES, min_size=1, max_size=2))
 
 
-def laid(stack: dict[str, Any], several: list[Change]) -> dict[str, Any]:
+def with_changes(stack: dict[str, Any], several: list[Change]) -> dict[str, Any]:
     return functools.reduce(changed, several, stack)
 
 
 @given(ANYTHING)
 @settings(STEADY, max_examples=200)
-def test_any_input_is_taken_or_refused_in_our_words(usual: float, drawn: tuple[dict[str, Any], list[Change]]) -> None:
-    holds(laid(*drawn), usual)
+def test_random_input(usual: float, drawn: tuple[dict[str, Any], list[Change]]) -> None:
+    check(with_changes(*drawn), usual)
 
 
 @pytest.mark.long
 @given(ANYTHING)
 @settings(STEADY, max_examples=5_000)
-def test_much_more_of_it(usual: float, drawn: tuple[dict[str, Any], list[Change]]) -> None:
-    holds(laid(*drawn), usual)
+def test_more_random_input(usual: float, drawn: tuple[dict[str, Any], list[Change]]) -> None:
+    check(with_changes(*drawn), usual)
 
 
 SECTIONS = [(), ("cluster",), ("network",), ("storage",), ("operators",), ("operators", "kueue"), ("pools", "gpu")]
@@ -214,21 +214,21 @@ def test_a_key_in_the_wrong_section(section: Path) -> None:
 
 
 @pytest.mark.parametrize("stack", [DEV, WITH_POOLS], ids=["default pool", "pools"])
-def test_what_is_changed_is_good(stack: dict[str, Any]) -> None:
+def test_the_unchanged_stack_is_valid(stack: dict[str, Any]) -> None:
     assert refusal(stack) is None
 
 
 @pytest.mark.parametrize("index", range(len(KEYS)), ids=IDS)
-def test_each_key_with_some_of_what_is_odd_or_huge(index: int, usual: float) -> None:
+def test_each_key_with_some_odd_and_huge_values(index: int, usual: float) -> None:
     for value in (*ODD, *HUGE)[index % 30 :: 30]:
-        holds(one(index, value), usual)
+        check(one(index, value), usual)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("index", range(len(KEYS)), ids=IDS)
-def test_each_key_with_all_of_it(index: int, usual: float) -> None:
+def test_each_key_with_all_odd_and_huge_values(index: int, usual: float) -> None:
     for value in (*ODD, *HUGE):
-        holds(one(index, value), usual)
+        check(one(index, value), usual)
 
 
 def one(index: int, value: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Charts are pinned, and values are checked against the keys of exactly the pinned version."""
+"""Pinned charts, and the check of values against their keys."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from tests.support.case_files import case_table
 
 
 @pytest.mark.parametrize("chart", versions().charts)
-def test_keys_are_those_of_the_pinned_version_or_of_the_one_that_the_pin_names(chart: str) -> None:
+def test_keys_are_of_the_pinned_version(chart: str) -> None:
     pin = versions().charts[chart]
     assert chart_keys(chart)[0] == (pin.read_from or pin.version)
 
 
-def test_every_operator_s_chart_is_pinned() -> None:
+def test_the_charts_of_all_operators_are_pinned() -> None:
     assert {name for name, each in operators.find().items() if each.has_chart} == set(versions().charts)
 
 
-def test_what_is_released_as_manifests_is_an_operator_without_a_chart() -> None:
+def test_manifests_are_of_operators_without_a_chart() -> None:
     assert versions().manifests.keys() <= {name for name, each in operators.find().items() if not each.has_chart}
 
 
 @pytest.mark.parametrize("pin", versions().charts.values(), ids=lambda pin: pin.name)
-def test_pins_are_exact_and_give_releases_time(pin: Any) -> None:
+def test_pins_are_exact_and_have_a_long_timeout(pin: Any) -> None:
     assert pin.version.removeprefix("v").replace(".", "").isdigit()
     assert pin.timeout_s > 300, "Pulumi's own default is too short for hooks and pulls"
 
@@ -37,11 +37,11 @@ def test_the_default_kubernetes_version_is_supported() -> None:
 
 
 @case_table(__file__, "known")
-def test_values_that_the_chart_has(values: dict[str, Any]) -> None:
+def test_accepts_values_of_the_chart(values: dict[str, Any]) -> None:
     assert value_problems("gpu-operator", values) == []
 
 
-def test_the_configuration_of_alertmanager_is_not_the_chart_s() -> None:
+def test_accepts_any_configuration_of_alertmanager() -> None:
     values = {
         "alertmanager": {"config": {"global": {"slack_api_url_file": "/etc/slack/url"}, "route": {"any": "thing"}}}
     }
@@ -50,5 +50,5 @@ def test_the_configuration_of_alertmanager_is_not_the_chart_s() -> None:
 
 
 @case_table(__file__, "unknown")
-def test_values_that_it_does_not(values: dict[str, Any], path: list[str]) -> None:
+def test_rejects_other_values(values: dict[str, Any], path: list[str]) -> None:
     assert [list(found.path) for found in value_problems("gpu-operator", values)] == [path]

@@ -1,4 +1,4 @@
-"""The commands that messages give are run by the real CLI, and fix what they say they fix."""
+"""The commands in messages, run by the real CLI, fix the stack."""
 
 from __future__ import annotations
 
@@ -16,13 +16,16 @@ from simulator.host.paths import ROOT
 from tests.support.case_files import bad_input
 from tests.support.pulumi_cli import run
 from tests.support.settings import full_name, load
+from tests.unit.config.commands import are_commands
 
 pytestmark = pytest.mark.simulator
-CASES = {name: case for name, case in bad_input().items() if not (case.get("by_hand") or case.get("rounds"))}
+CASES = {
+    name: case for name, case in bad_input().items() if case.keys() <= {"stack", "problems"} and are_commands(case)
+}
 
 
 def shapes(case: dict[str, Any]) -> set[str]:
-    """What the CLI has to read in a case's commands: their words, with a letter for each name and value."""
+    """Returns a case's commands with a letter for each name and value."""
     with pytest.raises(SettingsError) as caught:
         load(case["stack"])
     options = r"\bpulumi config (?:set|rm)\b|--\w+|([\w/@-]+)"
@@ -31,7 +34,7 @@ def shapes(case: dict[str, Any]) -> set[str]:
 
 
 def rows() -> Iterator[Any]:
-    """All cases; long are those whose commands look like earlier ones', for each takes a third of a second and more."""
+    """Yields all cases; those with the same forms of commands as earlier ones are marked as long."""
     seen: set[str] = set()
     for name, case in CASES.items():
         new = shapes(case) - seen
@@ -41,7 +44,7 @@ def rows() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with this project's Pulumi.yaml and a stack file of its own; no stack is needed to edit it."""
+    """Returns a folder with this project's Pulumi.yaml and a stack file."""
     folder = tmp_path_factory.mktemp("project")
     shutil.copy(ROOT / "Pulumi.yaml", folder)
     run(folder, "pulumi stack init dev")
@@ -49,11 +52,11 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("case", list(rows()))
-def test_the_commands_mend_the_stack(case: dict[str, Any], project: Path) -> None:
+def test_the_commands_fix_the_stack(case: dict[str, Any], project: Path) -> None:
     file = project / "Pulumi.dev.yaml"
     file.write_text(yaml.safe_dump({"config": {full_name(key): value for key, value in case["stack"].items()}}))
     with pytest.raises(SettingsError) as caught:
         load(case["stack"])
     run(project, " && ".join(problem.fix for problem in caught.value.problems))
-    mended = yaml.safe_load(file.read_text()).get("config", {})
-    load({key.removeprefix("ai-on-aks:"): value for key, value in mended.items()})
+    fixed = yaml.safe_load(file.read_text()).get("config", {})
+    load({key.removeprefix("ai-on-aks:"): value for key, value in fixed.items()})

@@ -1,4 +1,4 @@
-"""What a jump box has on it: pinned, and installed only as its release says it is."""
+"""The software of a jump box: pinned, and verified against its releases."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def archive() -> bytes:
     return content.getvalue()
 
 
-ARCHIVE = archive()  # once: gzip writes the time into it
+ARCHIVE = archive()  # only once, because gzip adds the time
 GOOD = hashlib.sha256(ARCHIVE).hexdigest()
 
 
 def install(tmp_path: Path, checksums: str) -> tuple[subprocess.CompletedProcess[str], Path]:
-    """Runs the installer's functions for one release, from a web that is a folder."""
+    """Runs the installer for one release, with a folder as the web server."""
     web, binaries, path = (tmp_path / name for name in ("web", "bin", "path"))
     for folder in (web, binaries, path):
         folder.mkdir()
@@ -68,7 +68,7 @@ def install(tmp_path: Path, checksums: str) -> tuple[subprocess.CompletedProcess
     ],
     ids=["alone", "with its name", "among others"],
 )
-def test_a_release_that_is_what_it_says_is_installed(checksums: str, tmp_path: Path) -> None:
+def test_installs_a_release_with_the_right_checksum(checksums: str, tmp_path: Path) -> None:
     done, tool = install(tmp_path, checksums)
     assert done.returncode == 0, done.stderr
     assert tool.read_bytes() == TOOL
@@ -80,14 +80,16 @@ def test_a_release_that_is_what_it_says_is_installed(checksums: str, tmp_path: P
     ["0" * 64, f"{GOOD}  tool_Darwin_arm64.tar.gz\n", "<html>not found</html>", ""],
     ids=["another", "of another file", "no checksum", "nothing"],
 )
-def test_any_other_is_not(checksums: str, tmp_path: Path) -> None:
+def test_rejects_other_releases(checksums: str, tmp_path: Path) -> None:
     done, tool = install(tmp_path, checksums)
     assert done.returncode != 0
-    assert "tool is not what https://releases.example.com/v1/sums says; it is not installed" in done.stderr
+    assert (
+        "tool does not match its checksum in https://releases.example.com/v1/sums; it is not installed" in done.stderr
+    )
     assert not tool.exists()
 
 
-def test_cloud_init_runs_the_installer_with_every_tool() -> None:
+def test_cloud_init_installs_all_tools() -> None:
     text = base64.b64decode(jump_box.custom_data()).decode()
     assert text.startswith("#cloud-config\n")
     config = yaml.safe_load(text)
@@ -100,10 +102,10 @@ def test_cloud_init_runs_the_installer_with_every_tool() -> None:
     ]
     assert calls[0] == ["package", "azure-cli=2.76.0-1~noble"]
     assert [name for _, name in calls[1:]] == ["kubectl", "kubelogin", "k9s", "pulumi"]
-    assert len(jump_box.custom_data()) < 64 * 1024, "what Azure takes, in base64 (its page on custom data)"
+    assert len(jump_box.custom_data()) < 64 * 1024, "Azure's limit for custom data, in base64"
 
 
-def test_urls_are_of_the_pinned_versions() -> None:
+def test_urls_contain_the_pinned_versions() -> None:
     for tool in jump_box.jump_box().tools.values():
         assert all("{version}" in url and url.startswith("https://") for url in (tool.url, tool.checksums))
     kubernetes = versions().kubernetes
@@ -111,14 +113,14 @@ def test_urls_are_of_the_pinned_versions() -> None:
 
 
 @pytest.mark.parametrize("space", ["10.0.0.0/24", "10.0.0.0/15", "172.16.0.0/12"])
-def test_every_address_space_has_room_for_the_way_in(space: str) -> None:
+def test_the_subnets_fit_every_address_space(space: str) -> None:
     found = layout(space)
     subnets = (found.nodes, found.endpoints, found.jump_box, found.bastion)
-    assert found.bastion.prefixlen == 26, "the smallest that a Bastion takes"
+    assert found.bastion.prefixlen == 26, "the smallest subnet for a Bastion"
     assert all(not one.overlaps(other) for one in subnets for other in subnets if one is not other)
 
 
-def test_an_rsa_key_that_is_long_enough_is_taken() -> None:
+def test_accepts_an_rsa_key_that_is_long_enough() -> None:
     key = (
         "ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAABAQDt0bEtu0X/2eugf8RJyEXtFIhKmKrciKOTbgyniyiqEYxGWa31GkZXrfKGMmzb"
         "3V5jbrel/RJljV9CEB6paMyL1TkBnd5pTzwhOpb6TZ6kt8kEEtjxdRAqWAIlwgjX8x4ZuLtwpiEbOrjYnf+Jqajxz1wTDcQpAa+O"
@@ -126,4 +128,4 @@ def test_an_rsa_key_that_is_long_enough_is_taken() -> None:
         "v7bO0/CpRl12rowp4BaV6/WVu0FkFMo73zft3gvTDON36DCCHJInCv/k2lu6+zXG8EIH1mXpERqw5aPt me"
     )
     assert is_public_key(key)
-    assert not is_public_key(key[:300]), "cut off"
+    assert not is_public_key(key[:300]), "truncated"

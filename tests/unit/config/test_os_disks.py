@@ -1,4 +1,4 @@
-"""OS disks of GPU pools: what new ones get, and what stacks beside a platform know of its pools' disks."""
+"""OS disks of GPU pools."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tests.support.settings import load, platform
 from tests.support.sizes import H100, T4
 
 ND_A100 = "Standard_ND96asr_v4"
-LODGER = {"platformStack": "dev", "workloads": "notebook"}
+CONSUMER = {"platformStack": "dev", "workloads": "notebook"}
 
 
 def disk(size: str, **given: Any) -> str:
     return str(PoolSettings.model_validate({"vmSku": size, **given}).disk)
 
 
-def test_images_have_room_on_every_size_and_are_local_where_a_disk_is_large_enough() -> None:
+def test_default_disks_are_local_if_they_fit() -> None:
     local = {size for size in gpu_sizes() if disk(size) == "512 GB Ephemeral"}
     assert local == {
         *("Standard_ND96isr_H100_v5", "Standard_ND96isr_H200_v5", ND_A100, "Standard_ND96amsr_A100_v4"),
@@ -28,15 +28,15 @@ def test_images_have_room_on_every_size_and_are_local_where_a_disk_is_large_enou
 
 
 @case_table(__file__, "disks")
-def test_what_is_set_stays_and_decides_the_rest(size: str, given: dict[str, Any], gets: str) -> None:
+def test_settings_of_disks(size: str, given: dict[str, Any], gets: str) -> None:
     assert disk(size, **given) == gets
-    assert load({"pools": {"gpu": {"vmSku": size, **given}}}), "and can be had"
+    assert load({"pools": {"gpu": {"vmSku": size, **given}}})
 
 
-def test_a_workload_stack_knows_the_disks_of_its_platform_s_pools() -> None:
+def test_a_consumer_stack_uses_the_disks_of_its_platform() -> None:
     pools = {"a": {"vmSku": H100}, "b": {"vmSku": H100, "osDiskGb": 256, "osDiskType": "Managed"}}
     found = load(
-        LODGER | {"workloadOptions": {"notebook": {"pool": "a"}}},
+        CONSUMER | {"workloadOptions": {"notebook": {"pool": "a"}}},
         others={"dev": platform({"pools": pools})},
         name="jobs",
     )
@@ -46,6 +46,6 @@ def test_a_workload_stack_knows_the_disks_of_its_platform_s_pools() -> None:
     }
 
 
-def test_what_is_wrong_with_a_platform_is_mended_where_it_is_set() -> None:
-    with pytest.raises(Exception, match="change vmSku in the stack file of dev to what is allowed"):
-        load({**LODGER, "workloads": "nccl-allreduce"}, name="jobs", others={"dev": platform({"vmSku": T4})})
+def test_the_fix_of_a_platform_problem_is_in_its_stack() -> None:
+    with pytest.raises(Exception, match="pulumi config set -s dev vmSku <value> && pulumi up -s dev"):
+        load({**CONSUMER, "workloads": "nccl-allreduce"}, name="jobs", others={"dev": platform({"vmSku": T4})})

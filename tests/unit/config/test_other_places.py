@@ -1,4 +1,4 @@
-"""Names that Azure, Kubernetes and other tools give to settings: a message names the setting, or that none exists."""
+"""Names of settings in Azure, Kubernetes and other tools: the message names our setting, or that none exists."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from tests.support.sizes import H100
 
 KNOWN = workloads.find()
 TABLE: dict[str, str] = yaml.safe_load(Path(__file__).with_name("other_places.yaml").read_text("utf-8"))
-"""By setting the names of others, separated by spaces; `nothing` has those without a setting."""
+"""Names of other tools by our setting, separated by spaces; `nothing` has names without a setting."""
 ROWS = [(key, place) for place, keys in TABLE.items() for key in keys.split()]
 
 
 def spellings(key: str) -> list[str]:
-    """The key with its last name in camelCase, snake_case, kebab-case and capitals."""
+    """Returns the key with its last name in camelCase, snake_case, kebab-case and capitals."""
     section, dot, name = key.rpartition(".")
     snake = to_snake(name)
     return [f"{section}{dot}{each}" for each in (name, snake, snake.replace("_", "-"), snake.upper())]
 
 
 def stack_with(key: str) -> dict[str, Any]:
-    """A stack with a value at a path."""
-    value: Any = {"abc": "x"}  # of no setting, so that no command moves it
+    """Returns a stack with a value at a path."""
+    value: Any = {"abc": "x"}  # not a valid value of any setting, so that no command moves it
     for part in reversed(key.split(".")):
         value = {part: value}
     if "pools" in value:
@@ -42,18 +42,18 @@ def stack_with(key: str) -> dict[str, Any]:
 
 
 def shown(key: str) -> str:
-    """The path of a key as messages show it."""
+    """Returns the path of a key as in messages."""
     parts = key.split(".")
     quoted = [f'["{part}"]' if "-" in part and index else f".{part}" for index, part in enumerate(parts)]
     return "".join(quoted).removeprefix(".")
 
 
 @pytest.mark.parametrize(("key", "place"), ROWS)
-def test_a_name_from_elsewhere_leads_to_the_setting(key: str, place: str) -> None:
+def test_a_name_of_another_tool_leads_to_the_setting(key: str, place: str) -> None:
     for each in spellings(key):
         found = problems(stack_with(each), known=KNOWN)
         (problem,) = (one for one in found if one.path == tuple(each.split(".")))
-        words = f"set {place} to what you need in the stack file, and remove {shown(each)}"
+        words = f"set {place} to the value that you need in the stack file, and remove {shown(each)}"
         if place == "nothing":
             words = f"remove {shown(each)} if you do not need it: no setting of this program has a similar name"
         assert problem.fix == words

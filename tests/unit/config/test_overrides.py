@@ -1,4 +1,4 @@
-"""`podOverrides`: how they are merged, and which are refused."""
+"""The merge and the validation of `podOverrides`."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tests.support.case_files import case_table
 
 
 @case_table(__file__, "merged")
-def test_what_is_merged(base: dict[str, Any], over: dict[str, Any], merged: dict[str, Any]) -> None:
+def test_merges_overrides(base: dict[str, Any], over: dict[str, Any], merged: dict[str, Any]) -> None:
     before = repr(base)
     assert merge(base, over) == merged
     assert repr(base) == before
 
 
 @case_table(__file__, "refused")
-def test_what_cannot_be_merged_is_refused(overrides: dict[str, Any], where: list[str | int], what: str) -> None:
+def test_rejects_invalid_overrides(overrides: dict[str, Any], where: list[str | int], what: str) -> None:
     with pytest.raises(ValidationError) as caught:
         WorkloadOptions(pod_overrides=overrides)
     ((fault,),) = (error["ctx"]["faults"] for error in caught.value.errors())
@@ -28,7 +28,7 @@ def test_what_cannot_be_merged_is_refused(overrides: dict[str, Any], where: list
     assert what in fault.what
 
 
-def test_all_faults_are_told_with_what_was_meant() -> None:
+def test_reports_all_faults_with_suggestions() -> None:
     container = {"name": "worker", "imagePullPolicy": "always"}
     spec = {"priorityClas": "low", "dnsPolicy": "clusterfirst", "restartPolicy": "Maybe", "containers": [container]}
     with pytest.raises(ValidationError) as caught:
@@ -42,6 +42,6 @@ def test_all_faults_are_told_with_what_was_meant() -> None:
     }
 
 
-@case_table(__file__, "taken")
-def test_what_kubernetes_takes_is_taken(spec: dict[str, Any]) -> None:
+@case_table(__file__, "accepted")
+def test_accepts_valid_overrides(spec: dict[str, Any]) -> None:
     assert WorkloadOptions(pod_overrides={"spec": spec}).pod_overrides == {"spec": spec}

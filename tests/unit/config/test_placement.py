@@ -1,4 +1,4 @@
-"""Each workload is placed on a pool that will do, or told what is missing there."""
+"""Each workload gets a suitable pool, or an error."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ DATA = {
         }
     }
 }
-"""What OLMo reads and writes."""
+"""The containers of OLMo."""
 
 
 def only_on_c(_options: Any, candidate: Candidate) -> Iterator[Problem]:
@@ -42,7 +42,7 @@ def only_on_c(_options: Any, candidate: Candidate) -> Iterator[Problem]:
 
 
 PICKY = {"picky": Workload("picky", Requirements(), problem=only_on_c)}
-"""A workload that is content with one pool only."""
+"""A workload that accepts only one pool."""
 
 
 Placed = dict[str, list[Any]]
@@ -50,7 +50,7 @@ Placed = dict[str, list[Any]]
 
 
 def placed(pools: Mapping[str, Any], workload: str, **options: Any) -> Placed:
-    """Where a workload of this repository goes on a stack with these pools."""
+    """Returns the placements of a workload of this repository on these pools."""
     stack = {**DATA, "pools": pools, "workloads": workload, "workloadOptions": {workload: options}}
     gpu_operator = {"gpuOperator": {"values": {"driver": {"rdma": {"enabled": False}}}}}
     settings = load(stack | {"operators": gpu_operator}, known=workloads.find(), secret=("workloadOptions",))
@@ -58,28 +58,27 @@ def placed(pools: Mapping[str, Any], workload: str, **options: Any) -> Placed:
 
 
 @case_table(__file__, "chosen")
-def test_a_workload_takes_the_pool_that_it_would_choose_itself(
+def test_chooses_the_best_pool(
     pools: Mapping[str, Any], workload: str, options: Mapping[str, Any], expected: list[Any]
 ) -> None:
     assert placed(pools, workload, **options) == {workload: expected}
 
 
 @case_table(__file__, "health checks")
-def test_a_health_check_takes_every_pool_that_has_nodes_for_certain(
+def test_a_health_check_runs_on_every_pool_with_certain_nodes(
     pools: Mapping[str, Any], options: Mapping[str, Any], expected: Placed
 ) -> None:
     assert placed(pools, "health-check", **options) == expected
 
 
 @pytest.mark.parametrize("workload", ["health-check", "nccl-allreduce"])
-def test_nodes_that_only_the_autoscaler_may_bring_are_not_counted_on(workload: str) -> None:
-    """A gang of them would wait for as long as Azure has not all at once."""
+def test_does_not_rely_on_nodes_of_the_autoscaler(workload: str) -> None:
     pool = {"vmSku": H100, "autoscale": {"min": 2, "max": 9}}
     assert placed({"gpu": pool}, workload) == {workload: ["gpu", 2, 16]}
-    assert placed({"gpu": pool}, workload, numNodes=9) == {workload: ["gpu", 9, 72]}, "but when asked for"
+    assert placed({"gpu": pool}, workload, numNodes=9) == {workload: ["gpu", 9, 72]}, "unless the user requests them"
 
 
-def test_pools_of_another_stack_s_platform_are_chosen_from_in_the_same_way() -> None:
+def test_chooses_pools_of_another_stack() -> None:
     others = {"dev": platform({**MIXED, "pools": {"aaa": DEV, "train": TRAIN}})}
     consumer = {"platformStack": "dev", "workloads": "health-check,nccl-allreduce"}
     settings = load(consumer, name="jobs", others=others, known=workloads.find())
@@ -91,14 +90,14 @@ def test_pools_of_another_stack_s_platform_are_chosen_from_in_the_same_way() -> 
 
 
 @case_table(__file__, "too many GPUs")
-def test_more_gpus_than_a_node_has_are_refused(pools: Mapping[str, Any], options: Mapping[str, Any], fix: str) -> None:
+def test_rejects_more_gpus_than_a_node_has(pools: Mapping[str, Any], options: Mapping[str, Any], fix: str) -> None:
     stack = {**MIXED, "pools": pools, "workloads": "jupyterlab"}
     chosen = {"workloadOptions": {"jupyterlab": {**PASSWORD, **options}}}
     (problem,) = problems(stack | chosen, known=workloads.find(), secret=("workloadOptions",))
     assert problem.fix == fix
 
 
-def test_a_model_is_refused_on_a_pool_whose_gpus_cannot_hold_it() -> None:
+def test_rejects_a_model_that_does_not_fit_the_gpus_of_a_pool() -> None:
     pools = {"small": {"vmSku": SMALL_GPUS, "count": 2}, "train": TRAIN}
     options = {"metaseq": {"pool": "small", "numNodes": 2}}
     stack = {"pools": pools, "workloads": "metaseq", "modelSize": "66b", "workloadOptions": options}
@@ -106,7 +105,7 @@ def test_a_model_is_refused_on_a_pool_whose_gpus_cannot_hold_it() -> None:
     assert problem.what.startswith(f"is 66b, which needs 4 nodes of {SMALL_GPUS}: with 2, each GPU would need ")
 
 
-def test_a_workload_passes_over_pools_that_would_not_do() -> None:
+def test_skips_unsuitable_pools() -> None:
     pools = {"a": {"vmSku": T4}, "b": {"vmSku": H100, "count": 1}, "c": {"vmSku": H100}}
     stack = {**MIXED, "pools": pools, "workloads": "picky"}
     assert load(stack, known=PICKY).placements["picky"].pool_key == "c"
@@ -115,19 +114,19 @@ def test_a_workload_passes_over_pools_that_would_not_do() -> None:
 
 
 @pytest.mark.parametrize("workload", ["metaseq", "nccl-allreduce", "olmo", "health-check"])
-def test_pods_of_whole_nodes_need_what_offers_their_hcas(workload: str) -> None:
+def test_workloads_on_whole_nodes_need_the_network_operator(workload: str) -> None:
     off = {"networkOperator": {"enabled": False}}
     found = problems({**DATA, "vmSku": H100, "workloads": workload, "operators": off}, known=workloads.find())
     assert [problem.path for problem in found] == [("operators", "networkOperator", "enabled")]
 
 
-def test_without_hcas_nothing_needs_to_offer_them() -> None:
+def test_other_workloads_need_no_network_operator() -> None:
     off = {"networkOperator": {"enabled": False}}
     assert load({"vmSku": T4, "workloads": "training", "operators": off}).placements
-    assert load({"vmSku": H100, "workloads": "notebook", "operators": off}).placements, "it takes GPUs one by one"
+    assert load({"vmSku": H100, "workloads": "notebook", "operators": off}).placements, "it takes single GPUs"
 
 
-def test_nodes_of_a_workload_are_its_own() -> None:
+def test_each_workload_sets_its_number_of_nodes() -> None:
     stack = {"vmSku": H100, "nodeCount": 8, "workloads": "nccl-allreduce,training"}
     nodes = {name: placed.nodes for name, placed in load(stack).placements.items()}
     assert nodes == {"nccl-allreduce": 8, "training": 2}

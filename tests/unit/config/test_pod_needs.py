@@ -1,4 +1,4 @@
-"""`podOverrides` that would keep a workload's pods from running where they are placed are refused, with the reason."""
+"""Rules for `podOverrides`: they must keep what pods need on their pool."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def worker(**more: Any) -> dict[str, Any]:
 
 
 @case_table(__file__, "needed")
-def test_what_a_workload_needs_stays(spec: dict[str, Any], where: list[str | int], what: str) -> None:
+def test_rejects_overrides_of_what_a_workload_needs(spec: dict[str, Any], where: list[str | int], what: str) -> None:
     (problem,) = found(spec)
     assert problem.path == ("workloadOptions", WORKLOAD, "podOverrides", "spec", *where)
     assert what in problem.what
@@ -38,24 +38,23 @@ def test_what_a_workload_needs_stays(spec: dict[str, Any], where: list[str | int
 
 
 @case_table(__file__, "free")
-def test_all_else_is_the_users(spec: dict[str, Any]) -> None:
+def test_accepts_other_overrides(spec: dict[str, Any]) -> None:
     assert not found(spec)
 
 
-def test_a_toleration_of_spot_is_needed_where_the_pool_is_spot() -> None:
+def test_pods_on_a_spot_pool_need_its_toleration() -> None:
     pools = {"s": {"vmSku": "Standard_ND96isr_H100_v5", "spot": True}}
     (problem,) = found({"tolerations": [GPU_TOLERATION]}, vmSku="", nodeCount="", pools=pools)
     assert "have the taint kubernetes.azure.com/scalesetpriority=spot:NoSchedule" in problem.what
 
 
-def test_a_notebook_is_a_deployment_which_restarts_always() -> None:
+def test_a_notebook_needs_the_restart_policy_of_a_deployment() -> None:
     (problem,) = found({"restartPolicy": "Never"}, "jupyterlab")
     assert "have Always" in problem.what
 
 
 @pytest.mark.parametrize("name", KNOWN)
-def test_pods_are_as_their_workload_says(name: str) -> None:
-    """The one container that has devices, or the only one, and its restart policy."""
+def test_each_workload_declares_its_container_and_restart_policy(name: str) -> None:
     templates = [
         template
         for stack in ("dev", "batches", *({name} & set(golden.FILES)))
@@ -73,7 +72,7 @@ def test_pods_are_as_their_workload_says(name: str) -> None:
 
 
 def _templates(spec: dict[str, Any]) -> list[dict[str, Any]]:
-    """Of Jobs of both kinds, of Deployments, of what an AppWrapper has in it, and of a RayJob's workers."""
+    """Returns the pod templates of jobs, Deployments, AppWrappers and workers of RayJobs."""
     wrapped = [each["template"]["spec"] for each in spec.get("components", [])]
     trained = [pods for job in wrapped for pods in job.get("pytorchReplicaSpecs", {}).values()]
     workers = spec.get("rayClusterSpec", {}).get("workerGroupSpecs", [])

@@ -1,4 +1,4 @@
-"""Secrets: refused in plain text where they must not be, and never printed; names of keys always are."""
+"""Secrets in plain text are rejected, and no message contains a secret value."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STACK = {"vmSku": H100, "workloads": "shell", "workloadOptions": {"shell": {"pas
 KNOWN = {"shell": Workload("shell", Requirements(), PasswordOptions)}
 
 
-def test_an_encrypted_password_reaches_its_workload() -> None:
+def test_a_workload_gets_its_encrypted_password() -> None:
     options = load(STACK, known=KNOWN, secret=("workloadOptions",)).placements["shell"].options
     assert isinstance(options, PasswordOptions)
     assert options.password == SecretStr("hunter2")
@@ -38,36 +38,36 @@ def test_an_encrypted_password_reaches_its_workload() -> None:
 @pytest.mark.parametrize(
     "keys", [{"tags": ["team=hunter2"]}, {"tags": "team=hunter2"}, {"cluster": {"localAccounts": {"enabled": True}}}]
 )
-def test_a_fix_reads_no_value_of_a_secret(keys: dict[str, Any]) -> None:
+def test_a_fix_contains_no_part_of_a_secret(keys: dict[str, Any]) -> None:
     found = problems({"vmSku": H100, **keys}, secret=tuple(keys))
     assert found
     assert not [problem.fix for problem in found if "hunter2" in problem.fix or "true" in problem.fix]
 
 
-def said(path: tuple[str, ...], value: Any, *secret: str) -> dict[str, tuple[str, str]]:
-    """What is wrong, and the fix, by key: of `dev`, whose `workloadOptions` are secret, with one more thing set."""
+def problems_with(path: tuple[str, ...], value: Any, *secret: str) -> dict[str, tuple[str, str]]:
+    """Returns the problems of `dev` with another value, by key: the error and the fix."""
     found = problems(changed(dev(), (path, value)), known=workloads.find(), secret=(*SECRET, *secret))
     assert "hunter2" not in str(SettingsError(found))
     return {".".join(map(str, problem.path)): (problem.what, problem.fix) for problem in found}
 
 
 @pytest.mark.parametrize("value", [5, "hunter2", ["hunter2"], None, {}])
-def test_a_workload_that_there_is_not_is_named_whatever_its_options_are(value: Any) -> None:
-    found = said(("workloadOptions", "nccl_allreduce"), value)
+def test_an_unknown_workload_is_reported_with_any_options(value: Any) -> None:
+    found = problems_with(("workloadOptions", "nccl_allreduce"), value)
     what = "is an unknown key; near: nccl-allreduce"
     key = "workloadOptions.nccl_allreduce"
-    there = 'set workloadOptions["nccl-allreduce"] to what you need in the stack file, and remove'
+    there = 'set workloadOptions["nccl-allreduce"] to the value that you need in the stack file, and remove'
     assert found == {key: (what, f"{there} {key}" if value else f"pulumi config rm --path {key}")}
 
 
-def test_its_options_are_moved_where_they_can_be() -> None:
-    (found,) = said(("workloadOptions", "nccl_allreduce"), {"numNodes": 2}).values()
+def test_options_of_an_unknown_workload_move_to_the_intended_one() -> None:
+    (found,) = problems_with(("workloadOptions", "nccl_allreduce"), {"numNodes": 2}).values()
     there, here = 'workloadOptions["nccl-allreduce"].numNodes', "workloadOptions.nccl_allreduce"
     assert found[1] == f"pulumi config set --path '{there}' 2 && pulumi config rm --path {here}"
 
 
 @case_table(__file__, "refused")
-def test_a_password_is_refused_without_being_printed(
+def test_rejects_a_password_without_printing_it(
     keys: dict[str, Any], known: str, encrypted: bool, path: str, what: str, fix: str
 ) -> None:
     there, secret = KNOWN if known == "shell" else workloads.find(), SECRET if encrypted else ()
@@ -77,9 +77,9 @@ def test_a_password_is_refused_without_being_printed(
 
 
 @case_table(__file__, "hidden")
-def test_a_secret_hides_values_and_no_names(path: list[str], value: Any, what: str | None, fix: str) -> None:
+def test_secret_values_are_hidden_but_names_are_not(path: list[str], value: Any, what: str | None, fix: str) -> None:
     hidden = "is not valid (its value is a secret, so it is not shown)"
-    assert said(tuple(path), value, "cluster") == {".".join(path): (what or hidden, fix)}
+    assert problems_with(tuple(path), value, "cluster") == {".".join(path): (what or hidden, fix)}
 
 
 @pytest.mark.parametrize("path", [path for path, _ in KEYS if path[0] != "workloadOptions"], ids=".".join)
@@ -87,7 +87,7 @@ def test_no_value_of_a_secret_key_is_printed(path: tuple[str, ...]) -> None:
     for key in (path, (*path[:-1], path[-1][:-1] or "x")):
         stack, secret = changed(dev(), (key, "hunter2/")), (*SECRET, path[0], key[0])
         found = problems(stack, known=workloads.find(), secret=secret)
-        assert found or {"tags", "ofedEnv", "rotation"} & {*key}, "only these take any text"
+        assert found or {"tags", "ofedEnv", "rotation"} & {*key}, "only these accept any text"
         assert "hunter2" not in str(SettingsError(found))
 
 
@@ -104,7 +104,7 @@ SECRETS = {
 }
 
 
-def test_values_that_look_like_secrets_are_reported_without_being_printed() -> None:
+def test_warns_about_secrets_without_printing_them() -> None:
     settings = load({"vmSku": H100, "nodeCount": 2, **SECRETS}, known=workloads.find())
     found = list(plain_values(settings, encrypted=False))
     assert ["hunter2" in text for text in found] == [False, False]
@@ -119,7 +119,7 @@ def test_values_that_look_like_secrets_are_reported_without_being_printed() -> N
     assert len(list(plain_values(settings, encrypted=True))) == 1
 
 
-def test_secrets_in_other_settings_of_operators_are_reported() -> None:
+def test_warns_about_secrets_in_other_settings_of_operators() -> None:
     env = {"HTTP_PROXY": "http://u:hunter2@proxy:3128", "MY_TOKEN": "hunter2", "UNLOAD_STORAGE_MODULES": "true"}
     settings = load({"vmSku": H100, "nodeCount": 2, "operators": {"networkOperator": {"ofedEnv": env}}})
     found = list(plain_values(settings, encrypted=False))
@@ -130,7 +130,7 @@ def test_secrets_in_other_settings_of_operators_are_reported() -> None:
 
 
 @case_table(__file__, "names")
-def test_names_of_secrets_are_no_secrets(values: dict[str, Any], count: int) -> None:
+def test_finds_values_of_secrets_but_not_references(values: dict[str, Any], count: int) -> None:
     assert len(list(_secrets(values, ()))) == count
 
 

@@ -1,4 +1,4 @@
-"""A stack file that is not YAML is told of with the line, and how to mend it."""
+"""Stack files with invalid YAML: the message has the line and a fix."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ def file(tmp_path: Path) -> Path:
 
 
 @case_table(__file__, "broken")
-def test_broken(text: str, says: list[str], file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_rejects_invalid_yaml(text: str, parts: list[str], file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file.write_text(text)
     assert main([str(file)]) == 1
     message = capsys.readouterr().err
-    assert all(part in message for part in (str(file), "fix:", *says))
+    assert all(part in message for part in (str(file), "fix:", *parts))
 
 
 @pytest.mark.parametrize("text", ["", "config:\n", "encryptionsalt: v1:abc\nconfig:\n  a: 1\n"])
-def test_good(text: str, file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_accepts_valid_files(text: str, file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file.write_text(text)
     assert (main([str(file)]), capsys.readouterr().err) == (0, "")
 
 
-def test_missing_and_binary(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_rejects_missing_and_binary_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     binary = tmp_path / "Pulumi.bin.yaml"
     binary.write_bytes(b"config:\n  a: \xff\n")
     assert main([str(tmp_path / "Pulumi.none.yaml"), str(binary)]) == 1
@@ -39,7 +39,7 @@ def test_missing_and_binary(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert f"fix: iconv -f CP1252 -t UTF-8 {binary} > {binary}.utf8 && mv " in message
 
 
-def test_a_file_that_powershell_wrote(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_suggests_a_conversion_of_files_that_powershell_wrote(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file.write_bytes("config:\n  a: b\n".encode("utf-16"))
     assert main([str(file)]) == 1
     assert f"fix: iconv -f UTF-16 -t UTF-8 {file} > {file}.utf8 && mv " in capsys.readouterr().err

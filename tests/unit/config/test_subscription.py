@@ -1,4 +1,4 @@
-"""What Azure's answers say of a subscription."""
+"""Checks of Azure's answers about a subscription."""
 
 from __future__ import annotations
 
@@ -25,38 +25,38 @@ ACCESS = "https://learn.microsoft.com/troubleshoot/azure/general/region-access-r
 
 
 def closed(kind: str = "Location", reason: str = "NotAvailableForSubscription", **more: Any) -> dict[str, Any]:
-    """A size with a restriction, as Azure gives it."""
+    """Returns a size with a restriction, in Azure's format."""
     where = {"values": ["eastus"], "restrictionInfo": {"locations": ["eastus"]}, **more}
     return size(H100, restrictions=[{"type": kind, "reasonCode": reason, **where}])
 
 
 @case_table(__file__, "sizes")
-def test_sizes_that_a_region_has(sku: dict[str, Any], objected: str) -> None:
+def test_reports_sizes_that_are_not_available(sku: dict[str, Any], objected: str) -> None:
     there = size(**sku) if "name" in sku else closed(**sku)
     lines = [str(each) for each in size_objections({H100: "pool gpu"}, {"value": [size(T4), there]}, "eastus")]
     assert len(lines) == bool(objected)
     for line in lines:
         assert line.startswith(f"{H100} (pool gpu) is ")
         assert objected in line
-        assert (f"    {ACCESS}    # how to ask for access" in line) is ("closed" in objected)
+        assert (f"    {ACCESS}    # how to ask for access" in line) is ("not available" in objected)
         assert f"az vm list-skus --resource-type virtualMachines --size {H100} --all --output table" in line
 
 
 @pytest.mark.parametrize("answer", [{}, {"value": []}, {"value": [size(H100, "westus3")]}])
-def test_a_region_without_any_size_has_not_been_read(answer: dict[str, Any]) -> None:
+def test_warns_about_a_region_without_sizes(answer: dict[str, Any]) -> None:
     (warning,) = size_objections({H100: "pool gpu"}, answer, "eastus")
     assert not warning.stops
 
 
 @case_table(__file__, "providers")
-def test_a_provider_must_be_registered(state: str | None, *, stops: bool) -> None:
+def test_reports_a_provider_that_is_not_registered(state: str | None, *, stops: bool) -> None:
     what = f"the resource provider Microsoft.Compute is not registered in this subscription: {state or 'NotRegistered'}"
     objection = Objection(what, ("az provider register --namespace Microsoft.Compute --wait",))
     assert list(provider_objections("Microsoft.Compute", {"registrationState": state})) == [objection] * stops
 
 
 @case_table(__file__, "rights")
-def test_who_may_assign_roles(roles: list[dict[str, Any]], *, may: bool) -> None:
+def test_reports_a_deployer_who_cannot_assign_roles(roles: list[dict[str, Any]], *, may: bool) -> None:
     assert any(allows(role, ASSIGN) for role in roles) is may
     found = list(rights_objections({"value": roles}, "someone", SCOPE))
     assert len(found) == (not may)
@@ -81,20 +81,19 @@ def assignment(role: str, condition: str | None = None) -> dict[str, Any]:
 @case_table(
     __file__, "conditions", owner=OWNER, rbac=RBAC_ADMINISTRATOR, pull=PULL, reads=READS, both=BOTH, all_but=ALL_BUT
 )
-def test_a_right_on_a_condition_is_told(held: list[dict[str, str]], lacking: str) -> None:
-    """A warning: whether a condition lets a role through, only Azure knows."""
+def test_warns_about_a_condition_on_role_assignments(held: list[dict[str, str]], lacking: str) -> None:
     found = list(condition_objections({"value": [assignment(**each) for each in held]}, GIVEN))
-    assert [each.what.rpartition(" leaves out ")[2] for each in found] == ([lacking] if lacking else [])
+    assert [each.what.rpartition(" excludes ")[2] for each in found] == ([lacking] if lacking else [])
     assert not any(each.stops for each in found)
 
 
-def test_all_that_stops_is_told_at_once_and_warnings_are_not_among_it() -> None:
-    found = [Objection("a", ("mend a",)), Objection("b", stops=False), Objection("c", ("mend c", "or d"))]
+def test_the_refusal_has_all_errors_and_no_warning() -> None:
+    found = [Objection("a", ("fix a",)), Objection("b", stops=False), Objection("c", ("fix c", "or d"))]
     assert refusal(found).splitlines() == [
         "a",
-        "    mend a",
+        "    fix a",
         "c",
-        "    mend c",
+        "    fix c",
         "    or d",
         "Nothing was changed. Do this, and then `pulumi up` again.",
     ]

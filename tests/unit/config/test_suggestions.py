@@ -1,4 +1,4 @@
-"""The one suggestion of each problem: which it is, and that it keeps what every suggestion keeps (suggested.py)."""
+"""The suggestion of each problem, and the properties of all suggestions (suggested.py)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from config.schema.pools import gpu_sizes
 from tests.support.case_files import bad_input
 from tests.support.settings import platform, problems
 from tests.support.sizes import H100
-from tests.unit.config import suggested
+from tests.unit.config import commands, suggested
 
 KNOWN = workloads.find()
 CASES = bad_input()
@@ -33,16 +33,16 @@ def test_suggestion(keys: dict[str, Any], fix: str) -> None:
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
-def test_suggestions_of_the_table_lead_to_a_valid_stack(case: dict[str, Any]) -> None:
+def test_the_fixes_of_invalid_settings_lead_to_a_valid_stack(case: dict[str, Any]) -> None:
     others = {name: platform(stack) for name, stack in case.get("platforms", {}).items()} | case.get("others", {})
     name = case.get("name", "dev")
     rounds, left = suggested.check(case["stack"], lambda stack: problems(stack, name=name, others=others))
-    if not case.get("by_hand"):
+    if commands.are_commands(case):
         assert (rounds, left) == (case.get("rounds", 1), [])
 
 
 @pytest.mark.parametrize("name", sorted(KNOWN))
-def test_no_command_gives_a_workload_dearer_nodes(name: str) -> None:
+def test_no_command_makes_a_stack_more_expensive(name: str) -> None:
     for size, nodes in itertools.product(gpu_sizes(), (0, 1, 2, 5)):
         stack = {"vmSku": size, "nodeCount": nodes, "workloads": name}
         suggested.check(stack, lambda stack: problems(stack, known=KNOWN))

@@ -1,4 +1,4 @@
-"""What is no mistake but will not go well is said, with the command that mends it, and refused by nobody."""
+"""Warnings about valid settings that will cause problems, each with its fix."""
 
 from __future__ import annotations
 
@@ -27,73 +27,72 @@ def storage(driver: str = "addon", rotation: str = "1", **sas: Any) -> dict[str,
     return {"driver": driver, "rotation": rotation, "containers": containers}
 
 
-def said(stack: dict[str, Any], **options: Any) -> list[str]:
+def warned(stack: dict[str, Any], **options: Any) -> list[str]:
     return list(warnings(load({**stack, "storage": storage(**options)}, known=KNOWN)))
 
 
-def test_without_a_driver_nothing_mounts_the_containers_of_a_workload() -> None:
-    (text,) = said(OLMO, driver="none")
+def test_containers_without_a_driver() -> None:
+    (text,) = warned(OLMO, driver="none")
     assert text == (
-        "storage.driver is none: workload olmo waits until something else mounts olmo-data, olmo-checkpoints\n"
+        "storage.driver is none, so workload olmo waits until another driver mounts olmo-data, olmo-checkpoints\n"
         "    allowed: addon or chart\n"
         "    fix:     pulumi config set -s dev --path storage.driver addon"
     )
 
 
 def test_containers_that_no_workload_mounts_need_no_driver() -> None:
-    assert said({"vmSku": H100, "workloads": "health-check"}, driver="none") == []
+    assert warned({"vmSku": H100, "workloads": "health-check"}, driver="none") == []
 
 
-def test_images_that_roll_at_any_time_are_told_the_window() -> None:
-    cluster: dict[str, Any] = {"nodeOsChannel": "NodeImage"}
-    (text,) = warnings(load({"vmSku": H100, "cluster": cluster}))
-    assert text.startswith(
-        "cluster.maintenanceWindow is not set: with cluster.nodeOsChannel NodeImage, AKS rolls nodes"
-    )
-    assert text.endswith("pulumi config set -s dev --path cluster.maintenanceWindow.day Sunday")
+TEAMS = {"vmSku": H100, "operators": {"kueue": {"enabled": True}}, "teams": {"blue": {"gpus": 8, "users": ["alice"]}}}
+SAS = {"containers": {"data": {"permissions": "racwdl"}}}
 
 
-def test_pods_that_the_platform_alone_needs_are_reported() -> None:
-    (warning,) = warnings(load({"pools": {"gpu": {"vmSku": H100, "maxPods": 20}}}))
-    assert warning.startswith("pools.gpu.maxPods is 20: pods of AKS and of operators alone are about 25")
-
-
-def test_teams_without_a_policy_engine_are_reported() -> None:
-    stack = {
-        "vmSku": H100,
-        "operators": {"kueue": {"enabled": True}},
-        "teams": {"blue": {"gpus": 8, "users": ["alice"]}},
-    }
-    (warning,) = warnings(load(stack, known=KNOWN))
-    assert warning.startswith("network.policy is none, so nothing enforces the NetworkPolicies of teams")
-    assert warning.endswith("pulumi config set -s dev --path network.policy cilium")
-    assert list(warnings(load({**stack, "network": {"policy": "cilium"}}, known=KNOWN))) == []
-
-
-def test_a_sas_that_writes_to_a_hierarchical_namespace_must_set_permissions_too() -> None:
-    containers = {"data": {"permissions": "racwdl"}}
-    (text,) = warnings(load({"vmSku": H100, "storage": {"containers": containers}}, known=KNOWN))
-    assert text.startswith("storage.containers.data.permissions is racwdl: in a hierarchical namespace no mount makes")
-    assert text.endswith("add m and p if mounts are to make files there, or take w out if they only read")
-    flat = {"containers": containers, "hierarchicalNamespace": False}
-    assert not list(warnings(load({"vmSku": H100, "storage": flat}, known=KNOWN)))
+@pytest.mark.parametrize(
+    ("stack", "what", "fix"),
+    [
+        (
+            {"vmSku": H100, "cluster": {"nodeOsChannel": "NodeImage"}},
+            "cluster.maintenanceWindow is not set: with cluster.nodeOsChannel NodeImage, AKS reimages nodes",
+            "pulumi config set -s dev --path cluster.maintenanceWindow.day Sunday",
+        ),
+        (
+            {"pools": {"gpu": {"vmSku": H100, "maxPods": 20}}},
+            "pools.gpu.maxPods is 20, but AKS and operators alone run about 25 pods",
+            "pulumi config set -s dev --path pools.gpu.maxPods 250",
+        ),
+        (
+            TEAMS,
+            "network.policy is none, so the NetworkPolicies of teams have no effect",
+            "pulumi config set -s dev --path network.policy cilium",
+        ),
+        (
+            {"vmSku": H100, "storage": SAS},
+            "storage.containers.data.permissions is racwdl, but in a hierarchical namespace mounts",
+            "add m and p if mounts create files there, or remove w if they only read",
+        ),
+    ],
+)
+def test_warns_about_settings(stack: dict[str, Any], what: str, fix: str) -> None:
+    (text,) = warnings(load(stack, known=KNOWN))
+    assert text.startswith(what)
+    assert text.endswith(fix)
 
 
 @case_table(__file__, "endless")
-def test_a_training_without_an_end_outlives_its_sas(sas: dict[str, Any], days: int, rotation: str) -> None:
-    """Whether a SAS may last longer is the user's decision."""
-    (text,) = said(ENDLESS, **sas)
-    what = "without stopAt, workload olmo runs on when the SAS has ended, and fails"
-    assert text.startswith(f'storage.containers["olmo-data"].days is {days}: {what}\n')
-    assert text.endswith(f"set stopAt, or change storage.rotation before the SAS ends, to {rotation} for example")
+def test_a_training_without_an_end_runs_longer_than_its_sas(sas: dict[str, Any], days: int, rotation: str) -> None:
+    (text,) = warned(ENDLESS, **sas)
+    what = "without stopAt, workload olmo runs longer than the SAS, and then fails"
+    assert text.startswith(f'storage.containers["olmo-data"].days is {days}, but {what}\n')
+    assert text.endswith(f"set stopAt, or change storage.rotation before the SAS expires, for example to {rotation}")
 
 
-def test_a_training_with_an_end_or_a_sas_for_a_year_is_not_spoken_of() -> None:
-    assert said(OLMO) == []
-    assert said(ENDLESS, days=365) == []
+def test_a_training_with_an_end_or_a_sas_for_a_year_causes_no_warning() -> None:
+    assert warned(OLMO) == []
+    assert warned(ENDLESS, days=365) == []
 
 
-def test_a_model_size_that_no_workload_reads_is_reported() -> None:
+def test_a_model_size_that_no_workload_reads() -> None:
     stack = {"vmSku": H100, "workloads": "health-check,nccl-allreduce", "modelSize": "6.7b"}
     (text,) = unread_options(load(stack, known=KNOWN), KNOWN)
     assert text == (
@@ -108,15 +107,15 @@ def test_a_model_size_that_no_workload_reads_is_reported() -> None:
 
 
 @case_table(__file__, "no_effect")
-def test_settings_without_effect_are_reported(stack: dict[str, Any], told: dict[str, str]) -> None:
+def test_settings_without_effect(stack: dict[str, Any], warnings_by_key: dict[str, str]) -> None:
     assert list(warnings(load({"vmSku": H100, **stack}))) == [
         f"{key} has no effect without {lacking}\n    allowed: no value, or {lacking}\n"
         f"    fix:     pulumi config rm -s dev --path {key}"
-        for key, lacking in told.items()
+        for key, lacking in warnings_by_key.items()
     ]
 
 
-def test_on_another_stack_s_platform_that_stack_is_told_of() -> None:
+def test_a_warning_names_the_stack_of_the_platform() -> None:
     others = {"dev": platform({"vmSku": H100, "storage": storage("none")}, KNOWN)}
     stack = {"platformStack": "dev", "workloads": "olmo", "workloadOptions": {"olmo": {"stopAt": 5}}}
     (text,) = warnings(load(stack, name="olmo", others=others, known=KNOWN))
@@ -125,15 +124,15 @@ def test_on_another_stack_s_platform_that_stack_is_told_of() -> None:
     assert text.endswith(f"pulumi config set {on_dev} --path storage.driver addon && pulumi up {on_dev}")
 
 
-def test_the_program_says_it_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    heard: list[str] = []
-    monkeypatch.setattr(pulumi.log, "warn", lambda text, *_: heard.append(text))
+def test_the_program_logs_warnings_and_continues(monkeypatch: pytest.MonkeyPatch) -> None:
+    logged: list[str] = []
+    monkeypatch.setattr(pulumi.log, "warn", lambda text, *_: logged.append(text))
     recorder = mocks.program({**OLMO, "storage": storage("none"), "cluster": {"localAccounts": True}})
-    assert [text.partition(":")[0] for text in heard] == ["storage.driver is none"]
+    assert [text.partition(",")[0] for text in logged] == ["storage.driver is none"]
     assert recorder.one(":Job", "olmo")
 
 
-def test_keys_that_nothing_reads_are_reported_with_the_near_name() -> None:
+def test_keys_that_nothing_reads() -> None:
     keys = (
         "ai-on-aks:vmSku",
         "pulumi:tags",
@@ -145,9 +144,9 @@ def test_keys_that_nothing_reads_are_reported_with_the_near_name() -> None:
     )
     model = Inventory({}, KNOWN).stack_file
     assert list(unread_keys(dict.fromkeys(keys, "x"), "ai-on-aks", model)) == [
-        "nothing in this program reads the key kubernetes:context: its providers use the cluster's own kubeconfig",
-        "nothing in this program reads the key finops:owner",
-        "nothing in this program reads the key gcp:nodeCount; near: ai-on-aks:nodeCount",
+        "this program does not read the key kubernetes:context: its providers use the cluster's own kubeconfig",
+        "this program does not read the key finops:owner",
+        "this program does not read the key gcp:nodeCount; near: ai-on-aks:nodeCount",
     ]
 
 
@@ -155,11 +154,11 @@ FIXED: dict[str, Any] = {"vmSku": H100, "count": 4}
 SCALED: dict[str, Any] = {"vmSku": H100, "autoscale": {"min": 0, "max": 2}}
 
 
-def test_a_fixed_gpu_pool_beside_an_autoscaled_one_is_reported() -> None:
+def test_a_fixed_gpu_pool_with_an_autoscaled_one() -> None:
     (warning,) = warnings(load({"pools": {"train": FIXED, "burst": SCALED}}))
     assert warning == (
-        "pools.train has a fixed count (4) beside pools.burst, which autoscales: while one of its nodes offers no "
-        "GPUs, such as during a driver build, AKS adds nodes to no pool of the cluster\n"
+        "pools.train has a fixed count (4), but pools.burst autoscales: while one of its nodes offers no "
+        "GPUs, such as during a driver build, AKS does not add nodes to any pool\n"
         "    allowed: autoscale with min and max 4, which keeps the number of nodes\n"
         "    fix:     pulumi config set -s dev --path pools.train.autoscale.min 4 && "
         "pulumi config set -s dev --path pools.train.autoscale.max 4 && "
@@ -172,13 +171,13 @@ def test_a_fixed_gpu_pool_beside_an_autoscaled_one_is_reported() -> None:
 
 
 @case_table(__file__, "times")
-def test_times_of_the_autoscaler_that_are_shorter_than_a_driver_build_are_reported(
+def test_times_of_the_autoscaler_that_are_shorter_than_a_driver_build(
     size: str, operators: dict[str, Any], profile: dict[str, int], expected: list[list[Any]]
 ) -> None:
     pools = {"gpu": {"vmSku": size, "autoscale": {"min": 1, "max": 2}}}
     found = list(warnings(load({"pools": pools, "operators": operators, "cluster": {"autoscaler": profile}})))
     begun = [
-        f"cluster.autoscaler.{name} is {minutes}: a node of pools.gpu builds drivers" for name, minutes in expected
+        f"cluster.autoscaler.{name} is {minutes}, but a node of pools.gpu builds drivers" for name, minutes in expected
     ]
     assert len(found) == len(begun)
     assert all(text.startswith(beginning) for text, beginning in zip(found, begun, strict=True))
@@ -192,8 +191,10 @@ def test_times_of_the_autoscaler_that_are_shorter_than_a_driver_build_are_report
         {"pools": {"a": SCALED}, "cluster": {"autoscaler": {"unneededMinutes": 20}}},
         {"pools": {"a": {**FIXED, "count": 0}, "b": SCALED}},
         {"pools": {"a": {"vmSku": H100, "maxPods": 30}}},
+        {**TEAMS, "network": {"policy": "cilium"}},
+        {"vmSku": H100, "storage": {**SAS, "hierarchicalNamespace": False}},
         {"vmSku": H100, "cluster": {"nodeOsChannel": "NodeImage", "maintenanceWindow": {"day": "Sunday"}}},
     ],
 )
-def test_what_goes_well_is_not_warned_of(keys: dict[str, Any]) -> None:
+def test_good_settings_cause_no_warning(keys: dict[str, Any]) -> None:
     assert not list(warnings(load(keys)))

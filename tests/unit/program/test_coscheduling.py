@@ -75,5 +75,5 @@ def test_rejects_an_mpi_job_of_a_consumer_stack_with_two_alternatives(dev: Recor
     with pytest.raises(pulumi.RunError, match="operators.scheduler of stack dev is scheduler-plugins-") as raised:
         program({"platformStack": "dev", "workloads": "nccl-allreduce"}, Azure(stacks={"dev": dev}), "checks")
     message = " ".join(str(raised.value).split())
-    assert "give nccl-allreduce a stack of its own, without teams; or set operators.scheduler to volcano" in message
+    assert "run nccl-allreduce in another stack without teams, or set operators.scheduler to volcano" in message
     assert "pulumi config set" not in message, "another scheduler would end the jobs of teams"

@@ -68,7 +68,7 @@ LIMITED = {
         (
             {},
             {"location": "northeurope", "vmSku": "Standard_NC40ads_H100_v5"},
-            ["is closed to this subscription in northeurope: NotAvailableForSubscription"],
+            ["is not available to this subscription in northeurope: NotAvailableForSubscription"],
         ),
     ],
     ids=["quota, provider and rights", "not offered", "restricted"],

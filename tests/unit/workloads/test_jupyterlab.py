@@ -84,8 +84,8 @@ def test_where_there_are_no_shared_files_it_is_refused() -> None:
     """As on a private platform, unless that has them by NFS."""
     ((path, what, fix),) = problems("none", password=PASSWORD)
     assert path == "storage.sharedFiles"
-    assert what == "is none, and workload jupyterlab has shared files"
-    assert fix == "change storage.sharedFiles in the stack file to what is allowed", "a share costs more"
+    assert what == "is none, but workload jupyterlab needs shared files"
+    assert fix == "pulumi config set --path storage.sharedFiles <value>", "a share costs more"
     assert problems("nfs", password=PASSWORD) == []
 
 

@@ -135,11 +135,11 @@ def test_where_no_smaller_model_would_do_either_the_fix_is_more_nodes_or_other_o
     assert nodes.fix == "pulumi config set --path workloadOptions.metaseq.numNodes 8"
     assert (pool.what, pool.fix) == (
         "is 3, but workload metaseq needs 8 nodes",
-        "change nodeCount in the stack file to what is allowed",
+        "pulumi config set nodeCount <value>",
     )
     four_gpus = placed(3, vm_sku="Standard_ND128isr_NDR_GB200_v6")
     (problem,) = problems(MetaseqOptions(model_size="175b", num_nodes=3), four_gpus)
-    assert problem.fix == "change vmSku in the stack file to what is allowed"
+    assert problem.fix == "pulumi config set vmSku <value>"
     assert "Standard_ND96asr_v4 ($27.20), Standard_ND96amsr_A100_v4 ($32.77)" in problem.allowed
 
 

@@ -73,7 +73,7 @@ def test_nothing_is_wrong_with_the_defaults() -> None:
             {},
             ALONE,
             "nodeCount is 1, but workload nccl-bisection needs 2 nodes",
-            "change nodeCount in the stack file",
+            "pulumi config set nodeCount <value>",
         ),
         (
             {"floor_gbs": 400},

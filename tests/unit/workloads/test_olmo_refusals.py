@@ -50,9 +50,9 @@ def found(vm_sku: str = H100, nodes: int = 1, **case: Any) -> str:
     ("options", "what", "fix"),
     [
         ({"config": "OLMo2-7"}, "config is 'OLMo2-7', not one of OLMo's training configs", "config OLMo2-7B"),
-        ({"config": "GPT-4"}, "OLMo-1B, OLMo-7B, OLMo-7B-0424, OLMo-7B-0724, OLMo2-1B, OLMo2-7B, OLMo2-13B", "change"),
+        ({"config": "GPT-4"}, "OLMo-1B, OLMo-7B, OLMo-7B-0424, OLMo-7B-0724, OLMo2-1B, OLMo2-7B, OLMo2-13B", "<value>"),
         ({"stopAt": 0}, "workloadOptions.olmo.stopAt is 0", "pulumi config set --path workloadOptions.olmo.stopAt 1"),
-        ({"runName": "a/b"}, "at most 63 letters, digits", "change workloadOptions.olmo.runName in the stack file"),
+        ({"runName": "a/b"}, "at most 63 letters, digits", "workloadOptions.olmo.runName <value>"),
         ({"numNode": 2}, "numNode is an unknown key", "workloadOptions.olmo.numNodes 2"),
     ],
 )
