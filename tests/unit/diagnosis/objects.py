@@ -224,6 +224,11 @@ def diagnosed(*objects: tuple[Kind, Object]) -> Report:
     return report(cluster(*objects), "ai", "train")
 
 
+def whys(*objects: tuple[Kind, Object]) -> list[str]:
+    """Returns the causes in that report."""
+    return [finding.why for finding in diagnosed(*objects).findings]
+
+
 def shown(report: Report) -> list[str]:
     """Returns causes and fixes, before they are wrapped to lines."""
     found = [[f"waits: {finding.why}", *([f"do: {finding.fix}"] if finding.fix else [])] for finding in report.findings]

@@ -51,17 +51,13 @@ def pod(owner: Object) -> tuple[Kind, Object]:
     return kind, found
 
 
-def whys(*objects: tuple[Kind, Object]) -> list[str]:
-    return [each.why for each in make.diagnosed(*objects).findings]
-
-
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_an_owner_of_any_kind_shows_the_cause_of_its_pod(kind: Kind) -> None:
     _, owner = thing(kind)
     why = 'pod train-0: CreateContainerConfigError: secret "t" not found'
-    assert why in whys((kind, owner), pod(owner))
+    assert why in make.whys((kind, owner), pod(owner))
     made_between = [thing(BETWEEN, "between", owner), thing(JOB, "train-job", thing(BETWEEN, "between", owner)[1])]
-    assert why in whys((kind, owner), *made_between, pod(made_between[1][1]))
+    assert why in make.whys((kind, owner), *made_between, pod(made_between[1][1]))
     if kind not in (DAEMON_SET, STATEFUL_SET):  # their status has the phase
         assert make.diagnosed((kind, owner), pod(owner)).phase == "Pending"
 
@@ -69,7 +65,7 @@ def test_an_owner_of_any_kind_shows_the_cause_of_its_pod(kind: Kind) -> None:
 def test_an_unreadable_owner_is_found_by_its_pods() -> None:
     _, owner = thing(UNKNOWN)
     why = ['pod train-0: CreateContainerConfigError: secret "t" not found']
-    assert whys(pod(owner)) == why
+    assert make.whys(pod(owner)) == why
     readable = make.cluster(pod(owner))
 
     def read(kind: Kind, namespace: str) -> list[Object]:
@@ -96,10 +92,10 @@ def test_events_of_a_workload_of_any_kind_are_shown(kind: Kind) -> None:
     _, owner = thing(kind)
     event_kind, event = make.event((kind, owner), "FailedCreate", QUOTA)
     event["involvedObject"] |= {"apiVersion": kind.api_version, "kind": kind.name, "name": "train"}
-    assert QUOTA in whys((kind, owner), (event_kind, event | {"type": "Warning"}))
+    assert QUOTA in make.whys((kind, owner), (event_kind, event | {"type": "Warning"}))
     newer = {"metadata": event["metadata"], "reason": event["reason"], "type": "Warning", "note": QUOTA}
     newer |= {"regarding": event["involvedObject"], "eventTime": "2026-11-27T00:10:00.123456Z"}
-    assert QUOTA in whys((kind, owner), (Kind("events.k8s.io/v1", "Event", "events"), newer))
+    assert QUOTA in make.whys((kind, owner), (Kind("events.k8s.io/v1", "Event", "events"), newer))
 
 
 @case_table(__file__, "phases")
@@ -121,4 +117,4 @@ def test_a_workload_is_running_if_all_pods_are_ready(kind: Kind) -> None:
     ready[1]["metadata"] |= by(owner)
     found = make.diagnosed((kind, owner), ready)
     assert (found.phase, found.findings) == ("Running", ())
-    assert "Suspended" not in "".join(whys((kind, owner), pod(owner)))
+    assert "Suspended" not in "".join(make.whys((kind, owner), pod(owner)))

@@ -29,8 +29,7 @@ KINDS = [(name, kind, field) for (name, kind), field in zip(TRAINING_JOBS.items(
 
 
 def workload(kind: Kind, *, spec: Object | None = None, **status: Any) -> tuple[Kind, Object]:
-    metadata = {"name": "train", "uid": "train", "namespace": "ai"}
-    return kind, {"metadata": metadata, "spec": spec or {}, "status": status}
+    return kind, {"metadata": make.metadata("train"), "spec": spec or {}, "status": status}
 
 
 def conditions(**states: str) -> list[Object]:
@@ -125,8 +124,7 @@ def test_reads_each_kind_once_and_pods_first() -> None:
 def deployment(counts: tuple[int, ...] = (), *conditions: Object) -> tuple[Kind, Object]:
     """Returns an available Deployment; `counts` are all, updated and unavailable replicas."""
     status: Object = dict(zip(("replicas", "updatedReplicas", "unavailableReplicas"), counts, strict=False))
-    status["conditions"] = [{"type": "Available", "status": "True"}, *conditions]
-    return DEPLOYMENT, {"metadata": {"name": "train", "uid": "train", "namespace": "ai"}, "spec": {}, "status": status}
+    return workload(DEPLOYMENT, conditions=[{"type": "Available", "status": "True"}, *conditions], **status)
 
 
 @case_table(__file__, "rollouts")

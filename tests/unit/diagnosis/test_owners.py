@@ -44,22 +44,18 @@ def warned(about: tuple[Kind, Object], reason: str, message: str, minute: int = 
     return kind, event | {"type": "Warning"}
 
 
-def whys(*objects: tuple[Kind, Object]) -> list[str]:
-    return [finding.why for finding in make.diagnosed(*objects).findings]
-
-
 @pytest.mark.parametrize("kinds", CHAINS.values(), ids=CHAINS)
 @case_table(__file__, "refusals")
 def test_shows_the_rejection_of_any_object_in_the_chain(kinds: list[Kind], reason: str, message: str) -> None:
     objects = made(*kinds)
-    assert message in whys(*objects, warned(objects[-1], reason, message))
+    assert message in make.whys(*objects, warned(objects[-1], reason, message))
 
 
 @case_table(__file__, "symptoms")
 def test_shows_the_cause_although_symptoms_follow(later: tuple[str, str]) -> None:
     objects = made(JOB)
     first = warned(objects[0], "FailedCreate", f"Error creating: {QUOTA}")
-    assert whys(*objects, first, warned(objects[0], *later, minute=5)) == [f"Error creating: {QUOTA}"]
+    assert make.whys(*objects, first, warned(objects[0], *later, minute=5)) == [f"Error creating: {QUOTA}"]
 
 
 @pytest.mark.parametrize("kind", [REPLICA_SET, RAY_CLUSTER])
@@ -67,7 +63,7 @@ def test_shows_the_condition_without_events(kind: Kind) -> None:
     objects = made(DEPLOYMENT if kind == REPLICA_SET else RAY_JOB, kind)
     failure = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": QUOTA}
     objects[1][1]["status"] = {"conditions": [failure]}
-    assert whys(*objects) == [QUOTA]
+    assert make.whys(*objects) == [QUOTA]
 
 
 @pytest.mark.parametrize(
@@ -81,14 +77,14 @@ def test_shows_the_condition_without_events(kind: Kind) -> None:
 )
 def test_shows_the_reason_of_a_raycluster_or_its_copy(kind: Kind, status: Object) -> None:
     ((_, ray),) = made(kind)
-    assert whys((kind, ray | {"status": status})) == [QUOTA]
+    assert make.whys((kind, ray | {"status": status})) == [QUOTA]
 
 
 def test_shows_rejected_workers_although_the_head_is_ready() -> None:
     ((kind, ray),) = made(RAY_CLUSTER)
     head = make.pod("train-head", owner="train0", on="a", ready=True)
     for state, expected in (("", [QUOTA]), ("failed", [QUOTA]), ("ready", [])):
-        assert whys((kind, ray | {"status": {"state": state, "reason": QUOTA}}), head) == expected
+        assert make.whys((kind, ray | {"status": {"state": state, "reason": QUOTA}}), head) == expected
 
 
 @pytest.mark.parametrize("copied", [True, False])

@@ -9,6 +9,7 @@ import signal
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -41,15 +42,18 @@ def test_a_starting_daemon_waits_for_commands_that_read_the_state() -> None:
     asking = lock_file().open("a")
     fcntl.flock(asking, fcntl.LOCK_SH)
     threading.Timer(0.3, asking.close).start()
-    lock = hold_lock()
-    assert lock is not None
-    lock.close()
+    with lock():
+        pass
+
+
+def lock() -> IO[str]:
+    held = hold_lock()
+    assert held is not None
+    return held
 
 
 def test_there_is_one_daemon() -> None:
-    lock = hold_lock()
-    assert lock is not None
-    with lock:
+    with lock():
         assert hold_lock() is None
         assert running_state() == {"ready": False}  # it has written no state yet
         files.replace(state_file(), json.dumps({"pid": 1, "ready": True}))
@@ -61,9 +65,7 @@ def test_a_new_daemon_ignores_the_state_of_a_killed_one() -> None:
     """A killed daemon may be a zombie for some time, so that its process id still exists."""
     files.replace(state_file(), json.dumps({"pid": os.getpid(), "ready": True}))
     assert running_state() is None
-    lock = hold_lock()
-    assert lock is not None
-    with lock:
+    with lock():
         assert running_state() == {"ready": False}
 
 
@@ -98,9 +100,7 @@ def test_ends_with_the_error_of_a_cluster_that_does_not_boot(
 
     monkeypatch.setattr(Clusters, "create", create)
     _store_cluster(state)
-
     assert daemon.main() == 1
-
     assert capsys.readouterr().err == f"kube-apiserver of {CLUSTER} did not become ready\n"
     assert running_state() is None
     assert not state_file().exists()
@@ -114,9 +114,7 @@ def test_ends_if_an_interrupted_operation_does_not_end(
     monkeypatch.setattr(Clusters, "stop", lambda _: stopped.set())
     monkeypatch.setattr(daemon, "_RESUME_TIMEOUT_S", 0.1)
     _store_cluster("Creating")
-
     assert daemon.main() == 1
-
     assert f"did not end in 0.1 s: {CLUSTER}." in capsys.readouterr().err
 
 
@@ -134,9 +132,7 @@ def test_ends_with_the_file_of_an_unreadable_resource(
     (file,) = (home / "azure").glob("*.json")
     file.write_text(corrupt(file.read_text()))
     files.replace(token_file(), "secret")
-
     assert daemon.main() == 1
-
     error = capsys.readouterr().err
     assert [text for text in (str(file), why, f"rm {file} ") if text not in error] == []
     assert "Traceback" not in error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,20 +21,6 @@ IMAGE = "dev.azurecr.io/olmo:1"
 OWN = f"dev.azurecr.io/olmo:{content_tag('olmo')}"
 
 
-class KubeWithObjects:
-    """A client of an API server with these objects."""
-
-    def __init__(self, *objects: Object) -> None:
-        self._objects = objects
-
-    def list(self, api_version: str, kind: str, namespace: str | None) -> list[Object]:
-        return [
-            obj
-            for obj in self._objects
-            if (obj["kind"], obj["apiVersion"]) == (kind, api_version) and namespace in (None, "ai")
-        ]
-
-
 def obj(kind: str, name: str, owner: str = "", **more: Any) -> Object:
     """Returns an object with its name as its uid."""
     version = {"Pod": "v1", "Node": "v1", "Job": "batch/v1"}.get(kind, "apps/v1")
@@ -47,12 +34,20 @@ def waiting(name: str, owner: str, image: str = IMAGE) -> Object:
     return obj("Pod", name, owner, spec={"nodeName": "a"}, status=status)
 
 
-def observed(kube: KubeWithObjects, name: str, ran: Path = Path("no-placements")) -> jobs.Workload:
-    outputs = {name: {"namespace": "ai", "name": name, "command": "kubectl logs", "why": "python -m why", "ends": True}}
-    cluster = Cluster(lambda kind, namespace: kube.list(kind.api_version, kind.name, namespace or None))
-    document = json.loads(json.dumps(workloads_document(cluster, "ai", [report(cluster, "ai", name)])))
+def observed(*objects: Object, ran: Path = Path("no-placements")) -> jobs.Workload:
+    """Returns the state of the workload `olmo` in a cluster with these objects."""
+
+    def listed(api_version: str, kind: str, namespace: str | None) -> list[Object]:
+        found = [each for each in objects if (each["kind"], each["apiVersion"]) == (kind, api_version)]
+        return found if namespace in (None, "ai") else []
+
+    outputs = {
+        "olmo": {"namespace": "ai", "name": "olmo", "command": "kubectl logs", "why": "python -m why", "ends": True}
+    }
+    cluster = Cluster(lambda kind, namespace: listed(kind.api_version, kind.name, namespace or None))
+    document = json.loads(json.dumps(workloads_document(cluster, "ai", [report(cluster, "ai", "olmo")])))
     reports = [("ai", diagnosed.read(each)) for each in document["workloads"]]
-    (found,) = jobs.observe(kube, outputs, ran, reports)  # type: ignore[arg-type]
+    (found,) = jobs.observe(SimpleNamespace(list=listed), outputs, ran, reports)  # type: ignore[arg-type]
     return found
 
 
@@ -64,14 +59,13 @@ def test_reads_verdicts_without_errors_of_logs() -> None:
 
 
 def test_a_missing_image_shows_the_simulators_command() -> None:
-    kube = KubeWithObjects(obj("Node", "a"), obj("Job", "olmo"), waiting("olmo-0", "olmo", OWN))
-    (finding,) = observed(kube, "olmo").report.findings
+    (finding,) = observed(obj("Node", "a"), obj("Job", "olmo"), waiting("olmo-0", "olmo", OWN)).report.findings
     assert finding.text.splitlines()[-1] == "    do: make images"
 
 
 def test_a_failed_job_shows_the_commands_for_its_log_and_a_retry() -> None:
     failed = obj("Job", "olmo", status={"conditions": [{"type": "Failed", "status": "True", "message": "too often"}]})
-    assert observed(KubeWithObjects(failed), "olmo").complaint("team").splitlines() == [
+    assert observed(failed).complaint("team").splitlines() == [
         "olmo: Failed too often",
         "  look at it:   kubectl logs",
         "  run it again: pulumi up -s team --replace '**:Job::olmo'",
@@ -79,13 +73,12 @@ def test_a_failed_job_shows_the_commands_for_its_log_and_a_retry() -> None:
 
 
 def test_a_deleted_job_needs_a_refresh() -> None:
-    lines = observed(KubeWithObjects(), "olmo").complaint("team").splitlines()
+    lines = observed().complaint("team").splitlines()
     assert lines[-1] == "  run it again: pulumi up -s team --refresh"
 
 
 def test_a_waiting_job_shows_its_cause_once_and_no_retry() -> None:
-    kube = KubeWithObjects(obj("Node", "a"), obj("Job", "olmo"), waiting("olmo-0", "olmo"))
-    found = observed(kube, "olmo")
+    found = observed(obj("Node", "a"), obj("Job", "olmo"), waiting("olmo-0", "olmo"))
     assert found.complaint("team").splitlines() == [
         "olmo: Pending",
         f"  waits: its registry does not have the image {IMAGE}",
@@ -115,7 +108,7 @@ def record(file: Path, pod: str, reason: str = "") -> None:
 
 def test_a_faked_job_is_complete_and_has_not_passed(tmp_path: Path) -> None:
     record(tmp_path / "placements.json", "olmo-0", "Faked")
-    found = observed(KubeWithObjects(obj("Job", "olmo", status=COMPLETE)), "olmo", tmp_path / "placements.json")
+    found = observed(obj("Job", "olmo", status=COMPLETE), ran=tmp_path / "placements.json")
     assert (found.settled, found.failed, found.passed) == (True, False, False)
     assert found.complaint("dev").splitlines() == [
         "olmo: Complete (faked: nothing ran)",
@@ -131,7 +124,7 @@ def test_a_faked_job_is_complete_and_has_not_passed(tmp_path: Path) -> None:
 )
 def test_a_complete_job_has_passed_if_no_pod_was_faked(reason: str, phase: str, tmp_path: Path) -> None:
     record(tmp_path / "placements.json", "olmo-0", reason)
-    found = observed(KubeWithObjects(obj("Job", "olmo", status=COMPLETE)), "olmo", tmp_path / "placements.json")
+    found = observed(obj("Job", "olmo", status=COMPLETE), ran=tmp_path / "placements.json")
     assert (found.phase, found.passed) == (phase, phase == "Complete")
 
 
@@ -139,6 +132,6 @@ def test_a_service_with_faked_pods_is_not_simply_available() -> None:
     available = {"conditions": [{"type": "Available", "status": "True"}]}
     faked = {"phase": "Running", "reason": "Faked", "message": WHY}
     replicas, pod = obj("ReplicaSet", "rs", "olmo"), obj("Pod", "olmo-0", "rs", status=faked)
-    found = observed(KubeWithObjects(obj("Deployment", "olmo", status=available), replicas, pod), "olmo")
+    found = observed(obj("Deployment", "olmo", status=available), replicas, pod)
     assert found.phase == "Available (faked: nothing ran)"
     assert found.complaint("dev").splitlines()[-1] == "  run it again: kubectl rollout restart -n ai deployment olmo"
