@@ -32,7 +32,7 @@ def _evict(options: argparse.Namespace) -> None:
         raise FaultError(f"{unknown[0]} is not a Spot node; the Spot nodes are: {listed(nodes) or 'none'}")
     for name in options.node:
         store.ask(Eviction(name, drains))
-        print(f"evicted: {name}, in {spot.NOTICE_S:.0f} s")
+        print(f"evicting {name} in {spot.NOTICE_S:.0f} s")
     if not options.node and options.rate is None:
         rate = store.rate()
         at_rate = [f"{rate.per_hour:g} per hour, seed {rate.seed}"] if rate else []

@@ -39,7 +39,7 @@ def test_evicts_a_node(node: str, capsys: pytest.CaptureFixture[str]) -> None:
     run(node, "--without-drain")
     assert EvictionStore().all() == [Eviction(node, drains=False)]
     run()
-    assert capsys.readouterr().out.splitlines() == [f"evicted: {node}, in 30 s", node]
+    assert capsys.readouterr().out.splitlines() == [f"evicting {node} in 30 s", node]
 
 
 def test_sets_shows_and_ends_a_rate(capsys: pytest.CaptureFixture[str]) -> None:

@@ -40,6 +40,10 @@ def ends(urn: str, how: str = "resOutputsEvent") -> str:
     return json.dumps({how: {"metadata": {"op": "create", "urn": urn}}})
 
 
+def summary(**changes: int) -> str:
+    return json.dumps({"summaryEvent": {"resourceChanges": changes}})
+
+
 def message(text: str, severity: str, urn: str = "", **more: Any) -> str:
     found = {"prefix": f"{severity}: ", "message": text, "severity": severity, "urn": urn, **more}
     return json.dumps({"diagnosticEvent": found})
@@ -66,9 +70,9 @@ def test_a_replacement_counts_once(
 ) -> None:
     for op in ops.split():
         log.event(begins(op, POOL))
-    log.event(json.dumps({"summaryEvent": {"resourceChanges": changes}}))
-    *steps, summary = lines
-    assert written == [f"0:00 {line}" for line in (*steps, f"resources: {summary}")]
+    log.event(summary(**changes))
+    *steps, counts = lines
+    assert written == [f"0:00 {line}" for line in (*steps, f"resources: {counts}")]
 
 
 def test_prints_complete_messages_without_those_of_the_engine(log: UpdateLog, written: list[str]) -> None:
@@ -91,24 +95,22 @@ def test_prints_other_output_unchanged(log: UpdateLog, written: list[str]) -> No
 
 
 def test_the_summary(log: UpdateLog, written: list[str]) -> None:
-    log.event(json.dumps({"summaryEvent": {"resourceChanges": {"create": 80, "same": 2, "import": 1, "discard": 1}}}))
-    log.event(json.dumps({"summaryEvent": {"resourceChanges": {}}}))
+    log.event(summary(create=80, same=2, discard=1, **{"import": 1}))
+    log.event(summary())
     assert written == ["0:00 resources: 80 created, 2 unchanged, 1 import", "0:00 resources: none"]
 
 
 def test_does_not_count_the_stack_itself(log: UpdateLog, written: list[str]) -> None:
-    log.event(begins("create", STACK))
-    log.event(json.dumps({"summaryEvent": {"resourceChanges": {"create": 1}}}))
-    log.event(begins("create", CLUSTER))
-    log.event(json.dumps({"summaryEvent": {"resourceChanges": {"create": 1}}}))
-    assert written[0] == "0:00 resources: none"
-    assert written[-1] == "0:00 resources: 1 created"
+    for urn in (STACK, CLUSTER):
+        log.event(begins("create", urn))
+        log.event(summary(create=1))
+    assert (written[0], written[-1]) == ("0:00 resources: none", "0:00 resources: 1 created")
 
 
-def test_prints_pending_operations_after_half_a_minute(
-    log: UpdateLog, written: list[str], monkeypatch: pytest.MonkeyPatch
+def test_prints_pending_operations_and_known_reasons_after_half_a_minute(
+    written: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    start = time.monotonic()
+    log, start = UpdateLog(written.append, lambda: ["  waits: a pod", "    do: something"]), time.monotonic()
     for urn in (CLUSTER, POOL, VOLCANO, JOB, JOB + "-2"):
         log.event(begins("create", urn))
     log.event(ends(CLUSTER))
@@ -119,12 +121,5 @@ def test_prints_pending_operations_after_half_a_minute(
     monkeypatch.setattr(time, "monotonic", lambda: start + 31)
     log.tick()
     log.tick()
-    assert written == ["0:31 still creating pool-gpu, creating olmo, creating olmo-2"]
-
-
-def test_prints_known_reasons_of_a_delay(written: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    log, start = UpdateLog(written.append, lambda: ["  waits: a pod", "    do: something"]), time.monotonic()
-    log.event(begins("delete", JOB))
-    monkeypatch.setattr(time, "monotonic", lambda: start + 70)
-    log.tick()
-    assert written[-1] == "1:10 still deleting olmo\n  waits: a pod\n    do: something"
+    pending = "0:31 still creating pool-gpu, creating olmo, creating olmo-2"
+    assert written == [f"{pending}\n  waits: a pod\n    do: something"]
