@@ -100,29 +100,21 @@ def test_uses_the_first_installed_builder(installed: list[str], chosen: str) -> 
     assert image_build.choose(ACR, None, lambda probe: probe[0] in installed) == chosen
 
 
-def nothing_installed(_: Sequence[str]) -> bool:
-    return False
-
-
-def azure_cli_only(probe: Sequence[str]) -> bool:
-    return probe[0] == "az"
-
-
 @pytest.mark.parametrize(
-    ("registry", "wanted", "works", "message"),
+    ("registry", "wanted", "installed", "message"),
     [
-        (ACR, None, nothing_installed, "`docker buildx version`, `podman --version`, `az version` fails"),
-        (ACR, "podman", nothing_installed, "can build images: `podman --version` fails"),
-        ("mirror.example.com", None, azure_cli_only, "`docker buildx version`, `podman --version` fails"),
-        ("mirror.example.com", "acr", azure_cli_only, "builder acr cannot push to mirror.example.com; usable: docker"),
-        ("https://x.azurecr.io", None, nothing_installed, "is not a registry; give its host"),
+        (ACR, None, [], "`docker buildx version`, `podman --version`, `az version` fails"),
+        (ACR, "podman", [], "can build images: `podman --version` fails"),
+        ("mirror.example.com", None, ["az"], "`docker buildx version`, `podman --version` fails"),
+        ("mirror.example.com", "acr", ["az"], "builder acr cannot push to mirror.example.com; usable: docker"),
+        ("https://x.azurecr.io", None, [], "is not a registry; give its host"),
     ],
 )
 def test_without_a_builder_it_shows_what_to_install(
-    registry: str, wanted: str | None, works: Callable[[Sequence[str]], bool], message: str
+    registry: str, wanted: str | None, installed: list[str], message: str
 ) -> None:
     with pytest.raises(ToolError, match=re.escape(message)):
-        image_build.choose(registry, wanted, works)
+        image_build.choose(registry, wanted, lambda probe: probe[0] in installed)
 
 
 # -- the simulator's registries ----------------------------------------------------------------------------------------
@@ -148,22 +140,18 @@ def test_registers_images_in_a_new_registry(tmp_path: Path) -> None:
 # -- digests -----------------------------------------------------------------------------------------------------------
 
 
-def dockerfiles() -> dict[str, str]:
-    return {name: (IMAGES / name / "Dockerfile").read_text("utf-8") for name in image_names()}
-
-
 NEEDS_BUILDKIT = r"^# *syntax=|^ADD .*\.git\b|^ADD git@|--mount=|--link\b|--exclude=|--chmod=|<<"
 
 
 @pytest.mark.parametrize("name", image_names())
 def test_a_dockerfile_needs_no_buildkit(name: str) -> None:
     """`az acr build` lacks BuildKit (Azure/acr#721), and podman before buildah#4974 lacks ADD of repositories."""
-    assert not re.findall(NEEDS_BUILDKIT, dockerfiles()[name], re.MULTILINE)
+    assert not re.findall(NEEDS_BUILDKIT, (IMAGES / name / "Dockerfile").read_text("utf-8"), re.MULTILINE)
 
 
 @pytest.mark.parametrize("name", image_names())
 def test_a_dockerfile_pins_downloads(name: str) -> None:
-    text = dockerfiles()[name].replace("\\\n", "")
+    text = (IMAGES / name / "Dockerfile").read_text("utf-8").replace("\\\n", "")
     versions = dict(re.findall(r"^ARG (\w+)=(\S+)", text, re.MULTILINE))
     for repository, commit in re.findall(r"git fetch .*?(https://\S+) \$\{(\w+)\}", text):
         assert re.fullmatch("[0-9a-f]{40}", versions[commit]), repository
