@@ -7,7 +7,7 @@ import io
 import subprocess
 import tarfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -54,16 +54,6 @@ def downloads(tmp_path: Path) -> Iterator[str]:
         server.shutdown()
 
 
-def install(project: Path, downloads: str, *arguments: str) -> None:
-    """Runs `pulumi plugin install` in the simulator's environment, with another place to download from."""
-    own = {"PULUMI_PLUGIN_DOWNLOAD_URL_OVERRIDES": f".*={downloads}", "PULUMI_DISABLE_REGISTRY_RESOLVE": "true"}
-    command = [str(paths.tool("pulumi")), "plugin", "install", *arguments]
-    done = subprocess.run(
-        command, cwd=project, env=environment.environment() | own, capture_output=True, text=True, timeout=240
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
 def plugins() -> Path:
     return paths.home() / "pulumi" / "plugins"
 
@@ -75,8 +65,8 @@ def started(name: str, project: Path) -> str:
     return subprocess.run([launcher, "127.0.0.1:1"], env=own, capture_output=True, text=True, check=True).stdout
 
 
-def status() -> Mapping[str, Path]:
-    return {each.name.removeprefix("pulumi-resource-"): each.serving() for each in emulated_plugins.ALL}
+def serving(name: str) -> Path:
+    return next(each.serving() for each in emulated_plugins.ALL if each.name == f"pulumi-resource-{name}")
 
 
 def emulated(name: str) -> Path:
@@ -94,12 +84,14 @@ def test_plain_plugin_install_installs_the_official_plugin(
 ) -> None:
     environment.settings()
     assert started("kubernetes", project).startswith("emulated -m simulator.plugins.kubernetes")
-    install(project, downloads, *arguments)
+    own = {"PULUMI_PLUGIN_DOWNLOAD_URL_OVERRIDES": f".*={downloads}", "PULUMI_DISABLE_REGISTRY_RESOLVE": "true"}
+    command = [str(paths.tool("pulumi")), "plugin", "install", *arguments]
+    subprocess.run(command, cwd=project, env=environment.environment() | own, check=True, timeout=240)
     expected = {name for name in VERSIONS if not arguments or name in arguments}
     for name in VERSIONS:
         who = "official" if name in expected else f"emulated -m simulator.plugins.{name.replace('-', '_')}"
         assert started(name, project) == f"{who} 127.0.0.1:1\n"
-        assert status()[name] == (official(name) if name in expected else emulated(name))
+        assert serving(name) == (official(name) if name in expected else emulated(name))
 
 
 @pytest.mark.parametrize("name", VERSIONS)
@@ -108,17 +100,17 @@ def test_an_official_plugin_serves_once_it_is_unpacked(name: str, project: Path)
     environment.settings()
     partial = plugins() / f"resource-{name}-v{VERSIONS[name]}.partial"
     partial.with_suffix(".lock").touch()
-    assert status()[name] == emulated(name)
+    assert serving(name) == emulated(name)
     partial.touch()
     official(name).parent.mkdir()
     official(name).write_text(OFFICIAL)
     official(name).chmod(0o755)
     assert started(name, project).startswith("emulated")
-    assert status()[name] == emulated(name)
+    assert serving(name) == emulated(name)
     partial.unlink()
     environment.settings()
     assert started(name, project) == "official 127.0.0.1:1\n"
-    assert status()[name] == official(name)
+    assert serving(name) == official(name)
     official(name).unlink()
     assert started(name, project).startswith("emulated")
-    assert status()[name] == emulated(name)
+    assert serving(name) == emulated(name)
