@@ -92,6 +92,7 @@ INTERRUPTED = """
 import sys
 from pathlib import Path
 from simulator.tools import __main__ as cli, catalogue
+from tests.support.waiting import eventually
 from tests.unit.simulator.tools.conftest import Workshop, UNREACHABLE
 root = Path(sys.argv[1])
 tool = Workshop.tool(None)
