@@ -58,8 +58,8 @@ def test_rewrites_a_plain_http_request_for_its_server() -> None:
 
 @pytest.mark.parametrize("target", [b"/", b"ftp://a/", b"http://", b"http://a:b/", b"http://[::1/", b"https://a/", b""])
 def test_rejects_targets_that_are_not_plain_http(target: bytes) -> None:
-    target, answer = exchange(b"GET " + target + b" HTTP/1.1\r\n\r\n", forwards=True)
-    assert (target, answer.split(b" ")[1]) == (None, b"405")
+    found, answer = exchange(b"GET " + target + b" HTTP/1.1\r\n\r\n", forwards=True)
+    assert (found, answer.split(b" ")[1]) == (None, b"405")
 
 
 @pytest.fixture
