@@ -233,10 +233,10 @@ class Api:
                 raise group_not_found(group.name)
             if found.state == "Deleting":
                 raise group_being_deleted(group.name)
-        if parent := resource.parent:
-            above = self._world.store.get(parent)
+        if resource.is_child:
+            above = self._world.store.get(resource.parent)
             if above is None:
-                raise parent_not_found(parent.type, parent.name)
+                raise parent_not_found(resource.parent.type, resource.parent.name)
             return above.id.child(resource.type.rpartition("/")[2], resource.name)
         return resource
 
@@ -249,8 +249,8 @@ class Api:
                 return nodes
             raise group_not_found(resource.name)
         self._check_group(resource.group_id)
-        if (parent := resource.parent) and self._world.store.get(parent) is None:
-            raise parent_not_found(parent.type, parent.name)
+        if resource.is_child and self._world.store.get(resource.parent) is None:
+            raise parent_not_found(resource.parent.type, resource.parent.name)
         raise not_found(resource.type, "/".join(resource.names), resource.group)
 
 

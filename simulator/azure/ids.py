@@ -59,10 +59,14 @@ class ResourceId:
         return ResourceId("/".join(self.scope.split("/")[:3]), GROUP_TYPE, (self.group,))
 
     @property
-    def parent(self) -> ResourceId | None:
-        """The parent of a child resource (the cluster of a pool), or None."""
-        if len(self.names) == 1:
-            return None
+    def is_child(self) -> bool:
+        return len(self.names) > 1
+
+    @property
+    def parent(self) -> ResourceId:
+        """The parent of a child resource (the cluster of a pool). Raises ValueError for other resources."""
+        if not self.is_child:
+            raise ValueError(f"{self.text} is not the id of a child resource")
         return ResourceId(self.scope, self.type.rpartition("/")[0], self.names[:-1])
 
     def child(self, kind: str, name: str) -> ResourceId:

@@ -20,7 +20,6 @@ from simulator.azure.types.managed_cluster.rules import TYPE as CLUSTERS
 from simulator.azure.types.private_endpoint import rules as endpoints
 from simulator.azure.types.storage_account.rules import TYPE as ACCOUNTS
 from simulator.azure.types.storage_account.rules import has_blobs
-from simulator.azure.types.subnet.rules import network_id
 from simulator.azure.types.virtual_network.rules import TYPE as NETWORKS
 
 HTTPS = 443
@@ -61,7 +60,7 @@ def served_at(world: World, service: ResourceId, port: int) -> int:
 def network_of(world: World, cluster: ResourceId) -> ResourceId | None:
     """Returns the virtual network of a cluster's nodes, or None if AKS manages it (no zone is linked to it)."""
     subnets = (pool.properties.get("vnetSubnetID") for pool in of_cluster(world, cluster))
-    return next((network_id(parse_id(subnet)) for subnet in subnets if subnet), None)
+    return next((parse_id(subnet).parent for subnet in subnets if subnet), None)
 
 
 def label(network: ResourceId) -> str:
@@ -82,7 +81,7 @@ def _is_in(world: World, network: ResourceId, service: ResourceId, address: str)
         return network_of(world, service) == network
     for endpoint in endpoints.of_service(world, service):
         subnet = parse_id(endpoint.properties["subnet"]["id"])
-        if address in endpoint.facts["addresses"] and network_id(subnet) == network:
+        if address in endpoint.facts["addresses"] and subnet.parent == network:
             return True
     return False
 

@@ -87,7 +87,7 @@ def _linked(world: World, network: ResourceId | None) -> list[tuple[ResourceId, 
     return [
         (link.id.parent, link)
         for link in world.store.all(LINKS)
-        if link.id.parent and link.properties["virtualNetwork"]["id"].lower() == key
+        if link.properties["virtualNetwork"]["id"].lower() == key
     ]
 
 

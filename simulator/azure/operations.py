@@ -36,7 +36,7 @@ class Operations:
         """Starts the backends of resources and continues interrupted operations."""
         store = self._world.store
         for record in store.all():
-            if (parent := record.id.parent) and store.get(parent) is None:
+            if record.id.is_child and store.get(record.id.parent) is None:
                 store.remove(record.id)  # a pool that was stored before its cluster, when the server was killed
         for record in store.all():
             kind = kinds().get(record.id.type.lower())

@@ -37,9 +37,9 @@ def view(world: World, path: Path) -> Body:
     if resource.type.lower() == IDENTITIES.lower():
         ids = {"clientId": guid(resource.text, "client"), "principalId": guid(resource.text)}
         return envelope(Record(resource, {}), {"properties": ids | {"tenantId": world.subscription.tenant_id}})
-    group = resource if len(resource.names) == 1 else resource.parent
-    found = _find(world, group.text) if group else None
-    if group is None or found is None:
+    group = resource.parent if resource.is_child else resource
+    found = _find(world, group.text)
+    if found is None:
         raise not_found(TYPE, resource.names[0], resource.group)
     if group is resource:
         members = [{"id": group.child("capacityReservations", size).text} for size in found.machines]

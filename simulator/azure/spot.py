@@ -109,13 +109,13 @@ class Evictor:
         return self._random.expovariate(self._rate.per_hour / 3600) if self._rate else 0.0
 
     def _advance(self, eviction: Eviction, pool: Record, number: int) -> None:
-        now, cluster = self._clock(), pool.id.parent
+        now = self._clock()
         first = eviction.node not in self._noticed
         began = self._noticed.setdefault(eviction.node, now)
         if now >= began + NOTICE_S:
             self._take(eviction, pool, number)
             return
-        kube = self._client(cluster.text) if cluster else None
+        kube = self._client(pool.id.parent.text)
         try:
             node = kube.find("v1", "Node", eviction.node) if kube else None
             if kube and node and first:

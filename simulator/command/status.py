@@ -86,9 +86,7 @@ def _stopped(record: Record) -> bool:
 def _agent_pools(cluster: str) -> dict[str, Object]:
     found = [record for record in records(paths.home() / "azure") if record.id.type == AGENT_POOLS]
     return {
-        record.id.name: record.properties
-        for record in found
-        if record.id.parent and paths.cluster(record.id.parent.text).name == cluster
+        record.id.name: record.properties for record in found if paths.cluster(record.id.parent.text).name == cluster
     }
 
 

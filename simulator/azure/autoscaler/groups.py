@@ -163,8 +163,7 @@ def delete(world: World, operations: Operations, group: Group, names: Collection
 
 def _idle(world: World, pool: Record) -> Record | None:
     """Returns the current pool, or None while ARM changes it or its cluster."""
-    now, parent = world.store.get(pool.id), pool.id.parent
-    cluster = world.store.get(parent) if parent else None
+    now, cluster = world.store.get(pool.id), world.store.get(pool.id.parent)
     busy = now is None or now.busy or cluster is None or cluster.busy
     return None if busy else now
 

@@ -80,7 +80,7 @@ def missing(by: ResourceId, text: str) -> ArmError:
 
 def region_of(world: World, record: Record) -> str:
     """Returns the region of a resource. A subnet has that of its network."""
-    if "location" not in record.body and record.id.parent and (parent := world.store.get(record.id.parent)):
+    if "location" not in record.body and record.id.is_child and (parent := world.store.get(record.id.parent)):
         record = parent
     return str(record.body.get("location", ""))
 

@@ -38,10 +38,7 @@ class AgentPools(Kind):
     }
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
-        parent = record.id.parent
-        cluster = world.store.get(parent) if parent else None
-        if cluster is None:
-            raise ValueError(f"{record.id.text} without its cluster")
+        cluster = _rules.found(world, record.id.parent)
         if cluster.busy:
             raise in_progress(f"operation ({cluster.state})")
         life.check_runs(cluster, "updating")
@@ -52,8 +49,7 @@ class AgentPools(Kind):
             raise in_progress(f"agentpool operation ({record.id.name} - {record.state})")
 
     def check_delete(self, world: World, record: Record) -> None:
-        parent = record.id.parent
-        others = [pool for pool in of_cluster(world, parent) if pool.id != record.id] if parent else []
+        others = [pool for pool in of_cluster(world, record.id.parent) if pool.id != record.id]
         if not others:
             raise conflict("There has to be at least one agent pool.")
         if not any(checks.is_system(pool.properties) for pool in others):
@@ -66,7 +62,7 @@ class AgentPools(Kind):
         return envelope(record, {"properties": view_properties(record)})
 
     def lock_owner(self, resource: ResourceId) -> ResourceId:
-        return resource.parent or resource
+        return resource.parent
 
     def prepare(self, world: World, record: Record, pause: Callable[[float], object]) -> None:
         life.allocate(world, record, pause)

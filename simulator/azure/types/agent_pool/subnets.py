@@ -69,7 +69,7 @@ def _check(world: World, cluster: Record, pool: Record, properties: Body, others
             f"Outbound type is {outbound} but agent pool '{pool.id.name}' is using custom VNet, which is not allowed."
         )
     subnet = _found(world, cluster, pool.id.name, text)
-    network = subnets.network_id(subnet.id)
+    network = subnet.id.parent
     if any(parse_id(other.properties["vnetSubnetID"]).parent != network for other in others):
         raise _wrong("Vnet for subnet does not match with other subnet")
     if outbound == "userAssignedNATGateway":
@@ -120,8 +120,9 @@ def _found(world: World, cluster: Record, name: str, text: str) -> Record:
         raise _wrong(f"The subnet {text} of agent pool '{name}' was not found.", "SubnetNotFound")
     where, wanted = _rules.region_of(world, subnet), cluster.body["location"]
     if where != wanted:
-        network = subnets.network_id(resource).name
-        raise _wrong(f"The Agentpool {name}'s vnet {network} is in {where}, not in the cluster's region {wanted}.")
+        raise _wrong(
+            f"The Agentpool {name}'s vnet {resource.parent.name} is in {where}, not in the cluster's region {wanted}."
+        )
     if subnet.properties["delegations"]:
         raise _wrong(
             f"AgentPoolProfile subnet with id {text} cannot be used as it's a delegated subnet. Please check "
@@ -187,7 +188,7 @@ def _clashes(world: World, cluster: Record, subnet: Record) -> Iterator[Problem]
         if own.overlaps(reserved):
             text = f"The specified subnet CIDR {own} is conflicted with the reserved range {reserved}"
             yield Problem(_PATH, text, "SubnetCidrOverlapping")
-    for other in subnets.of(world, subnets.network_id(subnet.id)):
+    for other in subnets.of(world, subnet.id.parent):
         there = subnets.prefix(other.properties)
         for name, what, code in (
             ("serviceCidr", "service", "ServiceCidrOverlapExistingSubnetsCidr"),

@@ -18,14 +18,14 @@ class BlobContainers(Kind):
     """Containers. Each is created and deleted with its container of the blob service."""
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
-        account = _account(world, record)
+        account = _rules.found(world, record.id.parent.parent)
         require_ready(account)
         world.blobs.create_container(account.id.name, record.id.name)
         record.body = body
         world.store.put(record)
 
     def removed(self, world: World, record: Record) -> None:
-        world.blobs.delete_container(_account(world, record).id.name, record.id.name)
+        world.blobs.delete_container(record.id.parent.parent.name, record.id.name)
 
     def view(self, world: World, record: Record) -> Body:
         made = self.outputs(world, record)["lastModifiedTime"]
@@ -46,11 +46,3 @@ class BlobContainers(Kind):
 
 
 KIND = BlobContainers()
-
-
-def _account(world: World, record: Record) -> Record:
-    service = record.id.parent
-    account = world.store.get(service.parent) if service and service.parent else None
-    if account is None:
-        raise ValueError(f"{record.id.text} without its account")
-    return account

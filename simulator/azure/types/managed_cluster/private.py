@@ -24,7 +24,7 @@ from simulator.azure.types.agent_pool.life import of_cluster
 from simulator.azure.types.private_dns_zone.rules import TYPE as ZONES
 from simulator.azure.types.role_assignment.allowed import allows
 from simulator.azure.types.subnet.rules import TYPE as SUBNETS
-from simulator.azure.types.subnet.rules import network_id, take_addresses
+from simulator.azure.types.subnet.rules import take_addresses
 from simulator.azure.types.user_assigned_identity import rules as identities
 from simulator.azure.types.virtual_network_link import rules as links
 
@@ -90,7 +90,7 @@ def prepare(world: World, cluster: Record) -> None:
         if zone := _zone(cluster):
             _make(world, cluster, zone, {"location": "global", "properties": {"provisioningState": "Succeeded"}})
             if subnet:
-                _link(world, cluster, zone, network_id(subnet.id))
+                _link(world, cluster, zone, subnet.id.parent)
 
 
 def end(world: World, cluster: Record) -> None:
@@ -213,7 +213,7 @@ def _group(cluster: Record) -> str:
 
 
 def _link(world: World, cluster: Record, zone: ResourceId, network: ResourceId) -> None:
-    if any(links.zone_of(link.id) == zone for link in links.of_network(world, network)):
+    if any(link.id.parent == zone for link in links.of_network(world, network)):
         return
     link = zone.child("virtualNetworkLinks", f"{cluster.id.name}-{guid(cluster.id.text, 'link')[:8]}")
     action = "Microsoft.Network/privateDnsZones/virtualNetworkLinks/write"

@@ -11,7 +11,7 @@ from simulator.azure.store import Body, Record
 from simulator.azure.subscription import guid
 from simulator.azure.types import _rules
 from simulator.azure.types.subnet.rules import TYPE as SUBNETS
-from simulator.azure.types.subnet.rules import network_id, take_addresses
+from simulator.azure.types.subnet.rules import take_addresses
 
 TYPE = "Microsoft.Network/networkInterfaces"
 _ADDRESS = "address"
@@ -64,7 +64,7 @@ def address(interface: Record) -> str:
 
 
 def network_of(interface: Record) -> ResourceId:
-    return network_id(parse_id(_subnet(interface.properties)))
+    return parse_id(_subnet(interface.properties)).parent
 
 
 def _subnet(properties: Body) -> str:

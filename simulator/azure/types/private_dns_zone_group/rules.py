@@ -33,7 +33,7 @@ class PrivateDnsZoneGroups(Kind):
         _rules.save(world, record, body)
 
     def zone_records(self, world: World, record: Record) -> Iterator[ZoneRecord]:
-        endpoint = world.store.get(record.id.parent) if record.id.parent else None
+        endpoint = world.store.get(record.id.parent)
         service = endpoints.target(world, endpoint) if endpoint else None
         for config in record.properties["privateDnsZoneConfigs"]:
             zone = parse_id(config["properties"]["privateDnsZoneId"])

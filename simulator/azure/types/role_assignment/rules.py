@@ -68,7 +68,7 @@ class RoleAssignments(Kind):
         if resource.scope.count("/") <= 2:
             return
         scope = parse_id(resource.scope)
-        if scope.type.lower() == _NAMESPACES and scope.parent:
+        if scope.type.lower() == _NAMESPACES:
             scope = scope.parent
         if world.store.get(scope) is None:
             message = f"The Resource '{scope.type}/{'/'.join(scope.names)}' of scope '{scope.text}' was not found."

@@ -33,10 +33,7 @@ class Subnets(Kind):
     """Subnets, child resources of a network or inline in it."""
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
-        network = world.store.get(network_id(record.id))
-        if network is None:
-            raise ValueError(f"{record.id.text} without its network")
-        _store(world, network, record, body, existing)
+        _store(world, _rules.found(world, record.id.parent), record, body, existing)
 
     def check_delete(self, world: World, record: Record) -> None:
         if users := [use.by for use in resource_types.uses(world, record.id)]:
@@ -56,12 +53,6 @@ class Subnets(Kind):
 
 
 KIND = Subnets()
-
-
-def network_id(subnet: ResourceId) -> ResourceId:
-    if subnet.parent is None:
-        raise ValueError(f"{subnet.text} is not the id of a subnet")
-    return subnet.parent
 
 
 def of(world: World, network: ResourceId) -> list[Record]:

@@ -36,19 +36,13 @@ def of_network(world: World, network: ResourceId) -> list[Record]:
     return [link for link in world.store.all(TYPE) if link.properties["virtualNetwork"]["id"].lower() == wanted]
 
 
-def zone_of(link: ResourceId) -> ResourceId:
-    if link.parent is None:
-        raise ValueError(f"{link.text} is not the id of a link")
-    return link.parent
-
-
 def check_alone(world: World, link: ResourceId, network: ResourceId) -> None:
     """Raises ArmError if the network is already linked to a zone of this name."""
-    name = zone_of(link).name
+    name = link.parent.name
     for other in of_network(world, network):
-        if other.id != link and zone_of(other.id).name.lower() == name.lower():
+        if other.id != link and other.id.parent.name.lower() == name.lower():
             message = (
                 "A virtual network cannot be linked to multiple zones with overlapping namespaces. You tried to link "
-                f"virtual network with '{name}' and '{zone_of(other.id).name}' zones."
+                f"virtual network with '{name}' and '{other.id.parent.name}' zones."
             )
             raise bad_request(message, code="BadRequest")
