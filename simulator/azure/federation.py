@@ -26,10 +26,10 @@ _HELP = "https://learn.microsoft.com/entra/workload-id/workload-identity-federat
 def exchange(world: World, tokens: Tokens, client_id: str, assertion: str, audience: str) -> tuple[str, int]:
     """Returns a token for an audience and its expiry time (seconds since 1970). Raises LoginError."""
     principal, identity = directory.application(world, client_id), identities.of_client(world, client_id)
-    claims = _claims(assertion)
+    claims, issuers = _claims(assertion), [clusters.issuer(world, each) for each in world.store.all(clusters.TYPE)]
     if (
         identity is None
-        or not _is_issuer(world, claims.get("iss"))
+        or claims.get("iss") not in issuers
         or not any(_counts(credential, claims) for credential in world.store.within(identity.id))
     ):
         message = (
@@ -42,10 +42,6 @@ def exchange(world: World, tokens: Tokens, client_id: str, assertion: str, audie
         message = f"Client assertion is not within its valid time range. Its expiry time is {claims.get('exp')}."
         raise LoginError(HTTPStatus.UNAUTHORIZED, "invalid_client", 700024, message)
     return tokens.issue(audience, principal)
-
-
-def _is_issuer(world: World, issuer: object) -> bool:
-    return issuer in [clusters.issuer(world, cluster) for cluster in world.store.all(clusters.TYPE)]
 
 
 def _counts(credential: Record, claims: dict[str, Any]) -> bool:

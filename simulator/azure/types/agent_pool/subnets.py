@@ -76,7 +76,8 @@ def _check(world: World, cluster: Record, pool: Record, properties: Body, others
         _check_gateway(world, subnet)
     if outbound == "userDefinedRouting":
         _check_routes(world, subnet)
-    _check_ranges(world, cluster, subnet)
+    if problems := list(_clashes(world, cluster, subnet)):
+        raise invalid(problems)
     _check_size(world, cluster, pool, properties, subnet)
 
 
@@ -176,13 +177,8 @@ def drops_traffic(world: World, properties: Body) -> bool:
     return table is not None and route_tables.next_hop(table.properties) == "None"
 
 
-def _check_ranges(world: World, cluster: Record, subnet: Record) -> None:
-    """Raises ArmError for overlaps with existing subnets. Service ranges can be in unused parts of the network."""
-    if problems := list(_clashes(world, cluster, subnet)):
-        raise invalid(problems)
-
-
 def _clashes(world: World, cluster: Record, subnet: Record) -> Iterator[Problem]:
+    """Yields overlaps with existing subnets. Service ranges can be in unused parts of the network."""
     own, network = subnets.prefix(subnet.properties), cluster.properties["networkProfile"]
     for reserved in RESERVED:
         if own.overlaps(reserved):

@@ -116,14 +116,10 @@ def _check_range(world: World, network: Record, subnet: ResourceId, wanted: IPv4
             raise bad_request(message, code="NetcfgSubnetRangesOverlap")
 
 
-def _size(subnet: Record) -> int:
-    """Returns the number of usable addresses."""
-    return max(0, prefix(subnet.properties).num_addresses - _KEPT)
-
-
 def free_addresses(world: World, subnet: Record, but: ResourceId | None = None) -> int:
     """Returns the number of free addresses. Those of `but` count as free."""
-    return _size(subnet) - sum(use.addresses for use in resource_types.uses(world, subnet.id, but))
+    usable = max(0, prefix(subnet.properties).num_addresses - _KEPT)
+    return usable - sum(use.addresses for use in resource_types.uses(world, subnet.id, but))
 
 
 def take_addresses(world: World, subnet: Record, number: int = 1) -> list[str]:
