@@ -10,6 +10,7 @@ import pytest
 from simulator.azure.types.agent_pool import life
 from tests.support.arm import CLUSTER, GROUP, Arm, FakeBackend, cluster_body, start
 from tests.support.azure_plugin import AzurePlugin, serve
+from tests.support.networks import make
 from tests.support.scaled_cluster import ScaledCluster
 
 
@@ -22,12 +23,17 @@ def arm(tmp_path: Path) -> Iterator[Arm]:
 
 
 @pytest.fixture
-def cluster(arm: Arm) -> Arm:
-    """A subscription with a resource group and a cluster."""
+def group(arm: Arm) -> Arm:
+    """A subscription with an empty resource group."""
     assert arm.put(GROUP, {"location": "eastus"}).status_code == 201
-    assert arm.put(CLUSTER, cluster_body()).status_code == 201
-    arm.done()
     return arm
+
+
+@pytest.fixture
+def cluster(group: Arm) -> Arm:
+    """A subscription with a resource group and a cluster."""
+    make(group, CLUSTER, cluster_body())
+    return group
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ import pytest
 from simulator.azure.schema import merged
 from tests.support.arm import CLUSTER, GROUP, SUBSCRIPTION, TOKEN, Arm, cluster_body, pool_body, pool_path
 from tests.support.blob_account import ACCOUNT, account_body
+from tests.support.networks import make
 
 HERE = f"/subscriptions/{SUBSCRIPTION.subscription_id}"
 AUTHORIZATION = f"{GROUP}/providers/Microsoft.Authorization"
@@ -48,9 +49,8 @@ def test_rejects_requests_without_a_valid_token(arm: Arm) -> None:
 
 
 @pytest.mark.parametrize(("path", "status"), [(GROUP, 200), (CLUSTER, 404), ("/nothing", 404)])
-def test_responses_have_request_ids_and_return_those_of_the_client(arm: Arm, path: str, status: int) -> None:
-    arm.put(GROUP, {"location": "eastus"})
-    first, second = arm.call("GET", path), arm.call("GET", path)
+def test_responses_have_request_ids_and_return_those_of_the_client(group: Arm, path: str, status: int) -> None:
+    first, second = group.call("GET", path), group.call("GET", path)
     assert (first.status_code, "x-ms-client-request-id" in first.headers) == (status, False)
     for name in ("x-ms-request-id", "x-ms-correlation-request-id"):
         assert len({uuid.UUID(answer.headers[name]) for answer in (first, second)}) == 2
@@ -60,7 +60,7 @@ def test_responses_have_request_ids_and_return_those_of_the_client(arm: Arm, pat
         "x-ms-client-request-id": "this",
         "x-ms-return-client-request-id": "true",
     }
-    returned = arm.client.get(path, headers=given).headers
+    returned = group.client.get(path, headers=given).headers
     assert (returned["x-ms-correlation-request-id"], returned["x-ms-client-request-id"]) == ("mine", "this")
 
 
@@ -137,8 +137,7 @@ def test_a_group_keeps_its_valid_region(arm: Arm) -> None:
 
 
 def test_deleting_a_group_deletes_its_resources(cluster: Arm) -> None:
-    cluster.put(pool_path(), pool_body())
-    cluster.done()
+    make(cluster, pool_path(), pool_body())
     assert cluster.call("DELETE", GROUP).status_code == 202
     cluster.done()
     assert cluster.backend.deleted == [CLUSTER]
@@ -162,18 +161,18 @@ def test_tags_can_be_patched(cluster: Arm) -> None:
     assert cluster.call("PATCH", CLUSTER, unchanged).json()["tags"] == {"team": "b"}, "as some clients send it"
 
 
-def test_patch_changes_any_property_of_an_account(arm: Arm) -> None:
-    arm.put(GROUP, {"location": "eastus"})
-    arm.put(ACCOUNT, account_body(allowBlobPublicAccess=False, minimumTlsVersion="TLS1_2"))
-    arm.done()
-    changed = arm.call("PATCH", ACCOUNT, {"properties": {"allowSharedKeyAccess": False}, "tags": {"team": "a"}}).json()
+def test_patch_changes_any_property_of_an_account(group: Arm) -> None:
+    make(group, ACCOUNT, account_body(allowBlobPublicAccess=False, minimumTlsVersion="TLS1_2"))
+    changed = group.call(
+        "PATCH", ACCOUNT, {"properties": {"allowSharedKeyAccess": False}, "tags": {"team": "a"}}
+    ).json()
     shown = [changed["properties"][name] for name in ("allowSharedKeyAccess", "minimumTlsVersion")]
     assert (shown, changed["tags"], changed["sku"]["name"]) == ([False, "TLS1_2"], {"team": "a"}, "Standard_LRS")
-    refused = arm.call("PATCH", ACCOUNT, {"kind": "FileStorage"})
-    assert arm.refusal(refused)[0] in (400, 409)
-    assert arm.refusal(arm.call("PATCH", ACCOUNT, {"properties": {"nothing": 1}}))[0] == 400
-    assert arm.refusal(arm.call("PATCH", ACCOUNT, []))[:2] == (400, "InvalidRequestContent")
-    assert arm.refusal(arm.call("PATCH", f"{ACCOUNT}x", {"tags": {}}))[:2] == (404, "ResourceNotFound")
+    refused = group.call("PATCH", ACCOUNT, {"kind": "FileStorage"})
+    assert group.refusal(refused)[0] in (400, 409)
+    assert group.refusal(group.call("PATCH", ACCOUNT, {"properties": {"nothing": 1}}))[0] == 400
+    assert group.refusal(group.call("PATCH", ACCOUNT, []))[:2] == (400, "InvalidRequestContent")
+    assert group.refusal(group.call("PATCH", f"{ACCOUNT}x", {"tags": {}}))[:2] == (404, "ResourceNotFound")
 
 
 def test_null_in_a_patch_removes_a_property() -> None:
@@ -182,40 +181,31 @@ def test_null_in_a_patch_removes_a_property() -> None:
     assert merged(body, changes) == {"properties": {"kept": [1], "new": {}}, "tags": {"y": "2"}}
 
 
-def test_empty_values_count_as_unset(arm: Arm) -> None:
-    arm.put(GROUP, {"location": "eastus"})
+def test_empty_values_count_as_unset(group: Arm) -> None:
     pool = {"name": "system", "mode": "System", "count": 1, "vmSize": "Standard_D4ads_v5"}
     empty = pool | {"orchestratorVersion": "", "upgradeSettings": {}}
-    assert arm.put(CLUSTER, cluster_body(kubernetesVersion="", agentPoolProfiles=[empty])).status_code == 201
-    arm.done()
-    shown = arm.get(CLUSTER)["properties"]
+    shown = make(group, CLUSTER, cluster_body(kubernetesVersion="", agentPoolProfiles=[empty]))["properties"]
     newest = next(iter(SUBSCRIPTION.kubernetes_patches))
     assert (shown["kubernetesVersion"], shown["agentPoolProfiles"][0]["orchestratorVersion"]) == (newest, newest)
     assert shown["agentPoolProfiles"][0]["upgradeSettings"] == {"maxSurge": "10%", "maxUnavailable": "0"}
     body = pool_body(upgradeSettings={"undrainableNodeBehavior": "Schedule"})  # as `az aks nodepool add` sends it
-    added = arm.put(pool_path(), body).json()["properties"]["upgradeSettings"]
+    added = group.put(pool_path(), body).json()["properties"]["upgradeSettings"]
     assert added == {"undrainableNodeBehavior": "Schedule", "maxSurge": "10%", "maxUnavailable": "0"}
 
 
-def test_new_clusters_have_an_issuer_since_kubernetes_1_34(arm: Arm) -> None:
-    arm.put(GROUP, {"location": "eastus"})
+def test_new_clusters_have_an_issuer_since_kubernetes_1_34(group: Arm) -> None:
     old = {"kubernetesVersion": "1.33", "supportPlan": "AKSLongTermSupport"}
     for asked in (old, {**old, "kubernetesVersion": "1.34"}):  # the second is an upgrade
-        assert arm.put(CLUSTER, cluster_body(**asked) | {"sku": {"name": "Base", "tier": "Premium"}}).is_success
-        arm.done()
-        assert arm.get(CLUSTER)["properties"]["oidcIssuerProfile"] == {"enabled": False}
-    arm.put(f"{CLUSTER}2", cluster_body())
-    arm.done()
-    assert arm.get(f"{CLUSTER}2")["properties"]["oidcIssuerProfile"]["issuerURL"]
+        make(group, CLUSTER, cluster_body(**asked) | {"sku": {"name": "Base", "tier": "Premium"}})
+        assert group.get(CLUSTER)["properties"]["oidcIssuerProfile"] == {"enabled": False}
+    assert make(group, f"{CLUSTER}2", cluster_body())["properties"]["oidcIssuerProfile"]["issuerURL"]
 
 
 def test_a_feature_sets_the_infiniband_fabric_of_later_pools(cluster: Arm) -> None:
     version = {"api-version": "2021-07-01"}
-    cluster.put(pool_path("one"), pool_body(count=1))
-    cluster.done()
+    make(cluster, pool_path("one"), pool_body(count=1))
     assert cluster.call("DELETE", FEATURE, **version).status_code == 200
-    cluster.put(pool_path("two"), pool_body(count=1))
-    cluster.done()
+    make(cluster, pool_path("two"), pool_body(count=1))
     cluster.call("PUT", FEATURE, {}, **version)
     partitions = {
         node["metadata"]["labels"]["agentpool"]: node["metadata"]["annotations"].get("simulator/infiniband-partition")

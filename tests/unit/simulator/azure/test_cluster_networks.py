@@ -107,9 +107,7 @@ def test_node_setup_fails_if_routes_drop_outbound_traffic(network: Arm) -> None:
 
 
 def test_a_user_assigned_identity_needs_a_role_on_the_subnet(network: Arm) -> None:
-    assert network.put(CLUSTER, body(identity=MINE)).status_code == 201
-    network.done()
-    assert network.get(CLUSTER)["properties"]["provisioningState"] == "Failed"
+    assert net.make(network, CLUSTER, body(identity=MINE))["properties"]["provisioningState"] == "Failed"
     (pool,) = [record for record in network.server.world.store.all() if record.id.name == "system"]
     principal = network.get(IDENTITY)["properties"]["principalId"]
     assert pool.error is not None
@@ -213,9 +211,7 @@ def test_does_not_link_a_network_twice(zoned: Arm) -> None:
 
 def failure(arm: Arm, asked: Body) -> tuple[str, str]:
     """Returns the error of an operation that Azure accepted."""
-    assert arm.put(CLUSTER, asked).status_code == 201
-    arm.done()
-    assert arm.get(CLUSTER)["properties"]["provisioningState"] == "Failed"
+    assert net.make(arm, CLUSTER, asked)["properties"]["provisioningState"] == "Failed"
     record = arm.server.world.store.get(parse_id(CLUSTER))
     assert record is not None
     assert record.error is not None

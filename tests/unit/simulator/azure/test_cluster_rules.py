@@ -17,13 +17,6 @@ OPERATOR = "f1a07417-d97a-45cb-824c-7a7467783830"
 OVERLAY = {"networkPlugin": "azure", "networkPluginMode": "overlay"}
 
 
-@pytest.fixture
-def group(arm: Arm) -> Arm:
-    """A subscription with an empty resource group."""
-    assert arm.put(GROUP, {"location": "eastus"}).status_code == 201
-    return arm
-
-
 def refused(arm: Arm, body: dict[str, Any]) -> tuple[str, str]:
     """Returns the code and message of a refusal, after which nothing is stored."""
     answer = arm.put(CLUSTER, body)
@@ -87,10 +80,8 @@ def test_an_update_may_keep_the_kubelet_identity_of_aks(cluster: Arm) -> None:
 
 
 def test_an_update_without_entra_keeps_it(group: Arm) -> None:
-    assert group.put(CLUSTER, cluster_body(aadProfile={"managed": True})).status_code == 201
-    group.done()
-    assert group.put(CLUSTER, cluster_body(disableLocalAccounts=True)).status_code == 200
-    group.done()
+    make(group, CLUSTER, cluster_body(aadProfile={"managed": True}))
+    make(group, CLUSTER, cluster_body(disableLocalAccounts=True))
     assert group.get(CLUSTER)["properties"]["aadProfile"]["managed"] is True
 
 
@@ -128,8 +119,7 @@ def test_reports_all_errors_in_address_ranges_at_once(group: Arm) -> None:
     ids=["kubenet", "flat", "overlay", "none"],
 )
 def test_an_update_keeps_the_network_plugin(group: Arm, network: dict[str, str]) -> None:
-    assert group.put(CLUSTER, cluster_body(networkProfile=network)).status_code == 201
-    group.done()
+    make(group, CLUSTER, cluster_body(networkProfile=network))
     assert group.put(CLUSTER, cluster_body()).status_code == 200
     shown = group.get(CLUSTER)["properties"]["networkProfile"]
     assert {name: shown.get(name) for name in OVERLAY} == dict.fromkeys(OVERLAY) | network
@@ -145,6 +135,4 @@ def test_a_load_balancer_has_the_requested_number_of_addresses(group: Arm) -> No
 def test_accepts_its_own_response_as_an_update(cluster: Arm) -> None:
     """The Azure CLI reads a cluster and puts it back with a change."""
     shown = cluster.get(CLUSTER)
-    assert cluster.put(CLUSTER, shown).status_code == 200
-    cluster.done()
-    assert cluster.get(CLUSTER) == shown
+    assert make(cluster, CLUSTER, shown) == shown

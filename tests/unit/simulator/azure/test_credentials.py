@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from tests.support.arm import CLUSTER, GROUP, SUBSCRIPTION, Arm, cluster_body
+from tests.support.networks import make
 
 REFUSED = "Getting static credential is not allowed because this cluster is set to disable local accounts."
 
@@ -16,8 +17,7 @@ REFUSED = "Getting static credential is not allowed because this cluster is set 
 def _cluster(arm: Arm, *, entra: bool, local: bool) -> None:
     profile = {"managed": True, "enableAzureRBAC": True} if entra else None
     arm.put(GROUP, {"location": "eastus"})
-    assert arm.put(CLUSTER, cluster_body(aadProfile=profile, disableLocalAccounts=not local)).status_code == 201
-    arm.done()
+    make(arm, CLUSTER, cluster_body(aadProfile=profile, disableLocalAccounts=not local))
 
 
 def _user(arm: Arm, action: str, **query: str) -> tuple[str, dict[str, Any]] | str:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.arm import GROUP, Arm
+from tests.support.arm import Arm
 from tests.support.blob_account import CREDENTIAL, IDENTITY
+from tests.support.networks import make
 
 TRUST = {"issuer": "https://issuer/", "subject": "system:serviceaccount:ai:blobs", "audiences": ["api://x"]}
 
 
 @pytest.fixture
-def identity(arm: Arm) -> Arm:
+def identity(group: Arm) -> Arm:
     """A subscription with a group, an identity, and its credential."""
-    assert arm.put(GROUP, {"location": "eastus"}).status_code == 201
-    assert arm.put(IDENTITY, {"location": "eastus"}).status_code == 201
-    assert arm.put(CREDENTIAL, {"properties": TRUST}).status_code == 201
-    return arm
+    make(group, IDENTITY, {"location": "eastus"})
+    make(group, CREDENTIAL, {"properties": TRUST})
+    return group
 
 
 def test_an_update_keeps_the_ids_of_an_identity(identity: Arm) -> None:

@@ -241,11 +241,10 @@ def test_returns_the_policy_of_a_refusal(arm: Arm) -> None:
     assert arm.refusal(arm.call("GET", path, **version))[:2] == (404, "PolicyAssignmentNotFound")
 
 
-def test_lists_network_usages_of_a_region(arm: Arm) -> None:
-    arm.put(GROUP, {"location": "eastus"})
-    arm.put(TABLE, {"location": "eastus"})
+def test_lists_network_usages_of_a_region(group: Arm) -> None:
+    group.put(TABLE, {"location": "eastus"})
     usages = {
-        region: arm.get(f"{SCOPE}/providers/Microsoft.Network/locations/{region}/usages")["value"]
+        region: group.get(f"{SCOPE}/providers/Microsoft.Network/locations/{region}/usages")["value"]
         for region in ("eastus", "westus3")
     }
     counted = {region: {each["name"]["value"]: each["currentValue"] for each in usages[region]} for region in usages}

@@ -9,7 +9,7 @@ import pytest
 from simulator.azure.ids import parse_id
 from simulator.azure.types.virtual_machine.rules import principals
 from tests.support import networks as net
-from tests.support.arm import GROUP, Arm
+from tests.support.arm import Arm
 from tests.support.blob_account import ACCOUNT, IDENTITY, account_body
 
 Body = dict[str, Any]
@@ -91,22 +91,21 @@ def test_accepts_its_own_response_as_a_route_table(network: Arm) -> None:
     assert net.make(network, f"{net.ROUTES}/routes/out", route) == shown["properties"]["routes"][0]
 
 
-def test_adds_and_replaces_routes_of_a_table(arm: Arm) -> None:
-    arm.put(GROUP, {"location": "eastus"})
+def test_adds_and_replaces_routes_of_a_table(group: Arm) -> None:
     out: dict[str, Any] = {"addressPrefix": "0.0.0.0/0", "nextHopType": "Internet"}
-    arm.put(net.ROUTES, {"location": "eastus"})
+    group.put(net.ROUTES, {"location": "eastus"})
     firewall = {"nextHopIpAddress": "10.0.0.4"}
     changes: tuple[tuple[str, Any, int], ...] = (("Internet", {}, 201), ("VirtualAppliance", firewall, 200))
     for hop, more, status in changes:  # Routes_CreateOrUpdate, azure-rest-api-specs
-        answer = arm.put(f"{net.ROUTES}/routes/out", {"properties": out | {"nextHopType": hop} | more})
+        answer = group.put(f"{net.ROUTES}/routes/out", {"properties": out | {"nextHopType": hop} | more})
         assert (answer.status_code, answer.json()["properties"]["nextHopType"]) == (status, hop)
-    assert arm.refusal(arm.put(f"{net.ROUTES}/routes/in", []))[0] == 400
-    (route,) = arm.get(net.ROUTES)["properties"]["routes"]
+    assert group.refusal(group.put(f"{net.ROUTES}/routes/in", []))[0] == 400
+    (route,) = group.get(net.ROUTES)["properties"]["routes"]
     assert (route["name"], route["properties"]["nextHopType"]) == ("out", "VirtualAppliance")
-    assert arm.get(f"{net.ROUTES}/routes/OUT") == route
-    assert arm.get(f"{net.ROUTES}/routes") == {"value": [route]}
-    assert [arm.call("DELETE", f"{net.ROUTES}/routes/out").status_code for _ in range(2)] == [200, 204]
-    assert arm.get(net.ROUTES)["properties"]["routes"] == []
+    assert group.get(f"{net.ROUTES}/routes/OUT") == route
+    assert group.get(f"{net.ROUTES}/routes") == {"value": [route]}
+    assert [group.call("DELETE", f"{net.ROUTES}/routes/out").status_code for _ in range(2)] == [200, 204]
+    assert group.get(net.ROUTES)["properties"]["routes"] == []
 
 
 # -- machines and bastions ---------------------------------------------------------------------------------------------

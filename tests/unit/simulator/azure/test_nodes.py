@@ -18,6 +18,7 @@ from simulator.world.hardware import SECTOR_BYTES
 from simulator.world.nodes import hardware_of
 from tests.support.arm import Arm, pool_body, pool_path
 from tests.support.case_files import case_table
+from tests.support.networks import make
 from tests.support.sizes import H100
 
 
@@ -168,8 +169,7 @@ def test_missing_nodes_fail_only_their_pool(cluster: Arm) -> None:
     operation = cluster.client.get(accepted.headers["Azure-AsyncOperation"]).json()
     assert (operation["status"], operation["error"]["code"]) == ("Failed", "NodesNotReady")
     assert "Expected: 1, Actual: 0. is invalid" in operation["error"]["message"]
-    cluster.put(pool_path("good"), pool_body(count=1))
-    cluster.done()
+    make(cluster, pool_path("good"), pool_body(count=1))
     assert cluster.get(pool_path("good"))["properties"]["provisioningState"] == "Succeeded"
     assert len(cluster.node_names()) == 3
 

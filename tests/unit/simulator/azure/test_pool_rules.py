@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.arm import CLUSTER, SUBSCRIPTION, Arm, cluster_body, pool_body, pool_path
+from tests.support.networks import make
 
 D4S = "Standard_D4s_v5"
 
@@ -21,8 +22,7 @@ def test_reports_all_errors_of_a_body_at_once(cluster: Arm) -> None:
 
 
 def test_a_pool_has_defaults_and_scales(cluster: Arm) -> None:
-    assert cluster.put(pool_path(), pool_body()).status_code == 201
-    cluster.done()
+    make(cluster, pool_path(), pool_body())
     assert len(cluster.node_names()) == 4
     shown = cluster.get(pool_path())["properties"]
     assert (shown["provisioningState"], shown["osSKU"], shown["currentOrchestratorVersion"]) == (
@@ -31,8 +31,7 @@ def test_a_pool_has_defaults_and_scales(cluster: Arm) -> None:
         "1.35.4",
     )
     for count in (3, 0, 2):
-        assert cluster.put(pool_path(), pool_body(count=count)).status_code == 200
-        cluster.done()
+        make(cluster, pool_path(), pool_body(count=count))
         assert len(cluster.node_names()) == 2 + count
 
 
@@ -46,11 +45,8 @@ def test_a_system_pool_may_shrink_below_the_minimum_of_pods(cluster: Arm) -> Non
 
 
 def test_a_spot_pool_has_its_taint_and_a_separate_quota(cluster: Arm) -> None:
-    cluster.put(pool_path("reg"), pool_body(count=10))
-    cluster.done()
-    assert cluster.put(pool_path("spot"), pool_body(scaleSetPriority="Spot", count=10)).status_code == 201
-    cluster.done()
-    shown = cluster.get(pool_path("spot"))["properties"]
+    make(cluster, pool_path("reg"), pool_body(count=10))
+    shown = make(cluster, pool_path("spot"), pool_body(scaleSetPriority="Spot", count=10))["properties"]
     assert "kubernetes.azure.com/scalesetpriority=spot:NoSchedule" in shown["nodeTaints"]
     assert (shown["spotMaxPrice"], shown["scaleSetEvictionPolicy"]) == (-1, "Delete")
     _, code, message = cluster.refusal(cluster.put(pool_path("spot2"), pool_body(scaleSetPriority="Spot", count=1)))
@@ -62,10 +58,8 @@ def test_a_spot_pool_has_its_taint_and_a_separate_quota(cluster: Arm) -> None:
     ("settings", "status"), [({"maxSurge": "33%"}, 400), ({"maxSurge": "0", "maxUnavailable": "1"}, 200)]
 )
 def test_an_upgrade_needs_quota_for_a_surge_node(cluster: Arm, settings: dict[str, str], status: int) -> None:
-    cluster.put(pool_path(), pool_body(count=10, **upgrades(**settings)))
-    cluster.done()
-    cluster.put(CLUSTER, cluster_body(kubernetesVersion="1.36"))
-    cluster.done()
+    make(cluster, pool_path(), pool_body(count=10, **upgrades(**settings)))
+    make(cluster, CLUSTER, cluster_body(kubernetesVersion="1.36"))
     answer = cluster.put(pool_path(), pool_body(count=10, orchestratorVersion="1.36", **upgrades(**settings)))
     assert answer.status_code == status
     if status == 400:

@@ -18,6 +18,7 @@ from simulator.world.faults import new_fault
 from tests.support.arm import CLUSTER, GROUP, SUBSCRIPTION, Arm, FakeBackend, cluster_body, pool_body, pool_path, start
 from tests.support.azure_plugin import GROUP as GROUP_TYPE
 from tests.support.azure_plugin import AzurePlugin, failure
+from tests.support.networks import make
 from tests.support.sizes import H100
 
 IN_PROGRESS = "please wait for it to finish before starting a new operation"
@@ -118,12 +119,10 @@ def test_a_pool_fails_without_capacity_and_can_be_retried(cluster: Arm) -> None:
     assert (operation["status"], operation["error"]["code"]) == ("Failed", "AllocationFailed")
     assert "sufficient capacity for the requested VM size in this region" in operation["error"]["message"]
     assert pool_state(cluster) == "Failed"
-    assert cluster.put(pool_path("other"), pool_body(vmSize="Standard_D4ads_v5", gpuProfile=None)).status_code == 201
-    cluster.done()
+    make(cluster, pool_path("other"), pool_body(vmSize="Standard_D4ads_v5", gpuProfile=None))
     assert len(cluster.node_names()) == 4, "two of the other pool, none of the failed one"
     heal(cluster)
-    assert cluster.put(pool_path(), pool_body()).status_code == 200
-    cluster.done()
+    make(cluster, pool_path(), pool_body())
     assert pool_state(cluster) == "Succeeded"
     assert len(cluster.node_names()) == 6
 
@@ -155,34 +154,28 @@ def test_a_pool_fails_if_its_nodes_cannot_be_set_up(cluster: Arm) -> None:
     assert "exit status=50\n" in error["message"]
     assert (pool_state(cluster), cluster.node_names()) == ("Failed", before)
     heal(cluster)
-    cluster.put(pool_path(), pool_body())
-    cluster.done()
+    make(cluster, pool_path(), pool_body())
     assert pool_state(cluster) == "Succeeded"
 
 
-def test_a_policy_requires_a_tag_on_all_resource_groups(arm: Arm) -> None:
-    assert arm.put(GROUP, {"location": "eastus"}).status_code == 201
-    inject(arm, "policy", tag="CostCenter")
+def test_a_policy_requires_a_tag_on_all_resource_groups(group: Arm) -> None:
+    inject(group, "policy", tag="CostCenter")
     other = f"{GROUP}-other"
-    assert arm.refusal(arm.put(other, {"location": "eastus"}))[:2] == (403, "RequestDisallowedByPolicy")
-    assert arm.put(other, {"location": "eastus", "tags": {"costcenter": "4711"}}).status_code == 201
-    error = failure_of(arm, CLUSTER, cluster_body())
+    assert group.refusal(group.put(other, {"location": "eastus"}))[:2] == (403, "RequestDisallowedByPolicy")
+    assert group.put(other, {"location": "eastus", "tags": {"costcenter": "4711"}}).status_code == 201
+    error = failure_of(group, CLUSTER, cluster_body())
     assert error["code"] == "ReconcileResourceGroupError"
     assert "tags[CostCenter]" in error["message"]
-    assert arm.put(CLUSTER, cluster_body() | {"tags": {"CostCenter": "4711"}}).status_code == 200
-    arm.done()
-    assert arm.get(CLUSTER)["properties"]["provisioningState"] == "Succeeded"
+    make(group, CLUSTER, cluster_body() | {"tags": {"CostCenter": "4711"}})
+    assert group.get(CLUSTER)["properties"]["provisioningState"] == "Succeeded"
 
 
 def test_a_failed_pool_keeps_its_nodes_and_can_shrink(cluster: Arm) -> None:
-    cluster.put(pool_path(), pool_body(count=2))
-    cluster.done()
+    make(cluster, pool_path(), pool_body(count=2))
     inject(cluster, "capacity", size=H100)
-    cluster.put(pool_path(), pool_body(count=5))
-    cluster.done()
+    make(cluster, pool_path(), pool_body(count=5))
     assert (pool_state(cluster), len(cluster.node_names())) == ("Failed", 4)
-    cluster.put(pool_path(), pool_body(count=1))
-    cluster.done()
+    make(cluster, pool_path(), pool_body(count=1))
     assert (pool_state(cluster), len(cluster.node_names())) == ("Succeeded", 3)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.arm import CLUSTER, GROUP, SUBSCRIPTION, Arm, cluster_body, pool_body, pool_path
+from tests.support.networks import make
 
 A100 = "Standard_NC24ads_A100_v4"
 SHARED = f"/subscriptions/{SUBSCRIPTION.subscription_id}/resourceGroups/reserved/providers"
@@ -27,8 +28,7 @@ def up(arm: Arm, location: str = "eastus", identity: str | None = IDENTITY) -> A
         body["identity"] = {"type": "UserAssigned", "userAssignedIdentities": {identity: {}}}
     arm.put(GROUP, {"location": location})
     arm.put(OTHER, {"location": location})
-    assert arm.put(CLUSTER, body).status_code == 201
-    arm.done()
+    make(arm, CLUSTER, body)
     return arm
 
 
@@ -68,11 +68,9 @@ def test_rejects_a_pool_that_cannot_use_the_group(
 def test_reserved_machines_count_once_against_the_quota(arm: Arm) -> None:
     assert used(arm) == 4 * 24
     up(arm)
-    assert arm.put(pool_path("aone"), pool(count=3)).status_code == 201
-    arm.done()
+    make(arm, pool_path("aone"), pool(count=3))
     assert used(arm) == 4 * 24
-    assert arm.put(pool_path("btwo"), pool(count=3)).status_code == 201
-    arm.done()
+    make(arm, pool_path("btwo"), pool(count=3))
     assert used(arm) == 6 * 24, "two beyond the reservation"
 
 
@@ -81,18 +79,15 @@ def test_a_pool_on_reserved_machines_needs_no_free_quota(arm: Arm) -> None:
     up(arm)
     plain = pool(count=quota - 4)
     del plain["properties"]["capacityReservationGroupID"]
-    assert arm.put(pool_path("plain"), plain).status_code == 201
-    arm.done()
+    make(arm, pool_path("plain"), plain)
     assert arm.put(pool_path("own"), pool(count=5)).status_code == 400
-    assert arm.put(pool_path("own"), pool(count=4)).status_code == 201
-    arm.done()
+    make(arm, pool_path("own"), pool(count=4))
 
 
 def test_a_pool_cannot_change_its_group(arm: Arm) -> None:
     up(arm)
     plain = pool()
     del plain["properties"]["capacityReservationGroupID"]
-    arm.put(pool_path(), plain)
-    arm.done()
+    make(arm, pool_path(), plain)
     _, code, _ = arm.refusal(arm.put(pool_path(), pool()))
     assert code == "PropertyChangeNotAllowed"

@@ -145,14 +145,13 @@ def unpacked(part: str) -> dict[str, Any]:
     return found
 
 
-def test_a_managed_identity_signs_in_with_its_client_id(arm: Arm) -> None:
-    assert arm.put(GROUP, {"location": "eastus"}).status_code == 201
-    ids = arm.put(IDENTITY, {"location": "eastus"}).json()["properties"]
+def test_a_managed_identity_signs_in_with_its_client_id(group: Arm) -> None:
+    ids = group.put(IDENTITY, {"location": "eastus"}).json()["properties"]
     query = {"resource": AKS, "client_id": ids["clientId"]}
-    answer = arm.client.get("/identity/token", params=query, headers={"X-IDENTITY-HEADER": TOKEN})
-    claims = claims_of(arm, answer)
+    answer = group.client.get("/identity/token", params=query, headers={"X-IDENTITY-HEADER": TOKEN})
+    claims = claims_of(group, answer)
     assert (claims["oid"], claims["appid"]) == (ids["principalId"], ids["clientId"])
-    assert sign_in(arm, client_id=ids["clientId"]).json()["error_codes"] == [7000215]  # it has no secret
+    assert sign_in(group, client_id=ids["clientId"]).json()["error_codes"] == [7000215]  # it has no secret
 
 
 def test_the_identity_endpoint_needs_its_header(arm: Arm) -> None:

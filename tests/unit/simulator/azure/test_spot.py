@@ -16,6 +16,7 @@ from simulator.azure.types.agent_pool import life
 from simulator.world.evictions import Eviction, EvictionStore, Rate
 from simulator.world.faults import FaultKind, new_fault
 from tests.support.arm import Arm, pool_body, pool_path
+from tests.support.networks import make
 from tests.support.scaled_cluster import ScaledCluster, pod
 from tests.support.sizes import T4
 
@@ -149,8 +150,7 @@ def test_a_rate_evicts_nodes_by_its_seed(evictions: Evictions) -> None:
 def test_a_price_above_the_maximum_evicts_all_machines(evictions: Evictions) -> None:
     arm = evictions.cluster.arm
     evicted, paying = evictions.make(spotMaxPrice=0.2), {"vmSize": T4, "scaleSetPriority": "Spot", "nodeTaints": None}
-    arm.put(pool_path("paying"), pool_body(count=1, **paying))
-    arm.done()
+    make(arm, pool_path("paying"), pool_body(count=1, **paying))
     arm.server.world.faults.fault(new_fault("price", size=T4, usd=0.25))
     evictions.look()
     assert [each.node for each in evictions.store.all()] == evicted, "-1 pays any price"
@@ -181,9 +181,7 @@ def test_a_pool_gets_the_available_spot_machines(
     assert record.error
     assert (record.state, record.error["code"]) == ("Failed", code)
     assert "\n  - Low Priority VMs\n" in record.error["message"]
-    arm.put(pool_path("regular"), pool_body(vmSize=T4, count=3))
-    arm.done()
+    make(arm, pool_path("regular"), pool_body(vmSize=T4, count=3))
     assert len(evictions.cluster.nodes("regular")) == 3, "not limited"
-    arm.put(pool_path("second"), pool_body(vmSize=T4, count=1, scaleSetPriority="Spot", nodeTaints=None))
-    arm.done()
+    make(arm, pool_path("second"), pool_body(vmSize=T4, count=1, scaleSetPriority="Spot", nodeTaints=None))
     assert evictions.cluster.nodes("second") == [], "pools share the limit"

@@ -7,6 +7,7 @@ import pytest
 from simulator.azure.blobs.policy import BlobRequest, Policy
 from tests.support.arm import GROUP, SUBSCRIPTION, Arm
 from tests.support.blob_account import ACCOUNT, CONTAINER, account_body
+from tests.support.networks import make
 
 SAS = {
     "canonicalizedResource": "/blob/models/data",
@@ -17,13 +18,11 @@ SAS = {
 
 
 @pytest.fixture
-def storage(arm: Arm) -> Arm:
+def storage(group: Arm) -> Arm:
     """A subscription with a group, and the account `models` with the container `data`."""
-    assert arm.put(GROUP, {"location": "eastus"}).status_code == 201
-    assert arm.put(ACCOUNT, account_body(minimumTlsVersion="TLS1_2")).status_code == 202
-    arm.done()
-    assert arm.put(CONTAINER, {"properties": {}}).status_code == 201
-    return arm
+    make(group, ACCOUNT, account_body(minimumTlsVersion="TLS1_2"))
+    make(group, CONTAINER, {"properties": {}})
+    return group
 
 
 def test_shows_an_account_and_its_container(storage: Arm) -> None:
@@ -41,8 +40,7 @@ def test_an_update_keeps_the_random_keys(storage: Arm) -> None:
     first = storage.call("POST", f"{ACCOUNT}/listKeys").json()["keys"]
     assert [key["keyName"] for key in first] == ["key1", "key2"]
     assert storage.blobs.accounts["models"] == [key["value"] for key in first]
-    storage.put(ACCOUNT, account_body())
-    storage.done()
+    make(storage, ACCOUNT, account_body())
     assert storage.call("POST", f"{ACCOUNT}/listKeys").json()["keys"] == first
     assert not [key["value"] for key in first if key["value"] in str(storage.get(ACCOUNT))]
 
@@ -75,9 +73,7 @@ def test_a_sku_without_zones_can_change(storage: Arm) -> None:
 
 def test_accepts_its_own_response_as_an_update(storage: Arm) -> None:
     shown = storage.get(ACCOUNT)
-    assert storage.put(ACCOUNT, shown).status_code == 200
-    storage.done()
-    assert storage.get(ACCOUNT) == shown
+    assert make(storage, ACCOUNT, shown) == shown
 
 
 def test_deletes_blobs_with_their_container_and_account(storage: Arm) -> None:

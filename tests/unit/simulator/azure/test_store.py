@@ -16,6 +16,7 @@ from simulator.azure.ids import ResourceId, parse_id
 from simulator.azure.store import BadRecords, Record, Store
 from tests.support.arm import CLUSTER, GROUP, Arm, FakeBackend, client_of, cluster_body, pool_body, pool_path, start
 from tests.support.case_files import case_table
+from tests.support.networks import make
 
 
 def _id(name: str = "rg") -> ResourceId:
@@ -120,15 +121,13 @@ def test_deletes_pools_whose_cluster_was_never_stored(tmp_path: Path, cluster: A
     cluster.server.world.store.remove(parse_id(CLUSTER))  # as after a kill before the cluster is written
     again = start(tmp_path / "azure", FakeBackend())
     assert [record.id.name for record in again.server.world.store.all()] == ["rg"]
-    assert again.put(CLUSTER, cluster_body()).status_code == 201
-    again.done()
+    make(again, CLUSTER, cluster_body())
     assert len(again.node_names()) == 2
     again.stop()
 
 
 def test_starts_stored_clusters_with_their_nodes(tmp_path: Path, cluster: Arm) -> None:
-    cluster.put(pool_path(), pool_body())
-    cluster.done()
+    make(cluster, pool_path(), pool_body())
     names = cluster.node_names()
     cluster.server.stop()
     again = start(tmp_path / "azure", FakeBackend())
