@@ -1,4 +1,4 @@
-"""Warnings and alerts before SAS end, and errors for workloads whose SAS have ended."""
+"""Warnings and alerts before SAS end, and errors if a workload mounts one that has ended."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def annotated(name: str, value: str | None) -> Object:
 def refused(kube: KubeClient, name: str, body: Object) -> str:
     """Returns the error for a merge patch of a node, or an empty text.
 
-    Keeps taints that Kubernetes adds to a node without a kubelet, and tries again if it adds another one meanwhile.
+    Keeps taints that Kubernetes adds to a node without a kubelet, and tries again if it adds another one.
     """
     before = None
     message = ""
