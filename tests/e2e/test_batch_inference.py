@@ -134,13 +134,13 @@ def test_a_stack_that_is_deployed_again_reuses_its_results(platform: Stack, stac
     assert platform.kube.get("v1", "PersistentVolumeClaim", CLAIM, TEAM), "the model stays"
     stack.up()
     check_end(platform, stack, "Succeeded")
-    assert "an earlier run has made these results" in logs(platform)
+    assert "results of an earlier run exist" in logs(platform)
     assert "12000 prompts answered" in logs(platform)
 
 
 def test_an_unknown_model_fails_the_job_and_its_container_is_reported(platform: Stack, stack: Stack) -> None:
     stack.set(workloadOptions={NAME: {**OPTIONS, "model": "nobody/knows-it", "restarts": 0}})
-    assert "nothing is known of nobody/knows-it" in stack.up()
+    assert "model nobody/knows-it is unknown" in stack.up()
     check_end(platform, stack, "Failed")
     assert any("container vllm ended with exit code 1" in text for text in observed(stack, platform)[NAME].report.exits)
 

@@ -147,7 +147,7 @@ def test_a_training_fails_at_once_and_reports_missing_data(consumer: Stack, plat
     assert train_phase(consumer, platform) == "Failed"
     (pod,) = names(platform.kube.list("v1", "Pod", CONSUMER, labels="batch.kubernetes.io/job-name=olmo"))
     assert re.search(
-        r"OLMo cannot start: 1 of 2 data files are missing .* \(absent, ", log(platform.kube, pod, CONSUMER)
+        r"OLMo cannot start: 1 of 2 data files in .* are missing .* \(absent, ", log(platform.kube, pod, CONSUMER)
     )
 
 

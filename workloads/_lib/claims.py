@@ -59,11 +59,9 @@ def shrinking_warning(resource: str, size: Path) -> pulumi.ResourceHook:
     def warn(update: pulumi.ResourceHookArgs) -> None:
         had, wanted = _gib(update.old_inputs), _gib(update.new_inputs)
         if wanted < had:
-            keep = f": {set_command(size, had).text(pulumi.get_stack())}" if size else ""
-            pulumi.log.warn(
-                f"the claim {update.id} has {had} GiB and would get {wanted}. A claim can grow, and not shrink: the "
-                f"API server rejects less than its status.capacity. Keep its size{keep}"
-            )
+            keep = set_command(size, had).text(pulumi.get_stack()) if size else f"request {had} GiB again"
+            what = f"claim {update.id} has {had} GiB, but the stack requests {wanted} GiB: a claim can grow, not shrink"
+            pulumi.log.warn(f"{what}\n    allowed: {had} GiB or more\n    fix:     {keep}")
 
     return pulumi.ResourceHook(f"size of the claim {resource}", warn, pulumi.ResourceHookOptions(on_dry_run=True))
 

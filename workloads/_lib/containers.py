@@ -44,7 +44,7 @@ def container_problems(
         what = f"is {permissions}, but workload {workload} also needs {''.join(missing)} there ({key})"
         allowed = f"all of {needed}"
         if needed == _WRITE_HIERARCHICAL:
-            allowed += f", or of {_WRITE} where {path_text((*account.path, 'hierarchicalNamespace'))} is false"
+            allowed += f", or {_WRITE} if {path_text((*account.path, 'hierarchicalNamespace'))} is false"
         # Without read permissions, nothing mounts: adding them does not widen access.
         widens = "permissions" in container.model_fields_set and not {*missing} <= {*_READ}
         fix = by_hand(where) if widens else set_command(where, better)
@@ -59,10 +59,8 @@ def _too_small(workload: str, account: Account, key: str, name: str) -> Iterator
     if (most := largest_file(profile)) >= _SHARE:
         return
     where: Path = (*account.path_of(name), "profile")
-    what = (
-        f"is {profile}, by which no file can be larger than {most / 2**20:.0f} MiB, and workload {workload} saves "
-        f"there ({key})"
-    )
+    limit = f"is {profile}, which limits files to {most / 2**20:.0f} MiB"
+    what = f"{limit}, but workload {workload} saves checkpoints there ({key})"
     usable = [each for each in profiles() if largest_file(each) >= _SHARE]
     best = next(each for each in usable if not remembers(each))  # safe for several nodes, too
     yield Problem(where, what, ", ".join(usable), set_command(where, best))

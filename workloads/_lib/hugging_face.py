@@ -18,7 +18,7 @@ from config.rules.plain_secrets import unset_secret
 from config.schema.base import may_be
 from workloads._lib.pods import Manifest
 
-Token = Annotated[SecretStr, may_be("a token for huggingface.co, of somebody who may read the model")]
+Token = Annotated[SecretStr, may_be("a token for huggingface.co with read access to the model")]
 _VARIABLE = "HF_TOKEN"
 """Environment variable of Hugging Face's libraries, and the Secret's key."""
 
@@ -27,19 +27,18 @@ def model_problems(workload: str, model: str, token: SecretStr | None) -> Iterat
     """Yields a problem for a misspelled name, or a gated model without a token."""
     where: Path = ("workloadOptions", workload)
     if likely := misspelt(model):
-        what = f"is {model!r}, which nobody knows{hint(likely)}"
+        what = f"is {model!r}, an unknown model{hint(likely)}"
         yield Problem((*where, "model"), what, likely[0], set_command((*where, "model"), likely[0]))
     known = language_models().get(model)
     if known and known.gated and token is None:
-        what = f"is not set, and {model} is gated: only who has agreed to its terms gets it"
-        yield unset_secret((*where, "huggingFaceToken"), what, f"a token of somebody who may read {model}")
+        what = f"is not set, but {model} is gated: only users who accepted its terms can download it"
+        yield unset_secret((*where, "huggingFaceToken"), what, f"a token with read access to {model}")
 
 
 def warn_of_unknown(model: str) -> None:
     """Warns that a model could not be checked in advance."""
     if model not in language_models():
-        told = "nothing is known of {}: whether it fits, and how many tokens it takes, shows as it runs"
-        pulumi.log.warn(told.format(model))
+        pulumi.log.warn(f"model {model} is unknown: its GPU memory and its context length cannot be checked in advance")
 
 
 def token_secret(workload: str, name: str, token: SecretStr | None, context: WorkloadContext) -> list[pulumi.Resource]:

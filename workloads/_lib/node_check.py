@@ -39,7 +39,7 @@ def _token() -> Mount:
     return Mount(name="check-token", path=_ACCOUNT, source={"projected": {"sources": [token, ca]}}, read_only=True)
 
 
-def told(taint_effect: str | None, *, everything: bool) -> dict[str, str]:
+def taint_variables(taint_effect: str | None, *, everything: bool) -> dict[str, str]:
     """Returns the variables of a check that may taint its node; passing `everything` removes the taint."""
     if taint_effect is None:
         return {}
@@ -94,7 +94,7 @@ class NodeCheck:
             "BEFORE_JOB": "true",
             "TIMEOUT_S": str(_TIMEOUT_S[self.depth]),
             **({} if self.of_team else {"KERNEL_LOGS": KERNEL_LOGS}),
-            **told(self.taint_effect, everything=self.depth == "full" and not out),
+            **taint_variables(self.taint_effect, everything=self.depth == "full" and not out),
         }
 
 

@@ -29,8 +29,8 @@ QUEUED = {QUEUE_LABEL: LOCAL_QUEUE}
 """Labels of a team's job; each team has one queue."""
 Way = tuple[str, Fix]
 """An alternative, and the step to it."""
-WRAPPED = ("is wrapped", "appWrapper: false")
-"""Why a job needs AppWrapper, and the setting to run without it."""
+WRAPPED = ("runs in an AppWrapper", "appWrapper: false")
+"""The reason for AppWrapper, and the setting to run without it."""
 
 
 def share_of_node(sku: VmSku, gpus: int, *, cpus: int = 0, memory_gib: int = 0) -> dict[str, str]:
@@ -70,38 +70,38 @@ def mark(*made_of: object) -> str:
 def team_problems(workload: str, options: TeamOptions, candidate: Candidate) -> Iterator[Problem]:
     """Yields problems with the platform, the team and the user."""
     if not candidate.on_shared_platform:
-        what = f"is not set, and workload {workload} is made as a user of a team, on a platform that is up"
-        how = "give it a stack of its own, with platformStack the name of the stack that has the teams"
+        what = f"is not set, but workload {workload} runs as a user of a team, on the platform of another stack"
+        how = f"move {workload} to another stack, and set platformStack there to the name of the stack with the teams"
         yield Problem(("platformStack",), what, "a stack with teams", say(how))
         return
     if not candidate.teams:
-        what = f"is not set, and workload {workload} runs in a team's namespace and queues there by Kueue"
-        how = "give it a team in the stack file, with gpus and users, and with it operators.kueue.enabled true"
+        what = f"is not set, but workload {workload} runs in a team's namespace and its queue of Kueue"
+        how = "add a team with gpus and users in the stack file, and set operators.kueue.enabled to true"
         yield Problem(("teams",), what, "a team with GPUs and users", say(how))
         return
     where: Path = ("workloadOptions", workload)
     team = candidate.teams.get(options.team or "")
     if team is None:
         likely = near(options.team or "", candidate.teams)
-        what = f"is {options.team!r}, no team of the platform{hint(likely)}" if options.team else "is not set"
+        what = f"is {options.team!r}, not a team of the platform{hint(likely)}" if options.team else "is not set"
         fix = set_command((*where, "team"), (likely or sorted(candidate.teams))[0])
         yield Problem((*where, "team"), what, ", ".join(sorted(candidate.teams)), fix, lacking=("teams",))
         return
-    yield from _people(where, options, candidate)
+    yield from _user_problems(where, options, candidate)
 
 
-def _people(where: Path, options: TeamOptions, candidate: Candidate) -> Iterator[Problem]:
+def _user_problems(where: Path, options: TeamOptions, candidate: Candidate) -> Iterator[Problem]:
     """Yields problems with the user. Members of groups do not count, since their names are unknown."""
     name = str(options.team)
     users = candidate.teams[name].users
     if not users:
-        what = f"is not set, and the workload is made as a user of team {name}: of its groups nobody is known by name"
+        what = f"is not set, but the workload runs as a user of team {name}, and members of its groups are unknown"
         path: Path = ("teams", name, "users")
-        how = f"name somebody in {path_text(path)}, as in alice@example.com"
+        how = f"add a user to {path_text(path)}, such as alice@example.com"
         yield Problem(path, what, "one user or more", say(how))
     elif options.user not in (None, *users):
         likely = near(str(options.user), users)
-        what = f"is {options.user!r}, no user of team {name}{hint(likely)}"
+        what = f"is {options.user!r}, not a user of team {name}{hint(likely)}"
         yield Problem((*where, "user"), what, ", ".join(users), set_command((*where, "user"), (likely or users)[0]))
 
 
@@ -120,9 +120,8 @@ def quota_problems(
     if most is None or wanted <= most:
         return
     own = candidate.teams[str(options.team)].gpus
-    what = (
-        f"asks for {wanted} GPUs, and team {options.team} can have {most} at most: {own} of its own, the rest borrowed"
-    )
+    limit = f"can use at most {most}: {own} of its quota, the rest borrowed"
+    what = f"requests {wanted} GPUs, but team {options.team} {limit}"
     fewer = next((count for count in range(most // candidate.nodes, 0, -1) if able(count)), 0)
     key, count = ("numNodes", most // per_node) if most >= per_node else ("gpus", fewer)
     if count:
@@ -130,7 +129,7 @@ def quota_problems(
         yield Problem(where, what, f"{key} {count}, or more GPUs for the team", set_command(where, count))
     else:
         path: Path = ("teams", str(options.team), "gpus")
-        yield Problem(path, f"is {own}, and it can borrow none", f"{wanted} or more", by_hand(path))
+        yield Problem(path, f"is {own}, and the team cannot borrow any", f"{wanted} or more", by_hand(path))
 
 
 def operator_problems(workload: str, candidate: Candidate, needs: Mapping[str, tuple[str, str]]) -> Iterator[Problem]:
@@ -163,9 +162,8 @@ def scheduler_problems(workload: str, candidate: Candidate) -> Iterator[Problem]
     """Yields a problem for schedulers that were not tested with the workload."""
     if candidate.on_shared_platform and candidate.scheduler != COSCHEDULER:
         where: Path = ("operators", "scheduler")
-        what = f"is {candidate.scheduler}, and workload {workload} has been tried with {COSCHEDULER} alone"
-        how = f"run {workload} on a platform with operators.scheduler {COSCHEDULER}: to switch that of a platform that"
-        how += " is up stops the jobs of all its teams"
+        what = f"is {candidate.scheduler}, but workload {workload} was only tested with {COSCHEDULER}"
+        how = f"use a platform with operators.scheduler {COSCHEDULER}; a change of the scheduler stops all teams' jobs"
         yield Problem(where, what, f"{COSCHEDULER}, or a stack without {workload}", say(how))
 
 
@@ -175,10 +173,10 @@ def gpu_problems(workload: str, candidate: Candidate) -> Iterator[Problem]:
     if not sku.gpu_bf16_tflops:
         where: Path = (*candidate.pool_path, "vmSku")
         usable = [size.name for size in bf16_sizes()]
-        what = f"is {sku.name}, whose {sku.gpu_model} has no bf16, in which workload {workload} computes"
+        what = f"is {sku.name}, but its {sku.gpu_model} does not support bf16, which workload {workload} needs"
         yield other_size(where, what, usable, workload)
     if candidate.pool.shares > 1:
         path: Path = (*candidate.pool_path, "migProfile" if candidate.pool.mig_profile else "gpuSlices")
-        what = f"shares each GPU of pool {candidate.pool_key}, and workload {workload} takes whole ones"
+        what = f"shares each GPU of pool {candidate.pool_key}, but workload {workload} needs whole GPUs"
         fix = either_by_hand(path, f"set {path_text(('workloadOptions', workload, 'pool'))} to a pool of whole GPUs")
         yield Problem(path, what, f"no value, or another pool for {workload}", fix)

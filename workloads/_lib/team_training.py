@@ -105,17 +105,16 @@ def storage_problems(
     elif candidate.on_shared_platform and not candidate.shared_class:
         where: Path = ("workloadOptions", workload, "checkpointContainer")
         path: Path = ("storage", "sharedClass")
-        what = "is not set, and the platform has no class of shared files for checkpoints either"
+        what = "is not set, and the platform has no StorageClass of shared files for checkpoints"
         known = ", ".join(candidate.storage.by_container()) or "none is set"
-        yield Problem(
-            where, what, f"a container of it ({known}), or storage.sharedClass", set_command(path, AKS_SHARED_CLASS)
-        )
+        allowed = f"a container of the platform ({known}), or storage.sharedClass"
+        yield Problem(where, what, allowed, set_command(path, AKS_SHARED_CLASS))
     there = candidate.storage.by_container()
     for name in options.containers:
         account = there.get(name)
         if account and account.settings.auth == "identity":
             way: Path = (*account.path, "auth")
-            what = f"is identity, which opens containers in a stack's own namespace, and {workload} is in a team's"
+            what = f"is identity, which only works in the stack's own namespace, but {workload} runs in a team's"
             yield Problem(way, what, f"sas, or another container than {name}", by_hand(way))
 
 
@@ -133,7 +132,7 @@ def checkpoints(context: WorkloadContext, workload: str, name: str, container: s
         return blob("checkpoints", context.volumes[container], CHECKPOINTS)
     shared = context.shared_class
     if shared is None:
-        raise ValueError("the platform has no class of shared files, which `problems` demands long before")
+        raise ValueError("the platform has no StorageClass of shared files")
     claim = kept_claim(
         f"{workload}-checkpoints",
         shared.claim(f"{name}-checkpoints"),

@@ -1,14 +1,14 @@
 # shellcheck shell=bash
-# Sourced by the master of an MPI job: finds its workers, waits for them, and runs a program once for each of their GPUs.
-# Reads: NODES, GPUS_PER_NODE, CORES_PER_GPU, SSH_TIMEOUT_S, and every NCCL_*, UCX_*, SHARP_* and CUDA_* variable, which it
-# hands to the ranks (ssh does not). The script that sources it has a function give_up, which says why and ends the job.
+# Finds the workers of an MPI job, waits for them, and runs a program once for each of their GPUs. The master sources it.
+# Reads: NODES, GPUS_PER_NODE, CORES_PER_GPU, SSH_TIMEOUT_S, and all NCCL_*, UCX_*, SHARP_* and CUDA_* variables, which it
+# passes to the ranks (ssh does not). The caller defines give_up, which prints an error and ends the job.
 # Sets: hosts, the workers' names in the order of their ranks.
 
 hosts_of_job=/etc/volcano/mpiworker.host # written by Volcano's svc plugin, one worker per line
 hostfile=$(mktemp)
 hosts=()
 
-# Workers start at different times: their image is large, and so is the number of their nodes.
+# Workers start at different times, because their image is large.
 wait_for_worker() {
   local host=$1
   until ssh -n -o BatchMode=yes -o ConnectTimeout=5 "$host" true 2>/dev/null; do
@@ -28,14 +28,13 @@ wait_for_workers() {
   echo "All $NODES workers answer."
 }
 
-# When a worker goes, as from a node that is drained, mpirun ends at once. Volcano begins the job anew when it sees that pod
-# deleted, but never once this one has failed (_volcano.py: PodEvicted, PodFailed), and which of them is first is chance. So
-# after a failure the master stays for a while if a worker does not answer.
+# Waits after a failure if a worker does not answer. If a worker's pod is deleted, mpirun ends immediately. Volcano then restarts
+# the job, unless it sees the failed master first (PodEvicted and PodFailed in workloads/_lib/mpi.py).
 outlast_lost_worker() {
   local host
   for host in "${hosts[@]}"; do
     if ! ssh -n -o BatchMode=yes -o ConnectTimeout=5 "$host" true 2>/dev/null; then
-      echo "Worker $host does not answer any more. If its pod is deleted within ${RESTART_WAIT_S:=120} s, the job begins anew."
+      echo "Worker $host no longer answers. If its pod is deleted within ${RESTART_WAIT_S:=120} s, the job restarts."
       trap 'exit 143' TERM
       sleep "$RESTART_WAIT_S" &
       wait $!
@@ -44,8 +43,8 @@ outlast_lost_worker() {
   done
 }
 
-# By its full path, mpirun also tells the other nodes where Open MPI is. Ranks are consecutive on a node, each bound to cores
-# of its own. hcoll is off because only MPI's start-up runs here; the master reaches every worker itself, all at once.
+# Runs a program on all GPUs. With its full path, mpirun also finds Open MPI on the other nodes. Ranks are consecutive on a node,
+# each bound to different cores. hcoll is off because MPI only starts the ranks. The master connects to all workers in parallel.
 run_on_every_gpu() {
   local name exports=()
   for name in $(compgen -e | grep -E '^((NCCL|UCX|SHARP|CUDA)_.*|(LD_LIBRARY_)?PATH)$' | sort); do

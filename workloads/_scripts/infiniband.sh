@@ -1,8 +1,8 @@
 # shellcheck shell=bash
-# Sourced on a node of a job.
+# Finds the InfiniBand devices of a node. Scripts of a job source it.
 
-# Prints the InfiniBand devices as NCCL_IB_HCA wants them: =mlx5_0:1,mlx5_1:1 (= for exact names); nothing where there are none.
-# The accelerated-networking function of the VM is an mlx5 device too, but an Ethernet one: only the link layer tells.
+# Prints the InfiniBand devices in the format of NCCL_IB_HCA, =mlx5_0:1,mlx5_1:1 (= for exact names), or nothing. The
+# accelerated-networking function of the VM is an mlx5 device too; only its link layer, Ethernet, differs.
 infiniband_devices() {
   local port device devices=()
   for port in /sys/class/infiniband/*/ports/*; do

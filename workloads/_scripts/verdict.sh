@@ -1,29 +1,33 @@
 #!/usr/bin/env bash
-# Judges the output of nccl-tests with NCCL_DEBUG=INFO and prints one line: VERDICT: PASS or FAIL, why, and the numbers.
+# Judges the output of nccl-tests with NCCL_DEBUG=INFO and prints one line: VERDICT: PASS or FAIL, the reason, and the numbers.
 # Usage: NODES=2 [GPUS_PER_NODE=8] BUSBW_FLOOR_GBS=400 BUSBW_EXPECTED_GBS=450 verdict.sh LOG
-# The floor decides; what is expected of a healthy fabric, where it is known (else empty), is printed beside it.
-# Exit code: 0 pass; 1 too slow, wrong results, the wrong transport, or not all ranks together; 2 no result to judge.
+# Only the floor decides. The bandwidth of a healthy fabric (empty if unknown) is printed for comparison.
+# Exit code: 0 pass; 1 too slow, wrong results, wrong transport, or missing ranks; 2 no result to judge.
 set -euo pipefail
 
 log=$1
 
-# Prints `SIZE BUSBW LOWER WRONG ENDED HOSTS LARGEST TRANSPORT`: bytes of the largest message (0: no result) and its bus bandwidth in GB/s, the
-# better of out-of-place and in-place, and the lower one, and of several runs the slowest (or nan, inf); wrong values in all rows; whether each test
-# came to its end, where it prints the line "Out of bounds values", whatever it checks (src/common.cu), and no process failed; the
-# number of nodes, as NCCL counts them (nNodes, from 2.19) or as its lines and the list of ranks name them (-1: neither; 0: ranks
-# ran without each other); bytes of the largest message that a heading or a row names, if it has too few rows that can be read (else 0); by
-# what the channels go.
+# Prints `SIZE BUSBW LOWER WRONG ENDED HOSTS LARGEST TRANSPORT`, and in a second line which ranks are missing:
+#   SIZE       bytes of the largest message; 0 without a result
+#   BUSBW      its bus bandwidth in GB/s, the better of out of place and in place; of several runs the slowest (or nan, inf)
+#   LOWER      the worse of both
+#   WRONG      wrong values in all rows
+#   ENDED      1 if every test printed its last line, "Out of bounds values" (src/common.cu), and no process failed
+#   HOSTS      number of nodes, from NCCL (nNodes, since 2.19) or the list of ranks; -1 unknown; 0 if ranks ran separately
+#   LARGEST    bytes of the largest message in a heading or row, if too few of its rows are readable; otherwise 0
+#   TRANSPORT  transport of the channels
 #
 # Rows (NVIDIA/nccl-tests src/util.cu, and src/common.cu before 2.17.6):
 #   size count type redop root | time algbw busbw #wrong | time algbw busbw #wrong
-# Before 2.13 there is no root, and the last column of each half is a deviation (`error`), which the line "Out of bounds
-# values" judges. Other tests have no redop (none), a rank as root (reduce), or a size of more than count values (reduce_scatter);
-# sendrecv differs only in the name in the heading, which is printed from 2.16.9 on. Per-iteration reports have four columns more in each half; timestamps stand behind. #wrong may be N/A.
+# Before 2.13, rows have no root, and each half ends with a deviation (`error`), which the line "Out of bounds values" judges.
+# Other tests have no redop (none), a rank as root (reduce), or a size of more than count values (reduce_scatter). sendrecv only has
+# another name in the heading (since 2.16.9). Per-iteration reports have four more columns in each half. Timestamps are at the end.
+# #wrong may be N/A.
 #
 # Channels (NVIDIA/nccl src/transport/{net,coll_net,p2p,shm}.cc, 2.10 to 2.29; all are printed with the subsystem INIT):
 #   Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0/GDRDMA       CollNet 00/0 : 0 [send] via COLLNET/SHARP/0/GDRDMA
 #   Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM                    Channel 00 : 0[0] -> 1[1] via SHM/direct/direct
-# What NCCL says of its networks before that (`NET/Socket : Using`, `Using network Socket`) tells what could be used.
+# Earlier lines (`NET/Socket : Using`, `Using network Socket`) only show available networks.
 # nccl-rdma-sharp-plugins calls InfiniBand IBext, IBext_v8 and so on (src/ib_plugin.c). NET/IB and NET/UCX also use Ethernet (RoCE):
 # the line `NET/UCX : Using [0]mlx5_0:1/IB` shows the link layer of each device. P2P/MNNVL is NVLink between nodes.
 # shellcheck disable=SC2016
@@ -57,7 +61,7 @@ $0 ~ failure && $0 !~ helper { failed = 1 }
 match($0, /# +(Using devices|nThread |Collective test starting)/) { headings[substr($0, RSTART, RLENGTH)]++ }
 /# Collective test starting: / { named = /all_reduce/ ? "all_reduce" : "other" }
 
-# The largest message of a run (src/common.cu, TimeTest): maxBytes, if the steps meet it.
+# The largest message of a run (src/common.cu, TimeTest): maxBytes, if a step reaches it.
 named != "other" && match($0, /minBytes +[0-9]+ +maxBytes +[0-9]+ +step: *[0-9]+[(][a-z]+/) {
   split(substr($0, RSTART, RLENGTH), words, /[ (:]+/)
   asked++
@@ -72,7 +76,7 @@ match($0, /Reducing maxBytes to +[0-9]+/) {
 }
 
 {
-  process = "" # of which host
+  process = "" # its host
   if (match($0, /[A-Za-z0-9][A-Za-z0-9._-]*:[0-9]+:[0-9]+ \[[0-9]+\] NCCL /)) {
     process = substr($0, RSTART, index(substr($0, RSTART), ":") - 1)
     if (!(process in known)) hosts++
@@ -128,7 +132,7 @@ match($0, /# +Rank +[0-9]+ .*Pid +[0-9]+ on +[^ ]+ /) {
 
 /NCCL INFO NVLS comm / { seen["NVLS"] = 1 }
 
-# Ranks write at the same time: a row may stand in another line, and lines of NCCL in the midst of a row.
+# Ranks write at the same time: a row may be inside another line, and lines of NCCL inside a row.
 {
   rest = $0
   sub(/[A-Za-z][^ ]*:[0-9]+:[0-9]+ \[[0-9]+\] .*NCCL .*/, "", rest)
@@ -171,7 +175,7 @@ END {
   print ranks_lacking()
 }
 
-# Compares the ranks that the list and NCCL show with the nodes and GPUs that the job has, or with each other.
+# Compares the ranks in the list and in lines of NCCL with the nodes and GPUs of the job, or with each other.
 function ranks_lacking(i, of, expected, shown, sizes) {
   expected = ENVIRON["NODES"] * ENVIRON["GPUS_PER_NODE"]
   if (processes * gpus > expected) expected = processes * gpus
@@ -185,7 +189,7 @@ function ranks_lacking(i, of, expected, shown, sizes) {
     if (lines_of_ranks[of[1]] == whole_lines[of[1]]) on_one_node[on_host[i]] = 1
   }
   for (i in on_one_node) sizes++
-  if (sizes > 1 || shown % ENVIRON["NODES"]) return "the nodes have different numbers of ranks, " shown " together"
+  if (sizes > 1 || shown % ENVIRON["NODES"]) return "the nodes have different numbers of ranks, " shown " in total"
 }
 
 function last_size(from, to, by, unit) {
@@ -195,7 +199,7 @@ function last_size(from, to, by, unit) {
   return from
 }
 
-# How many rows have this size, which is rounded down to values of the type, or to 16 bytes.
+# Counts the rows of this size, which is rounded down to values of the type, or to 16 bytes.
 function results(bytes, count, i) {
   for (i = 0; i < 16; i++) count += rows[sprintf("%.0f", bytes - i)]
   return count
@@ -223,7 +227,7 @@ function measured(words, at, i) {
   return 1
 }
 
-# Takes the row of results that stands somewhere in the line. Returns whether there is one.
+# Reads the row of results inside the line. Returns whether the line has one.
 function row(line, words, count, i, first, second, better, worse) {
   count = split(line, words, " ")
   for (i = 1; i <= count; i++) {
@@ -252,16 +256,16 @@ function row(line, words, count, i, first, second, better, worse) {
   return 0
 }'
 
-# What nccl-tests, mpirun (Open MPI, PRRTE, MPICH), srun and torchrun print of a process that failed, also after its results.
+# Messages of nccl-tests, mpirun (Open MPI, PRRTE, MPICH), srun and torchrun about a failed process, even after its results.
 names="Killed|Aborted|Terminated|Hangup|Bus error|Illegal instruction|Floating point exception"
 abort="exited on$|non-zero (status|exit code)|exit code [1-9]|sending signal [A-Z]+ to command|MPI_ABORT was invoked|BAD TERMINATION|Segmentation fault|lost communication with"
 abort+="|srun: error: .* task|CANCELLED AT|ChildFailedError|core dumped|dumped core|terminate called|(^|[ :])($names)( *$|  )|: line [0-9]+: +[0-9]+ +[A-Z]"
 abort+="|Process received signal|[Cc]aught signal [0-9]|Abort[(][0-9]+[)]|An error occurred in MPI_|Fatal error|double free|corrupted (size|double|unsorted)"
 abort+="|(free|alloc|consolidate|munmap_chunk)[(][)]: |stack smashing|buffer overflow detected|oom[-_]kill|OOMKilled|[Oo]ut of memory"
 abort+="|CUDA error: |illegal memory access|NVRM: Xid"
-# A program that measures nothing, and that the script around the test ends, as bash shows it.
+# Messages of bash about other programs that the script around the test has ended.
 helper="(: line [0-9]+: +[0-9]+|[[][0-9]+[]][+-]?) +(Terminated|Killed|Hangup) +[(]? ?(sleep|tail|tee|cat|watch|top|vmstat|iostat|nvidia-smi|dcgmi|[^ ]*sshd)( |&|$)"
-# What NCCL logs of InfiniBand (src/transport/net_ib, src/misc/ibvwrap.cc) when a link, a device or a transfer fails, which it may survive.
+# Messages of NCCL (src/transport/net_ib, src/misc/ibvwrap.cc) about a failed link, device or transfer, which it may survive.
 link="async (fatal )?event.*(error|fatal|violation)|Got completion (from|with)|ibv_modify_qp failed"
 failure="Test (CUDA|NCCL) failure|exited on signal|$abort"
 {
@@ -295,8 +299,8 @@ if ((hosts == 0)) && { ((NODES > 1)) || [[ $busbw == 0.00 ]]; }; then
 fi
 broken=$(tr -d '\r' <"$log" | LC_ALL=C grep -a -m1 -E "$link" | head -n 1 | cut -c1-300 || true)
 [[ -z $broken ]] || verdict 1 "FAIL InfiniBand failed during the test: $broken"
-((ended)) || verdict 2 "FAIL all_reduce_perf did not come to its end: the output says why$(cause)"
-((largest == 0)) || verdict 2 "FAIL the largest message, of $largest B, has no result that can be read"
+((ended)) || verdict 2 "FAIL all_reduce_perf did not finish$(cause)"
+((largest == 0)) || verdict 2 "FAIL the largest message, $largest B, has no readable result"
 [[ $busbw =~ ^[0-9] ]] || verdict 2 "FAIL all_reduce_perf measured no bandwidth: $busbw"
 if ((NODES > 1)); then
   ((hosts != 1)) || verdict 1 "FAIL all ranks were on one node of $NODES"

@@ -40,7 +40,7 @@ class BatchInference(Workload[BatchInferenceOptions]):
         options = placement.options
         shared = context.shared_class
         if shared is None:
-            raise ValueError("the platform has no class of shared files, which `problems` demands long before")
+            raise ValueError("the platform has no StorageClass of shared files")
         claim = shared.claim(manifests.claim_name(options.model))
         run = Run.placed(context, placement, "vllm-openai", name=name_of(NAME, context.prefix), claim=claim)
         warn_of_unknown(options.model)

@@ -19,7 +19,7 @@ Model = Annotated[
     str,
     # huggingface_hub, utils/_validators.py: REPO_ID_REGEX and the further rules of validate_repo_id
     StringConstraints(pattern=rf"^(?:{_PART}/)?{_PART}$", max_length=96),
-    may_be("a model's name on huggingface.co, as in ibm-granite/granite-3.2-8b-instruct"),
+    may_be("a model's name on huggingface.co, such as ibm-granite/granite-3.2-8b-instruct"),
 ]
 
 

@@ -51,8 +51,8 @@ def _cache(options: BatchInferenceOptions) -> Iterator[Problem]:
     least = -(-model.weight_bytes // 2**30) if model else 0
     if options.cache_gi is not None and options.cache_gi < least:
         where: Path = (*_OPTIONS, "cacheGi")
-        what = f"is {options.cache_gi}, and the weights of {options.model} alone have {least} GiB"
-        yield Problem(where, what, f"{least} or more; without it there is room enough", remove_command(where))
+        what = f"is {options.cache_gi}, but the weights of {options.model} need {least} GiB"
+        yield Problem(where, what, f"{least} or more; the default is large enough", remove_command(where))
 
 
 def _length(options: BatchInferenceOptions) -> Iterator[Problem]:
@@ -63,12 +63,12 @@ def _length(options: BatchInferenceOptions) -> Iterator[Problem]:
     longer, value = max(
         ("inputLength", options.input_length), ("outputLength", options.output_length), key=lambda each: each[1]
     )
-    other = options.tokens - value
     where: Path = (*_OPTIONS, longer)
-    most = model.context - other
+    most = model.context - (options.tokens - value)
     if most < 1:
         most = model.context // 2
-    what = f"is {value}: with the other, {other}, it is more than {options.model} can see, {model.context} tokens"
+    both = f"prompt and answer together, {options.tokens} tokens"
+    what = f"is {value}: {both}, exceed the context of {options.model}, {model.context} tokens"
     yield Problem(where, what, f"at most {most}, or another model", set_command(where, most))
 
 
@@ -80,10 +80,8 @@ def _shares(options: BatchInferenceOptions, candidate: Candidate) -> Iterator[Pr
     able = [count for count in range(1, candidate.pool.sku.gpus + 1) if shares(options, count)]
     nearest = min(able, key=lambda count: (abs(count - options.gpus), count))
     where: Path = (*_OPTIONS, "gpus")
-    what = (
-        f"is {options.gpus}, and so many cannot share {options.model} equally, with its {model.heads} heads of "
-        f"attention, of which {model.kv_heads} have keys"
-    )
+    heads = f"{model.heads} attention heads and {model.kv_heads} key-value heads"
+    what = f"is {options.gpus}, but {options.gpus} GPUs cannot share {options.model} equally: it has {heads}"
     yield Problem(where, what, " or ".join(map(str, able)), set_command(where, nearest))
 
 
@@ -100,10 +98,10 @@ def _memory(options: BatchInferenceOptions, candidate: Candidate) -> Iterator[Pr
     needed, usable = needed_bytes(options, gpus) / GB, usable_bytes(sku) / GB
     each = f"each of {gpus} GPUs" if gpus > 1 else "its GPU"
     where: Path = (*_OPTIONS, "model")
+    load = f"{options.concurrency} concurrent prompts of {options.tokens} tokens (with their answers)"
     what = (
-        f"is {options.model}, which needs {needed:.0f} GB of {each} with {options.concurrency} prompts at once, "
-        f"of {options.tokens} tokens with their answers, and {sku.gpu_model} has {usable:.0f} of "
-        f"{sku.gpu_memory_gb} GB for it"
+        f"is {options.model}, which needs {needed:.0f} GB of {each} for {load}, but only {usable:.0f} of the "
+        f"{sku.gpu_memory_gb} GB of {sku.gpu_model} are usable"
     )
     smallest = next(iter(language_models()))
     yield too_large(where, what, ways, advice="a smaller model, or shorter prompts", smallest=smallest)
@@ -111,7 +109,7 @@ def _memory(options: BatchInferenceOptions, candidate: Candidate) -> Iterator[Pr
 
 def _fewer_at_once(options: BatchInferenceOptions, sku: VmSku) -> Iterator[Way]:
     if most := most_at_once(options, sku, options.gpus):
-        yield f"at most {most} prompts at once", set_command((*_OPTIONS, "concurrency"), most)
+        yield f"at most {most} concurrent prompts", set_command((*_OPTIONS, "concurrency"), most)
 
 
 def _more_gpus(options: BatchInferenceOptions, candidate: Candidate) -> Iterator[Way]:
@@ -139,7 +137,6 @@ def _smaller(options: BatchInferenceOptions, sku: VmSku) -> Iterator[Way]:
 def _storage(candidate: Candidate) -> Iterator[Problem]:
     if candidate.on_shared_platform and not candidate.shared_class:
         path: Path = ("storage", "sharedClass")
-        what = f"is not set, and workload {NAME} keeps its model and its results on shared files"
-        yield Problem(
-            path, what, f"a StorageClass of shared files, as in {AKS_SHARED_CLASS}", set_command(path, AKS_SHARED_CLASS)
-        )
+        what = f"is not set, but workload {NAME} stores its model and its results on shared files"
+        allowed = f"a StorageClass of shared files, such as {AKS_SHARED_CLASS}"
+        yield Problem(path, what, allowed, set_command(path, AKS_SHARED_CLASS))

@@ -50,7 +50,7 @@ def priority_class() -> dict[str, Any]:
     return {
         "value": PRIORITY,
         "preemption_policy": "Never",
-        "description": "Checks of idle nodes, which any job drives out",
+        "description": "Checks of idle nodes, which any job preempts",
     }
 
 

@@ -28,16 +28,16 @@ def faults(sku: VmSku, line: str) -> Iterator[tuple[str, str]]:
     name, rest = parsed(line)
     arguments = rest.split()
     if name not in _NAMES:
-        yield f"is no check of aznhc that fits AKS{hint(near(name, _NAMES))}", ", ".join(_NAMES)
+        yield f"is not a check of aznhc for AKS{hint(near(name, _NAMES))}", ", ".join(_NAMES)
     elif look := CHOSEN.get(name):
         yield from look(sku, arguments)
     else:
-        yield "has no limit of one's own: it is of the VM size, or may be left out", f"{', '.join(CHOSEN)}"
+        yield "does not accept a custom limit: the VM size sets it", f"no such line, or {', '.join(CHOSEN)}"
 
 
 def _count(sku: VmSku, arguments: list[str]) -> Iterator[tuple[str, str]]:
     if arguments != [str(sku.gpus)]:
-        yield f"counts GPUs, and nodes of {sku.name} have {sku.gpus}", f"check_gpu_count {sku.gpus}"
+        yield f"has a wrong count: nodes of {sku.name} have {sku.gpus} GPUs", f"check_gpu_count {sku.gpus}"
 
 
 def _copies(sku: VmSku, arguments: list[str]) -> Iterator[tuple[str, str]]:
@@ -51,7 +51,7 @@ def _copies(sku: VmSku, arguments: list[str]) -> Iterator[tuple[str, str]]:
 
 def _write(sku: VmSku, arguments: list[str]) -> Iterator[tuple[str, str]]:
     if sku.infiniband is None:
-        yield f"is of InfiniBand, which {sku.name} does not have", "a line without it"
+        yield f"checks InfiniBand, which {sku.name} does not have", "no such line"
     elif len(arguments) != 1:
         yield "takes one limit, in Gb/s", "check_ib_bw_gdr GBPS"
     else:
@@ -61,29 +61,29 @@ def _write(sku: VmSku, arguments: list[str]) -> Iterator[tuple[str, str]]:
 
 def _port(sku: VmSku, arguments: list[str]) -> Iterator[tuple[str, str]]:
     if sku.infiniband is None:
-        yield f"is of InfiniBand, which {sku.name} does not have", "a line without it"
+        yield f"checks InfiniBand, which {sku.name} does not have", "no such line"
         return
     names = [f"mlx5_{index}:1" for index in range(sku.infiniband.hcas)]
     allowed = f"check_hw_ib {sku.infiniband.gbps} {names[0]}, to {names[-1]}"
     if len(arguments) != 2 or arguments[0] != str(sku.infiniband.gbps):
-        yield f"takes the rate of a link, which is {sku.infiniband.gbps} Gb/s, and a port", allowed
+        yield f"takes a link's rate, {sku.infiniband.gbps} Gb/s, and a port", allowed
     elif arguments[1] not in names:
-        said = ": mlx5_ib0 and the like are names outside AKS" if "_ib" in arguments[1] else ""
-        yield f"names {arguments[1]}, no port of an HCA on AKS{said}", allowed
+        why = ": names like mlx5_ib0 do not exist on AKS" if "_ib" in arguments[1] else ""
+        yield f"names {arguments[1]}, not a port of an HCA{why}", allowed
 
 
 def _allreduce(sku: VmSku, arguments: list[str]) -> Iterator[tuple[str, str]]:
-    allowed = "check_nccl_allreduce LIMIT REPEATS SIZE [TOPOLOGY], as in `check_nccl_allreduce 460.0 1 16G`"
+    allowed = "check_nccl_allreduce LIMIT REPEATS SIZE [TOPOLOGY], such as `check_nccl_allreduce 460.0 1 16G`"
     if len(arguments) not in (3, 4):
         yield f"has {len(arguments)} arguments", allowed
         return
     limit, repeats, size, *topology = arguments
     if "/" in size and topology and _SIZE.fullmatch(topology[0]):
-        why = "size comes before topology file (azurehpc-health-checks#119); so mpirun fails on every healthy node"
-        yield f"has its third and fourth argument swapped: since 2024 {why}", allowed
+        why = "since 2024, the size is before the topology file (azurehpc-health-checks#119)"
+        yield f"has its third and fourth argument swapped: {why}. mpirun would fail on every healthy node", allowed
         return
     if not _SIZE.fullmatch(size) or not repeats.isdecimal():
-        yield f"has repeats {repeats} and size {size}", allowed
+        yield f"has invalid repeats {repeats} or size {size}", allowed
     yield from _limit(sku, limit, sku.nccl_busbw.healthy.one if sku.nccl_busbw else None, "GB/s of bus bandwidth")
 
 
@@ -91,17 +91,17 @@ def _limit(sku: VmSku, text: str, most: float | None, what: str) -> Iterator[tup
     try:
         limit = float(text)
     except ValueError:
-        yield f"has {text} for a limit", "a number"
+        yield f"has the limit {text}, which is not a number", "a number"
         return
     if not 0 < limit < float("inf"):
         yield f"has a limit of {text}", "above 0"
     elif most is not None and limit > most:
-        yield f"asks for {limit:g} {what}, and a healthy {sku.name} reaches {most:g}", f"at most {most:g}"
+        yield f"requires {limit:g} {what}, but a healthy {sku.name} reaches {most:g}", f"at most {most:g}"
 
 
 def _hours(_: VmSku, arguments: list[str]) -> Iterator[tuple[str, str]]:
     if len(arguments) != 1 or not arguments[0].isdecimal() or arguments[0] == "0":
-        yield "takes whole hours", "check_ib_link_flapping HOURS"
+        yield "takes a whole number of hours", "check_ib_link_flapping HOURS"
 
 
 CHOSEN: dict[str, Callable[[VmSku, list[str]], Iterator[tuple[str, str]]]] = {

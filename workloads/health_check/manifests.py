@@ -11,7 +11,7 @@ from workloads._lib import base as _base
 from workloads._lib.aznhc import WITHOUT_DEVICES, CheckName, configuration
 from workloads._lib.files import TOPOLOGY, Files, topology_file
 from workloads._lib.indexed_job import IGNORE_DISRUPTIONS, JOB_LABEL, indexed_job_spec
-from workloads._lib.node_check import KERNEL_LOGS, NODE_NAME, SCRIPT, kernel_logs, told
+from workloads._lib.node_check import KERNEL_LOGS, NODE_NAME, SCRIPT, kernel_logs, taint_variables
 from workloads._lib.pods import GpuPod, Manifest, Mount, devices, on_pools
 from workloads.health_check.lines import parsed
 from workloads.health_check.options import NAME, HealthCheckOptions
@@ -43,7 +43,7 @@ def template(run: Run) -> Manifest:
     It also checks nodes that failed before, and removes their taint if they pass all configured checks.
     """
     found = files(run)
-    variables = {"CONFIGURATION": found.path(CONFIGURATION), **told(run.taint_effect, everything=True)}
+    variables = {"CONFIGURATION": found.path(CONFIGURATION), **taint_variables(run.taint_effect, everything=True)}
     return _pod(run, variables, mounts=[found.mount(), kernel_logs()]).template()
 
 
@@ -58,7 +58,7 @@ def template_without_devices(run: Run) -> Manifest:
     variables = {
         "CHECKS": configuration(run.pool.sku, "", out),
         "DEVICES": " ".join(f"{name}={count}" for name, count in wanted.items()),
-        **told(run.taint_effect, everything=False),
+        **taint_variables(run.taint_effect, everything=False),
     }
     return _pod(run, variables, mounts=[kernel_logs()], gpus=0, resources=_SMALL).template()
 

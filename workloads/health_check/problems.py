@@ -21,7 +21,7 @@ def problems(options: HealthCheckOptions, candidate: Candidate) -> Iterator[Prob
     for index, line in enumerate(options.checks):
         path = (*_WHERE, "checks", index)
         if (name := parsed(line)[0]) in options.leave_out:
-            what = f"is {line!r}, and {name} is left out by leaveOut"
+            what = f"is {line!r}, but leaveOut omits {name}"
             yield Problem(path, what, "one of the two", either_by_hand(path, f"remove {name} from leaveOut"))
         for what, allowed in faults(candidate.pool.sku, line):
             yield Problem(path, f"is {line!r}, which {what}", allowed, remove_command(path))
@@ -37,13 +37,14 @@ def _nodes(options: HealthCheckOptions, candidate: Candidate) -> Iterator[Proble
     for index, name in enumerate(options.node_names):
         path = (*_WHERE, "nodeNames", index)
         if not name.startswith(prefix):
-            fix = say("kubectl get nodes --selector ai-on-aks/gpu=true    # shows their names")
-            yield Problem(path, f"is {name!r}, no node of pool {candidate.pool_key}", f"names that begin {prefix}", fix)
+            fix = say("kubectl get nodes --selector ai-on-aks/gpu=true    # lists their names")
+            what = f"is {name!r}, not a node of pool {candidate.pool_key}"
+            yield Problem(path, what, f"names that begin with {prefix}", fix)
         elif name in options.node_names[:index]:
-            yield Problem(path, f"is {name!r} a second time", "each node once", remove_command(path))
+            yield Problem(path, f"is {name!r}, a duplicate", "each node once", remove_command(path))
     if options.node_names and options.num_nodes is not None:
         path = (*_WHERE, "numNodes")
-        what = f"is {options.num_nodes}, but {len(options.node_names)} nodes are named"
+        what = f"is {options.num_nodes}, but nodeNames is set too"
         fix = either_by_hand(path, f"remove {path_text((*_WHERE, 'nodeNames'))}")
         yield Problem(path, what, "one of numNodes and nodeNames", fix)
 
@@ -54,13 +55,13 @@ def _idle(options: HealthCheckOptions, candidate: Candidate) -> Iterator[Problem
         return
     if candidate.pool.shares > 1:
         path = (*_WHERE, "idleChecks")
-        what = f"is true, but GPUs of pool {candidate.pool_key} are shared, and the checks are of whole ones"
+        what = f"is true, but pool {candidate.pool_key} shares its GPUs, and the checks need whole GPUs"
         yield Problem(path, what, "false", set_command(path, False))
     if key_of(NODE_HEALTH) not in candidate.operators:
         enabled: Path = ("operators", key_of(NODE_HEALTH), "enabled")
-        what = f"is false, but workload {NAME} has idleChecks, and nobody may taint a node that one finds bad"
+        what = f"is false, but workload {NAME} has idleChecks, which need this operator to taint bad nodes"
         yield Problem(enabled, what, "true, or idleChecks false", set_command(enabled, True))
     if candidate.scheduler == VOLCANO and not candidate.preempts:
         preemption: Path = ("operators", "volcano", "preemption")
-        what = f"is false, but workload {NAME} has idleChecks, whose pods would keep GPUs from jobs"
+        what = f"is false, but workload {NAME} has idleChecks, whose pods would block jobs"
         yield Problem(preemption, what, "true, or idleChecks false", set_command(preemption, True))

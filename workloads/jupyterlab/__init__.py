@@ -42,14 +42,14 @@ class JupyterLab(Workload[JupyterLabOptions]):
         """Yields a problem without a password or without storage for files."""
         if options.password is None:
             path = (*_PATH, "password")
-            yield unset_secret(path, "is not set, and without one anybody could log in", "a password of your own")
+            yield unset_secret(path, "is not set: anybody could log in", "a password")
         yield from without_shared_files(candidate, NAME)
 
     def deploy(self, context: WorkloadContext, placement: Placement[JupyterLabOptions]) -> Deployed:
         options = placement.options
         owner = f"{pulumi.get_organization()}/{pulumi.get_project()}/{pulumi.get_stack()}"
         if options.password is None:
-            raise ValueError("JupyterLab needs a password, which `problems` demands long before")
+            raise ValueError("JupyterLab needs a password")
         config = server_config(hashed(options.password.get_secret_value(), owner))
         claim = context.shared_class.claim(NAME) if context.shared_class else NAME
         notebook = Notebook.placed(context, placement, "pytorch-notebook", server_config=config, claim=claim)

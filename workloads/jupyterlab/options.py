@@ -15,7 +15,7 @@ Password = Annotated[
     SecretStr,
     # Pulumi passes 12345 as a number.
     BeforeValidator(lambda value: str(value) if isinstance(value, int | float) else value),
-    may_be("a password of your own"),
+    may_be("a password"),
 ]
 
 

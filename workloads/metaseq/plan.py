@@ -13,13 +13,10 @@ from workloads._lib.training import GB, flops_per_token, usable_bytes
 from workloads.metaseq.sizes import ModelSize, models
 
 STATE_BYTES = 12
-"""Bytes per parameter with --memory-efficient-fp16: weight 2, gradient 2, Adam's two moments in float32 8.
-
-A float32 copy of the weights, which these jobs do not keep, would make it 16.
-"""
+"""Bytes per parameter with --memory-efficient-fp16: weight 2, gradient 2, Adam's two moments in float32 8."""
 
 
-def bytes_per_gpu(size: ModelSize, *, gpus: int, micro_batch: int, state_bytes: int = STATE_BYTES) -> float:
+def bytes_per_gpu(size: ModelSize, *, gpus: int, micro_batch: int) -> float:
     """Returns the peak bytes of one GPU if `gpus` GPUs train the model and each model-parallel group has `micro_batch`
     sequences.
 
@@ -29,7 +26,7 @@ def bytes_per_gpu(size: ModelSize, *, gpus: int, micro_batch: int, state_bytes: 
     width, split = size.width, size.model_parallel
     tokens = sequence * micro_batch
     # FSDP shards each model-parallel part over the data-parallel group, so every GPU has an equal share.
-    states = state_bytes * models().parameters(size) / gpus
+    states = STATE_BYTES * models().parameters(size) / gpus
     # Kept in fp16 for each layer's backward pass with sequence parallelism: input, q, k, v, the attention's projection
     # and the first feed-forward product (sequence_parallel_transformer_layer.py, save_for_backward).
     activations = 18 * tokens * width * size.layers / split
@@ -84,11 +81,11 @@ class Plan:
 def plan(size: ModelSize, sku: VmSku, nodes: int) -> Plan:
     """Returns the plan for `nodes` nodes, with the largest micro-batches that fit. Raises Unfit."""
     if sku.gpus % size.model_parallel:
-        shape = f"is split over {size.model_parallel} GPUs that must be in one node"  # they exchange every activation
-        raise Unfit(f"{shape}, and {sku.name} has {sku.gpus}")
+        shape = f"needs {size.model_parallel} GPUs in one node"  # they exchange every activation
+        raise Unfit(f"{shape}, but {sku.name} has {sku.gpus}")
     sequences = models().sequences(size)
     if not _divides(size, sku, nodes):
-        raise Unfit(f"has batches of {sequences} sequences, which {nodes} nodes cannot share equally")
+        raise Unfit(f"has batches of {sequences} sequences that {nodes} nodes cannot share equally")
     gpus = nodes * sku.gpus
     share = sequences * size.model_parallel // gpus
     for micro_batch in range(share, 0, -1):
@@ -119,8 +116,8 @@ def _has_memory(size: ModelSize, sku: VmSku, gpus: int, micro_batch: int) -> boo
 
 def _too_big(size: ModelSize, sku: VmSku, nodes: int) -> str:
     usable = usable_nodes(size, sku)
-    least = f"needs {usable[0]} nodes of {sku.name}" if usable else f"fits no number of {sku.name}"
+    least = f"needs {usable[0]} nodes of {sku.name}" if usable else f"does not fit on any number of {sku.name}"
     needed = bytes_per_gpu(size, gpus=nodes * sku.gpus, micro_batch=1) / GB
     limit = usable_bytes(sku.gpu_memory_gb) / GB
-    have = f"{limit:.0f} of its {sku.gpu_memory_gb} GB can be used"
-    return f"{least}: with {nodes}, each GPU would need {needed:.0f} GB, and {have}"
+    have = f"only {limit:.0f} of its {sku.gpu_memory_gb} GB are usable"
+    return f"{least}: with {nodes}, each GPU would need {needed:.0f} GB, but {have}"

@@ -15,7 +15,7 @@ Size = Annotated[
     str,
     StringConstraints(pattern=r"^[1-9][0-9]{0,14}[KMG]?$"),
     AS_TEXT,
-    may_be("a number of bytes, or one with K, M or G, as in 8M; minBytes at most maxBytes"),
+    may_be("a number of bytes, or a number with K, M or G such as 8M; minBytes at most maxBytes"),
 ]
 """A message size in the format of nccl-tests: bytes, or a number with K, M or G."""
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}

@@ -11,8 +11,9 @@ from workloads.nccl_bisection.picture import NoResult, result, svg
 
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m workloads.nccl_bisection", description="A fabric as SVG.")
-    parser.add_argument("file", nargs="?", type=Path, help="the job's log, or its JSON; by default what is piped in")
+    about = "Draws the fabric of a pool as SVG."
+    parser = argparse.ArgumentParser(prog="python -m workloads.nccl_bisection", description=about)
+    parser.add_argument("file", nargs="?", type=Path, help="the job's log, or its JSON; by default standard input")
     chosen = parser.parse_args(arguments)
     try:
         if chosen.file is None:

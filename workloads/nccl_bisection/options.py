@@ -34,8 +34,9 @@ class NcclBisectionOptions(MpiOptions):
 def problems(options: NcclBisectionOptions, candidate: Candidate) -> Iterator[Problem]:
     """Yields problems: too few nodes, or an unreachable floor."""
     if options.num_nodes is not None and options.num_nodes < LEAST:
-        what = f"is {options.num_nodes}, and one node alone uses no link: NVLink carries all within it"
-        yield Problem(_NODES, what, f"{LEAST} or more; three tell which of two is slow", set_command(_NODES, LEAST))
+        what = f"is {options.num_nodes}, but a single node uses no link: NVLink carries all of its traffic"
+        allowed = f"{LEAST} or more; with two nodes, the search cannot identify the slow one"
+        yield Problem(_NODES, what, allowed, set_command(_NODES, LEAST))
     elif candidate.nodes < LEAST:
         yield candidate.too_few(NAME, LEAST)
     known, count = candidate.pool.sku.nccl_busbw, max(candidate.nodes, LEAST)
@@ -43,6 +44,6 @@ def problems(options: NcclBisectionOptions, candidate: Candidate) -> Iterator[Pr
         return
     healthy, floor = (each.at(count, sharp=False) for each in (known.healthy, known.floor))
     if options.floor_gbs > healthy:
-        size = f"{candidate.pool.sku.name} without faults, and without SHARP"
-        what = f"is {options.floor_gbs:g}, and a fabric of {size}, reaches {healthy:g} GB/s"
+        size = candidate.pool.sku.name
+        what = f"is {options.floor_gbs:g}, but a healthy fabric of {size} without SHARP reaches {healthy:g} GB/s"
         yield Problem(_FLOOR, what, f"at most {healthy:g}; by default {floor:g}", set_command(_FLOOR, f"{floor:g}"))

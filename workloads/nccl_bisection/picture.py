@@ -35,11 +35,10 @@ def result(text: str) -> Result:
     try:
         found = json.loads(lines[-1] if lines else text)
     except json.JSONDecodeError:
-        raise NoResult(
-            f"no line begins with {LINE.strip()!r}: the search has not ended, or this is no log of it"
-        ) from None
+        hint = "the search has not ended, or this is not its log"
+        raise NoResult(f"no line begins with {LINE.strip()!r}: {hint}") from None
     if not (isinstance(found, dict) and {"nodes", "rails", "findings"} <= set(found)):
-        raise NoResult("this JSON is no result of nccl-bisection: nodes, rails or findings are missing")
+        raise NoResult("this JSON is not a result of nccl-bisection: nodes, rails or findings are missing")
     return found
 
 

@@ -31,7 +31,7 @@ ConfigName = Annotated[
 RunName = Annotated[
     str,
     StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"),
-    may_be("at most 63 letters, digits, '.', '_' and '-', the first a letter or digit"),
+    may_be("at most 63 letters, digits, '.', '_' and '-'; the first a letter or digit"),
 ]
 
 

@@ -43,8 +43,8 @@ def _seen_by_all(options: OlmoOptions, candidate: Candidate) -> Iterator[Problem
         return
     where = (*account.path_of(name), "profile")
     what = (
-        f"is {profile}, under which a node does not see for minutes what another has made, and workload "
-        f"{NAME} on {candidate.nodes} nodes ends where it does not see a checkpoint in 10 seconds"
+        f"is {profile}, which shows files of other nodes only after minutes, but workload {NAME} on "
+        f"{candidate.nodes} nodes fails if it does not see a checkpoint within 10 seconds"
     )
     usable = [profile for profile in profiles() if not remembers(profile)]
     yield Problem(where, what, f"{', '.join(usable)}, or numNodes: 1", set_command(where, usable[0]))
@@ -56,8 +56,8 @@ def _upload(options: OlmoOptions, candidate: Candidate) -> Iterator[Problem]:
         return
     if account.settings.auth == "identity":
         way: Path = (*account.path, "auth")
-        what = f"is identity, but workload {NAME} copies its data by a SAS"
-        allowed = f"sas, or {NAME} with prepare: false on data that is there already"
+        what = f"is identity, but workload {NAME} needs a SAS to copy its data"
+        allowed = "sas, or prepare: false if the container already has the data"
         yield Problem(way, what, allowed, by_hand(way))
         return
     container = account.settings.containers[options.data_container]
@@ -65,7 +65,7 @@ def _upload(options: OlmoOptions, candidate: Candidate) -> Iterator[Problem]:
         return
     where = (*account.path_of(options.data_container), "upload")
     what = f"is false, but workload {NAME} copies its data there"
-    allowed = f"true, or {NAME} with prepare: false on data that is there already"
+    allowed = "true, or prepare: false if the container already has the data"
     fix = by_hand(where) if "upload" in container.model_fields_set else set_command(where, True)
     yield Problem(where, what, allowed, fix)
 
@@ -74,21 +74,21 @@ def _scratch(candidate: Candidate) -> Iterator[Problem]:
     """Yields a problem if a VM size with local NVMe disks has no scratch for caches; other sizes use the pods' disk."""
     if candidate.scratch or candidate.pool.sku.nvme is None:
         return
-    what = f"is {candidate.pool_key}, whose nodes have no NVMe scratch, and workload {NAME} keeps its caches there"
+    what = f"is {candidate.pool_key}, but its nodes have no NVMe scratch, which workload {NAME} needs for caches"
     if candidate.pool.scratch:
         fix = set_command(("operators", "localNvmeScratch", "enabled"), True)
     else:
         fix = set_command((*candidate.pool_path, "localNvmeScratch"), True)
-    yield Problem((*_OPTIONS, "pool"), what, "a pool with NVMe scratch, or of a VM size without such disks", fix)
+    yield Problem((*_OPTIONS, "pool"), what, "a pool with NVMe scratch, or of a VM size without NVMe disks", fix)
 
 
 def _hardware(candidate: Candidate, size: VmSku) -> Iterator[Problem]:
     if not size.gpu_bf16_tflops:
-        what = f"is {size.name}, whose {size.gpu_model} has no bf16, in which workload {NAME} trains"
+        what = f"is {size.name}, but its {size.gpu_model} does not support bf16, which workload {NAME} needs"
         yield other_size((*candidate.pool_path, "vmSku"), what, [each.name for each in _sizes()], NAME)
     if candidate.nodes > 1 and not size.infiniband:
         where = (*_OPTIONS, "numNodes")
-        what = f"is {candidate.nodes}, but nodes of {size.name} have no InfiniBand between them"
+        what = f"is {candidate.nodes}, but {size.name} has no InfiniBand"
         yield Problem(where, what, "1, or a VM size with InfiniBand", set_command(where, 1))
 
 
@@ -101,14 +101,14 @@ def _memory(options: OlmoOptions, candidate: Candidate, size: VmSku) -> Iterator
     needed = bytes_per_gpu(training, gpus=nodes * size.gpus, micro_batch=at_once)
     usable = usable_bytes(size.gpu_memory_gb)
     short = (
-        f"{training.name} in micro-batches of {at_once} would take {needed / GB:.0f} GB on each GPU of {nodes} "
-        f"{'node' if nodes == 1 else 'nodes'}, of whose {size.gpu_memory_gb} GB {usable / GB:.0f} can be used"
+        f"{training.name} with micro-batches of {at_once} needs {needed / GB:.0f} GB on each GPU of {nodes} "
+        f"{'node' if nodes == 1 else 'nodes'}, but only {usable / GB:.0f} of its {size.gpu_memory_gb} GB are usable"
     )
     most = min(at_once - 1, training.batch // (nodes * size.gpus))
     smaller = (each for each in range(most, 0, -1) if training.fits(nodes * size.gpus, each))
     if fitting := next((each for each in smaller if holds(training, size, nodes, each)), None):
         where: Path = (*_OPTIONS, "microBatch")
-        yield Problem(where, f"is {at_once}: {short}", f"at most {fitting}, or none", set_command(where, fitting))
+        yield Problem(where, f"is {at_once}: {short}", f"at most {fitting}, or no value", set_command(where, fitting))
         return
     counts = training.node_counts(size.gpus, micro_batch=1) if size.infiniband else []
     if more := [count for count in counts if count > nodes and holds(training, size, count, 1)]:
@@ -119,7 +119,7 @@ def _memory(options: OlmoOptions, candidate: Candidate, size: VmSku) -> Iterator
             yield candidate.too_few(NAME, more[0])
         return
     better = [each.name for each in _sizes() if holds(training, each, nodes if each.infiniband else 1, 1)]
-    what, able = f"is {size.name}, where {short}", better or [each.name for each in _sizes()]
+    what, able = f"is {size.name}: {short}", better or [each.name for each in _sizes()]
     yield other_size((*candidate.pool_path, "vmSku"), what, able, NAME)
 
 
@@ -143,7 +143,7 @@ def _batch(options: OlmoOptions, candidate: Candidate, size: VmSku) -> Iterator[
         fix = set_command(where, smaller or 1)
     what = (
         f"does not fit: {candidate.nodes} nodes of {size.gpus} GPUs cannot share {training.name}'s batch of "
-        f"{training.batch} sequences in micro-batches of {at_once}"
+        f"{training.batch} sequences with micro-batches of {at_once}"
     )
     allowed = f"with micro-batches of {at_once}: numNodes {', '.join(map(str, counts)) or 'none'}"
     if smaller:

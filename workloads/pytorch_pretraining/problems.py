@@ -52,7 +52,7 @@ def _operators(options: PretrainingOptions, candidate: Candidate) -> Iterator[Pr
     yield from operator_problems(NAME, candidate, {**needs, **({"appwrapper": WRAPPED} if options.app_wrapper else {})})
     if options.node_check != "off" and not options.app_wrapper:
         path: Path = (*_OPTIONS, "nodeCheck")
-        what = f"is {options.node_check}, but pods of a plain PyTorchJob start again where they are, on a bad node too"
+        what = f"is {options.node_check}, but pods of a plain PyTorchJob restart on the same node, even a bad one"
         yield Problem(path, what, "off, or appWrapper: true", set_command((*_OPTIONS, "appWrapper"), True))
 
 
@@ -60,7 +60,7 @@ def _hardware(options: PretrainingOptions, candidate: Candidate) -> Iterator[Pro
     sku = candidate.pool.sku
     if options.fp8 and sku.gpu_bf16_tflops and not _has_fp8(sku):
         able = ", ".join(sorted({size.gpu_model for size in bf16_sizes() if _has_fp8(size)}))
-        what = f"is true, and {sku.gpu_model} multiplies nothing in FP8"
+        what = f"is true, but {sku.gpu_model} does not support FP8"
         yield Problem((*_OPTIONS, "fp8"), what, f"false, or {able}", set_command((*_OPTIONS, "fp8"), False))
     if candidate.nodes > 1:
         yield from _between_nodes(options, candidate)
@@ -70,18 +70,18 @@ def _between_nodes(options: PretrainingOptions, candidate: Candidate) -> Iterato
     """Yields problems with InfiniBand: only whole nodes have it, and it needs pinned memory."""
     sku, where = candidate.pool.sku, (*_OPTIONS, "numNodes")
     if not sku.infiniband:
-        what = f"is {candidate.nodes}, but nodes of {sku.name} have no InfiniBand between them"
+        what = f"is {candidate.nodes}, but {sku.name} has no InfiniBand"
         yield Problem(where, what, "1, or a VM size with InfiniBand", set_command(where, 1))
         return
     if options.gpus is not None and options.gpus < sku.gpus:
-        what = f"is {options.gpus}, but a job of {candidate.nodes} nodes takes whole ones, which have InfiniBand alone"
+        what = f"is {options.gpus}, but a job on {candidate.nodes} nodes needs whole nodes: others have no InfiniBand"
         gpus = (*_OPTIONS, "gpus")
         fix = either_by_hand(gpus, f"set {path_text(where)} to 1")
         yield Problem(gpus, what, "no value, or numNodes 1", fix)
     team = candidate.teams.get(str(options.team))
     if team and not team.pins_memory:
         path: Path = ("teams", str(options.team), "pinsMemory")
-        what = f"is false, and pods of workload {NAME} on {candidate.nodes} nodes pin memory for InfiniBand"
+        what = f"is false, but workload {NAME} on {candidate.nodes} nodes pins memory for InfiniBand"
         fix = set_command(where, 1) if "pins_memory" in team.model_fields_set else set_command(path, True)
         yield Problem(path, what, "true, or numNodes 1", fix)
 
@@ -105,9 +105,8 @@ def _memory(options: PretrainingOptions, candidate: Candidate) -> Iterator[Probl
     needed, usable = bytes_per_gpu(options, gpus) / GB, usable_bytes(sku) / GB
     where: Path = (*_OPTIONS, "modelSize")
     what = (
-        f"is {options.model_size}, which needs {needed:.0f} GB of each of {gpus} GPUs with one sequence of "
-        f"{options.sequence} tokens at once, and of the {sku.gpu_memory_gb} GB of {sku.gpu_model} "
-        f"{usable:.0f} can be used"
+        f"is {options.model_size}, which needs {needed:.0f} GB of each of {gpus} GPUs for one sequence of "
+        f"{options.sequence} tokens, but only {usable:.0f} of the {sku.gpu_memory_gb} GB of {sku.gpu_model} are usable"
     )
     smallest = next(iter(models().sizes))
     yield too_large(where, what, ways, advice="a smaller model, or a shorter sequence", smallest=smallest)
@@ -135,7 +134,7 @@ def _more_gpus(options: PretrainingOptions, candidate: Candidate) -> Iterator[Wa
 
     for count in range(per_node + 1, sku.gpus + 1):
         if will_do(candidate.nodes * count):
-            yield f"{count} GPUs of each node", set_command((*_OPTIONS, "gpus"), count)
+            yield f"{count} GPUs on each node", set_command((*_OPTIONS, "gpus"), count)
             return
     for nodes in range(candidate.nodes + 1, candidate.pool.max_nodes + 1 if sku.infiniband else 0):
         if will_do(nodes * per_node):

@@ -58,10 +58,10 @@ class RayFinetuning(Workload[FinetuningOptions]):
 
 def _reading(run: Run, results: Results, context: WorkloadContext) -> dict[str, pulumi.Output[str]]:
     """Returns the commands that show metrics and evaluation, and that copy the adapter's folder to the user's."""
-    told = [f"{run.output}/{file}" for file in ("metrics.jsonl", "result.json")]
+    files = [f"{run.output}/{file}" for file in ("metrics.jsonl", "result.json")]
     adapter = ["tar", "c", "-C", run.output, "adapter", "|", "tar", "x"]
     return {
-        "results": results.command(context.namespace, ["cat", *told]),
+        "results": results.command(context.namespace, ["cat", *files]),
         "adapter": results.command(context.namespace, adapter),
     }
 

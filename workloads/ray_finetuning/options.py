@@ -22,7 +22,7 @@ SYNTHETIC = 2048
 Model = Annotated[
     str,
     StringConstraints(pattern=rf"^(?:{_WORD}(?:/{_WORD})?|{DATA}(?:/{_WORD})+)$", max_length=200),
-    may_be(f"a name on Hugging Face's hub, as in facebook/opt-1.3b, or a folder below {DATA}, which dataContainer is"),
+    may_be(f"a name on the Hugging Face Hub such as facebook/opt-1.3b, or {DATA}/<folder> for one of dataContainer"),
 ]
 
 

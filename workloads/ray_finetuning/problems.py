@@ -63,8 +63,8 @@ def problems(options: FinetuningOptions, candidate: Candidate) -> Iterator[Probl
 def _model(options: FinetuningOptions) -> Iterator[Problem]:
     where: Path = (*_OPTIONS, "model")
     if options.model.startswith(f"{DATA}/") and not options.data_container:
-        what = f"is {options.model}, a folder of dataContainer, which is not set"
-        allowed = "a name on Hugging Face's hub, or with it dataContainer"
+        what = f"is {options.model}, a folder of dataContainer, but dataContainer is not set"
+        allowed = "a name on the Hugging Face Hub, or a folder if dataContainer is set"
         yield Problem(where, what, allowed, set_command(where, _DEFAULT))
     yield from model_problems(NAME, options.model, options.hugging_face_token)
 
@@ -73,10 +73,10 @@ def _lengths(options: FinetuningOptions) -> Iterator[Problem]:
     where: Path = (*_OPTIONS, "longest")
     if options.known and options.longest > options.known.context:
         most = options.known.context
-        what = f"is {options.longest} tokens, and {options.model} takes {most} at once"
+        what = f"is {options.longest} tokens, but the context of {options.model} is {most}"
         yield Problem(where, what, f"1 to {most}", set_command(where, min(most, options.pack)))
     elif options.longest > options.pack:
-        what = f"is {options.longest} tokens, for which packs of {options.pack} have no room"
+        what = f"is {options.longest} tokens, more than a pack of {options.pack} can hold"
         yield Problem(where, what, f"1 to {options.pack}, or larger packs", set_command(where, options.pack))
 
 
@@ -85,7 +85,7 @@ def _evaluation(options: FinetuningOptions) -> Iterator[Problem]:
     if options.data_container is None and options.evaluation >= SYNTHETIC:
         where: Path = (*_OPTIONS, "evaluation")
         default = FinetuningOptions.model_fields["evaluation"].default
-        what = f"is {options.evaluation}, and without dataContainer there are {SYNTHETIC} examples, to be learnt too"
+        what = f"is {options.evaluation}, but without dataContainer there are only {SYNTHETIC} examples in total"
         yield Problem(where, what, f"0 to {SYNTHETIC - 1}", set_command(where, default))
 
 
@@ -102,8 +102,8 @@ def _memory(options: FinetuningOptions, candidate: Candidate) -> Iterator[Proble
     where: Path = (*_OPTIONS, "model")
     needed = bytes_per_gpu(model, options) / GB
     what = (
-        f"is {options.model}, which with packs of {options.pack} tokens needs {needed:.0f} GB (est.), and of the "
-        f"{sku.gpu_memory_gb} GB of {sku.gpu_model} {usable_bytes(sku) / GB:.0f} can be used"
+        f"is {options.model}, which needs about {needed:.0f} GB with packs of {options.pack} tokens, but only "
+        f"{usable_bytes(sku) / GB:.0f} of the {sku.gpu_memory_gb} GB of {sku.gpu_model} are usable"
     )
     yield too_large(where, what, ways, advice="a smaller model, or smaller packs", smallest=_DEFAULT)
 

@@ -61,10 +61,10 @@ class Resim(Workload[ResimOptions]):
 
 def _owner(context: WorkloadContext) -> None:
     """Creates the owner of batches' Jobs. It does not depend on the templates: batches continue when these change."""
-    says = "Owns the Jobs of batches that are submitted: they go with it, before volumes, nodes and namespace."
+    about = "Owns the Jobs of submitted batches, which are deleted with it, before volumes, nodes and namespace."
     kubernetes.core.v1.ConfigMap(
         OWNER,
-        metadata={"name": OWNER, "namespace": context.namespace, "annotations": {"kubernetes.io/description": says}},
+        metadata={"name": OWNER, "namespace": context.namespace, "annotations": {"kubernetes.io/description": about}},
         opts=context.child(depends_on=context.ready),
     )
 

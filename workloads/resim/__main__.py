@@ -12,7 +12,7 @@ def _command() -> int:
 
         return main()
     except KeyboardInterrupt:
-        print("interrupted; what was submitted goes on", file=sys.stderr)
+        print("interrupted; submitted jobs continue", file=sys.stderr)
         return 130
 
 

@@ -18,7 +18,7 @@ MAX_BATCH_NAME = 40
 """The host name of a pod, `<batch>-<run>-<index>`, has at most 63 characters."""
 SCENARIO = re.compile(rf"[A-Za-z0-9](?:[A-Za-z0-9._-]{{0,{MAX_NAME - 2}}}[A-Za-z0-9_-])?")
 BATCH = re.compile(rf"[a-z]([a-z0-9-]{{0,{MAX_BATCH_NAME - 2}}}[a-z0-9])?")
-NAMES = f"letters, digits, '.', '_' and '-', {MAX_NAME} at most, the first a letter or digit, the last no '.'"
+NAMES = f"at most {MAX_NAME} letters, digits, '.', '_' and '-'; the first a letter or digit, the last not '.'"
 _SHOWN = 3
 
 
@@ -89,54 +89,49 @@ def parse(content: bytes, source: str) -> list[str]:
         text = content.decode(json.detect_encoding(content))
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
-        raise Refused(f"{source}:{line} is not UTF-8", "text, a scenario a line", _fix(content, source)) from None
+        allowed = "UTF-8 text with one scenario per line"
+        raise Refused(f"{source}:{line} is not UTF-8", allowed, _fix(content, source)) from None
     stripped = ((number, line.strip()) for number, line in enumerate(re.split("\r\n?|\n", text), 1))
     lines = [(number, line) for number, line in stripped if line and not line.startswith("#")]
     if not lines:
         fix = f"seq -f 'scenario-%04g' 20 > {source}    # or --njobs 20"
-        raise Refused(f"{source} has no scenarios", "one name a line", fix)
-    _check_count(len(lines), source)
+        raise Refused(f"{source} has no scenarios", "one name per line", fix)
+    if len(lines) > MOST_SCENARIOS:
+        fix = f"split -l {MOST_SCENARIOS} {source} part-    # and submit each"
+        raise Refused(f"{source} has {len(lines):,} scenarios", f"at most {MOST_SCENARIOS:,} in a batch", fix)
     wrong = [(number, name) for number, name in lines if not SCENARIO.fullmatch(name)]
     if wrong:
         shown = "; ".join(f"line {number} is {_short(name)}" for number, name in wrong[:_SHOWN])
         more = f", and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
         steps = rf"s/[^A-Za-z0-9._-]/-/g; s/^[^A-Za-z0-9]/x/; s/^\(.\{{{MAX_NAME}\}}\).*/\1/; s/[.]$/_/"
         fix = f"sed -i '{steps}' {source}"
-        raise Refused(f"{source} has names that are no file names: {shown}{more}", NAMES, fix)
+        raise Refused(f"{source} has invalid names: {shown}{more}", NAMES, fix)
     names = [name for _, name in lines]
     if twice := [name for name, count in Counter(names).items() if count > 1]:
         shown = ", ".join(twice[:_SHOWN])
-        what = f"{source} names {len(twice)} scenarios more than once: {shown}"
-        raise Refused(what, "each once: outputs lie by name", f"sort -u -o {source} {source}")
+        what = f"{source} has {len(twice)} duplicate names: {shown}"
+        raise Refused(what, "each name once: it is also the name of a folder", f"sort -u -o {source} {source}")
     return names
 
 
 def checked_count(count: int) -> int:
-    if count < 1:
-        raise Refused(f"--njobs is {count}", f"1 to {MOST_SCENARIOS:,}", "--njobs 20")
-    _check_count(count, "--njobs")
+    if not 1 <= count <= MOST_SCENARIOS:
+        raise Refused(f"--njobs is {count:,}", f"1 to {MOST_SCENARIOS:,}", "--njobs 20")
     return count
-
-
-def _check_count(count: int, source: str) -> None:
-    if count > MOST_SCENARIOS:
-        fix = f"split -l {MOST_SCENARIOS} {source} part-    # and submit each"
-        what = f"{source} has {count:,} scenarios"
-        raise Refused(what, f"at most {MOST_SCENARIOS:,} in a batch", fix if source != "--njobs" else "several batches")
 
 
 def checked_name(name: str) -> str:
     if not BATCH.fullmatch(name):
         better = re.sub(r"[^a-z0-9-]+", "-", name.lower())[:MAX_BATCH_NAME].strip("-")
-        allowed = f"lower-case letters, digits and hyphens, {MAX_BATCH_NAME} at most, the first a letter"
+        allowed = f"at most {MAX_BATCH_NAME} lower-case letters, digits and hyphens; the first a letter"
         fix = f"--name {better if BATCH.fullmatch(better) else 'night-1'}"
-        raise Refused(f"the batch's name is {_short(name)}", allowed, fix)
+        raise Refused(f"the name of the batch is {_short(name)}", allowed, fix)
     return name
 
 
 def _fix(content: bytes, source: str) -> str:
     if b"\0" in content:
-        return f"file {source}    # what it is: text has no NUL bytes"
+        return f"file {source}    # shows its type: text has no NUL bytes"
     return f"iconv -f CP1252 -t UTF-8 {source} > {source}.utf8"
 
 

@@ -48,9 +48,9 @@ def problems(options: MetaseqTemplate, candidate: Candidate) -> Iterator[Problem
         return
     if pool.mig_profile:
         where = ("pools", key, "migProfile")
-        what = f"partitions the GPUs, and trainings of workload {NAME} take nodes with whole ones"
+        what = f"partitions the GPUs, but trainings of workload {NAME} need whole GPUs"
         fix = either_by_hand(where, f"set {path_text(_POOL)} to a pool of whole GPUs")
-        yield Problem(where, what, "no value, or a pool of whole GPUs for them", fix)
+        yield Problem(where, what, "no value, or a pool of whole GPUs for the trainings", fix)
     try:
         plan(size, pool.sku, nodes=1)
     except Unfit as reason:

@@ -46,9 +46,9 @@ def _other_pools(options: ResimOptions, candidate: Candidate) -> Iterator[Proble
         if key not in candidate.pools:
             yield Problem(where, f"is {key!r}, not a pool of this stack{hint(likely)}", allowed, fix)
         elif key == candidate.pool_key:
-            yield Problem(where, f"is {key}, the pool that it runs on anyhow", allowed, fix)
+            yield Problem(where, f"is {key}, which is already its pool", allowed, fix)
         elif (gpus := candidate.pools[key].gpus) < options.gpus:
-            what = f"is {key}, whose nodes offer {gpus} GPUs, and a scenario takes {options.gpus}"
+            what = f"is {key}, but its nodes have {gpus} GPUs, and a scenario needs {options.gpus}"
             yield Problem(where, what, allowed, fix)
 
 
@@ -81,7 +81,7 @@ def _outlives(account: Account, name: str, hours: int) -> Iterator[Problem]:
     if account.settings.auth == "identity" or hours < container.days * 24:
         return
     where: Path = (*_OPTIONS, "hours")
-    what = f"is {hours}, but the SAS of container {name} lasts {container.days} days, and a batch could outlive it"
+    what = f"is {hours}, but the SAS of container {name} is only valid for {container.days} days"
     most = container.days * 24 - 1
     allowed = (
         f"1 to {most}, or {path_text((*account.path_of(name), 'days'))} up to {container.most_days}, "
@@ -101,7 +101,7 @@ def _one_folder(account: Account, name: str) -> Iterator[Problem]:
     if account.settings.auth == "identity" and has_folder(profile):
         where: Path = (*account.path_of(name), "profile")
         auth = path_text((*account.path, "auth"))
-        what = f"is {profile}, whose folder of blocks pods of one node would share ({auth} identity)"
+        what = f"is {profile}, but with {auth} identity the pods of a node would share its folder of blocks"
         others = [each for each in profiles() if not has_folder(each)]
         yield Problem(where, what, f"{' or '.join(others)}, or {auth} sas", set_command(where, others[0]))
 
@@ -111,7 +111,6 @@ def _flat(candidate: Candidate, name: str) -> Iterator[Problem]:
     account = candidate.storage.by_container().get(name)
     if account and not account.settings.hierarchical_namespace:
         where: Path = (*account.path, "hierarchicalNamespace")
-        what = f"is false, but workload {NAME} puts a scenario's outputs in place by renaming a folder at once ({name})"
-        yield Problem(
-            where, what, "true, which is another account, or an output container in one", set_command(where, True)
-        )
+        what = f"is false, but workload {NAME} must rename folders of outputs atomically ({name})"
+        allowed = "true, which creates another account, or an output container in such an account"
+        yield Problem(where, what, allowed, set_command(where, True))

@@ -31,7 +31,7 @@ class LastRun:
     indexes: int = 0
     ended: bool = True
     reason: str = ""
-    """Why the Job failed, as Kubernetes reports it."""
+    """The reason of a failure, from Kubernetes."""
 
     @classmethod
     def of(cls, jobs: Iterable[Mapping[str, Any]]) -> LastRun:
@@ -121,7 +121,7 @@ class Summary:
             "Attempts": f"{self.evicted} evicted, {self.retried} scenarios retried",
             "Bytes": f"{_bytes(self.input_bytes)} read, {_bytes(self.output_bytes)} written",
             "Throughput": f"{self.throughput / _MB:.1f} MB/s over {self.seconds:.0f} s",
-            "Work": f"{self.scenario_seconds:.0f} s of scenarios, {self.at_once:.1f} at once on average",
+            "Work": f"{self.scenario_seconds:.0f} s of scenarios, {self.at_once:.1f} in parallel on average",
             "Node hours": f"{self.node_hours:.2f}",
             "Cost": _money(self.cost),
         }
@@ -216,5 +216,5 @@ def _bytes(count: float) -> str:
 
 def _money(spent: Cost) -> str:
     if spent.usd is None:
-        return "unknown: no list price of the nodes' VM size"
+        return "unknown: the VM size of the nodes has no list price"
     return f"{'at most ' if spent.at_most else ''}${spent.usd:,.2f}, by Azure's list prices"

@@ -60,7 +60,7 @@ def test_warns_of_a_smaller_claim_with_the_command_that_keeps_its_size(
 
     deploy(update)
     keep = "pulumi config set -s test --path workloadOptions.jupyterlab.fsSizeGi 150"
-    assert [text.startswith("the claim ai/jupyterlab") and text.endswith(keep) for text in warnings] == [True] * warns
+    assert [text.startswith("claim ai/jupyterlab") and text.endswith(keep) for text in warnings] == [True] * warns
 
 
 UNUSED = {"files": {"ai/jupyterlab": DELETION}}

@@ -62,7 +62,7 @@ def test_a_missing_container_goes_to_the_account_with_containers() -> None:
 
 def test_copies_of_data_need_a_sas_of_their_account() -> None:
     found = refused({"accounts": {**BOTH, "input": {**INPUT, "auth": "identity"}}}, workloads="olmo")
-    what = "storage.accounts.input.auth is identity, but workload olmo copies its data by a SAS"
+    what = "storage.accounts.input.auth is identity, but workload olmo needs a SAS to copy its data"
     assert found[what] == "pulumi config set --path storage.accounts.input.auth <value>"
 
 

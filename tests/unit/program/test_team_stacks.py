@@ -186,7 +186,7 @@ def test_an_unknown_model_is_a_warning(model: str, warned: int) -> None:
     with mock.patch("pulumi.log.warn") as warn:
         stack(BATCH, model=model)
     texts = [call.args[0] for call in warn.call_args_list]
-    assert len([text for text in texts if f"nothing is known of {model}" in text]) == warned
+    assert len([text for text in texts if f"model {model} is unknown" in text]) == warned
 
 
 def test_outputs_of_a_batch_have_the_command_that_prints_its_results() -> None:

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# The load generator: waits for the server, has it answer the batch, keeps the results, and ends the server by its own end.
-# Usage: load.sh OPTION..., as `vllm bench serve` takes them.
-# Reads: TOGETHER, a folder of both containers; PORT, the server's; PROMPTS, their number; RESULT, the file of results. One
-# that is there is told again, and nothing is made twice.
-# Exit code: 0 if every prompt was answered.
+# Runs the load generator: waits for the server, sends the batch, and stores the results. The server stops when this script ends.
+# Usage: load.sh OPTION..., options of `vllm bench serve`.
+# Reads: TOGETHER, a folder of both containers; PORT of the server; PROMPTS, their number; RESULT, the file of results. If that file
+# exists, the script only prints it.
+# Exit code: 0 if all prompts were answered.
 set -euo pipefail
 
 here=$(dirname "${BASH_SOURCE[0]}")
@@ -11,7 +11,7 @@ me=load-generator other=vllm
 # shellcheck source=workloads/batch_inference/scripts/together.sh
 . "$here/together.sh"
 
-# Asks for the server's health; by bash alone, since images differ in what they have for HTTP.
+# Requests the server's health with bash only, because not all images have an HTTP client.
 healthy() {
   exec 3<>"/dev/tcp/127.0.0.1/$PORT"
   printf 'GET /health HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n' >&3
@@ -23,21 +23,21 @@ until_healthy() {
   until (healthy) 2>/dev/null; do sleep 1; done
 }
 
-# with_server COMMAND...: runs it, and fails as soon as the server has ended.
+# with_server COMMAND...: runs a command, and fails as soon as the server has ended.
 with_server() {
   local code=0
-  beside "$@" || code=$?
-  if $left_alone; then
-    echo "the server has ended; the log of container $other of this pod tells why" >&2
+  run_while_other_runs "$@" || code=$?
+  if $other_has_ended; then
+    echo "the server has ended; see the log of container $other of this pod" >&2
     exit 1
   fi
   return "$code"
 }
 
 if [[ -s $RESULT ]]; then
-  echo "an earlier run has made these results, which are not made again; another number as option \`run\` makes them anew"
+  echo "results of an earlier run exist; to run again, set option \`run\` to another number"
 else
-  echo "waiting until the server has its model"
+  echo "waiting until the server has loaded its model"
   with_server until_healthy
   part=$RESULT.$HOSTNAME.part
   mkdir -p "${RESULT%/*}"

@@ -1,7 +1,6 @@
-"""Tells the results of a batch in short, of the JSON that `vllm bench serve` writes.
+"""Summarizes the JSON results of `vllm bench serve`.
 
-Usage: report.py [--check PROMPTS] FILE. With --check it tells nothing but what is wrong, with exit code 1: that fewer
-prompts were answered, with which `vllm bench serve` ends well.
+With --check, it only reports an error if fewer prompts were answered, which `vllm bench serve` ignores.
 """
 
 from __future__ import annotations
@@ -14,14 +13,14 @@ from pathlib import Path
 from typing import Any
 
 STATISTICS = ("mean", "median", "p95", "p99")
-METRICS = {"ttft": "time to first token", "tpot": "time per output token", "itl": "between tokens", "e2el": "all of it"}
+METRICS = {"ttft": "time to first token", "tpot": "time per output token", "itl": "between tokens", "e2el": "in total"}
 
 
 def lines(result: Mapping[str, Any]) -> Iterator[str]:
-    """What was done, the table of milliseconds, and the rates."""
+    """Yields the number of prompts, a table of milliseconds, and the rates."""
     yield (
         f"{result['model_id']}: {result['completed']} prompts answered in {result['duration']:.1f} s, "
-        f"{result['max_concurrency']} at once"
+        f"{result['max_concurrency']} in parallel"
     )
     yield f"{'ms':<22}" + "".join(f"{name:>11}" for name in STATISTICS)
     for key, name in METRICS.items():
@@ -32,23 +31,22 @@ def lines(result: Mapping[str, Any]) -> Iterator[str]:
     )
 
 
-def lacking(result: Mapping[str, Any], prompts: int) -> str:
-    """What is wrong with the results; empty where nothing is."""
+def error(result: Mapping[str, Any], prompts: int) -> str:
+    """Returns the error if prompts were not answered, or an empty text."""
     answered = result["completed"]
-    return "" if answered >= prompts else f"{answered} of {prompts} prompts were answered: no results are kept"
+    return "" if answered >= prompts else f"only {answered} of {prompts} prompts were answered; no results are stored"
 
 
 def main(arguments: list[str]) -> int:
-    """The exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", type=int, metavar="PROMPTS")
-    parser.add_argument("file", type=Path)
+    parser.add_argument("--check", type=int, metavar="PROMPTS", help="number of prompts that must be answered")
+    parser.add_argument("file", type=Path, help="the JSON file")
     chosen = parser.parse_args(arguments)
     result = json.loads(chosen.file.read_text(encoding="utf-8"))
     if chosen.check is None:
         print("\n".join(lines(result)))
-    elif wrong := lacking(result, chosen.check):
-        print(f"error: {wrong}", file=sys.stderr)
+    elif what := error(result, chosen.check):
+        print(f"error: {what}", file=sys.stderr)
         return 1
     return 0
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The master of the job: waits for every worker, then trains on all GPUs. The data are synthetic: this measures how fast a
-# training runs, and its loss means nothing.
-# Reads: what hosts.sh and throughput.sh read.
+# Runs in the master of the job: waits for all workers, then trains on all GPUs. The data are synthetic: this measures the speed
+# of a training, and its loss means nothing.
+# Reads: the variables of hosts.sh and throughput.sh.
 set -euo pipefail
 
 here=$(dirname "${BASH_SOURCE[0]}")

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Passes the training's log on, and adds to each update how fast it was: tokens/s and MFU. Ends with the mean, without the first
-# updates. Reads what mfu.sh does.
+# Copies the training's log and adds tokens/s and MFU to each update; at the end it prints their mean without the first updates.
+# Reads: the variables of mfu.sh.
 # metaseq's line of an update: <time> | INFO | train_inner | {"epoch": 1, ..., "wps": "739601", ...}, where wps is tokens/s
 # over all GPUs, 0 in the first.
 set -euo pipefail
@@ -8,7 +8,7 @@ set -euo pipefail
 # shellcheck source=workloads/_scripts/mfu.sh
 source "$(dirname "${BASH_SOURCE[0]}")/mfu.sh"
 
-warm_up=3 # updates in which kernels and communicators are still being set up
+warm_up=3 # updates that still set up kernels and communicators
 rates=()
 
 while IFS= read -r line; do

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# One rank of the training; mpirun starts one for each GPU.
-# Usage: train.sh HEAD, where HEAD is the host of rank 0, by which all ranks meet.
-# Reads the command line that all ranks share from the file `arguments` beside it, one word per line, and which rank this is
-# from Open MPI. The GPU is the one of the rank's number on its node: model-parallel groups are consecutive ranks.
+# Runs one rank of the training; mpirun starts one for each GPU.
+# Usage: train.sh HEAD, where HEAD is the host of rank 0, to which all ranks connect.
+# Reads the common command line from the file `arguments` beside it, one word per line, and the rank from Open MPI. The GPU has the
+# rank's number on its node: model-parallel groups are consecutive ranks.
 set -euo pipefail
 
 head=$1

@@ -1,9 +1,9 @@
-"""Finds the slow nodes, links and rails of a fabric by bisection. Pure: what measures is handed in.
+"""Finds the slow nodes, links and rails of a fabric by bisection. The caller passes the function that measures.
 
-A rail is the GPU and the HCA of one index on every node, so that all rails can be measured at once. What is bad
-together is measured in halves, all halves in the same round, until single nodes are left; each is measured beside a
-node that was good, and once more beside another, before it is accused. So goes Azure's procedure, which is for whole
-nodes and by hand (Azure/ai-infrastructure-on-azure 6ac01e7, skills/ai-infra/references/nccl_diagnosis.md).
+A rail is the GPU and the HCA with one index on every node, so that all rails can be measured in parallel. A bad group
+is measured in halves, all halves in the same round, until single nodes are left. Each of these is measured with a good
+node, and again with another, before it is reported. Azure describes the same procedure, by hand and for whole nodes
+(Azure/ai-infrastructure-on-azure 6ac01e7, skills/ai-infra/references/nccl_diagnosis.md).
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, field, replace
 
 GOOD, BAD, UNKNOWN = "good", "bad", "unknown"
-"""Of a measurement: at its floor or above; below it, or wrong; it came to no result."""
+"""States of a measurement: at its floor or above; below it, or with wrong values; without a result."""
 LINK, NODE, RAIL, POOL = "link", "node", "rail", "pool"
 SAMPLE = 16
-"""Nodes whose pairs tell a bad rail from its bad links: while less than half of them are bad, some pair is good."""
+"""Number of nodes in pairs, which distinguish a bad rail from bad links: if less than half are bad, a pair is good."""
 PAIRINGS = 3
-"""How often they are paired, each time anew: so of three nodes each is once without one that is bad."""
+"""Number of different pairings: then each of three nodes is once in a pair without the bad one."""
 
 Nodes = tuple[str, ...]
 Rails = tuple[int, ...]
@@ -25,7 +25,7 @@ Rails = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Group:
-    """What is measured as one: nodes, and of each of them the GPUs and HCAs of some rails."""
+    """Nodes that are measured together, with the GPUs and HCAs of some rails."""
 
     nodes: Nodes
     rails: Rails
@@ -33,7 +33,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Of one group: bus bandwidth and floor in GB/s, and why it is not good where they do not say so."""
+    """The result for one group: bus bandwidth and floor in GB/s, and another reason if it is not good."""
 
     state: str
     busbw: float = 0.0
@@ -43,7 +43,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Finding:
-    """What is not good: a link (of a node, on a rail), a node, a rail, or the pool as a whole."""
+    """A bad or unknown link (of a node, on a rail), node, rail, or pool."""
 
     kind: str
     outcome: Outcome
@@ -53,15 +53,15 @@ class Finding:
 
 @dataclass
 class Report:
-    """What came of a search."""
+    """The result of a search."""
 
     rounds: int = 0
     measurements: int = 0
     findings: list[Finding] = field(default_factory=list)
     chance: list[Finding] = field(default_factory=list)
-    """What was bad once, and good the next time."""
+    """Parts that were bad once, and good the next time."""
     rest: Outcome | None = None
-    """All that no finding is about, together; None where that is too little to measure."""
+    """Outcome of all parts without findings, together; None if they are too few to measure."""
 
 
 Measure = Callable[[Sequence[Group]], Sequence[Outcome]]
@@ -70,28 +70,28 @@ Measure = Callable[[Sequence[Group]], Sequence[Outcome]]
 
 @dataclass
 class _Found:
-    """Of nodes on some rails."""
+    """The result of a search for bad nodes on some rails."""
 
-    whole: Outcome
+    all_nodes: Outcome
     nodes: dict[str, Outcome] = field(default_factory=dict)
     chance: dict[str, Outcome] = field(default_factory=dict)
     everywhere: Outcome | None = None
-    """Of the pairs, where no two nodes are good together."""
+    """Outcome of the pairs, if no two nodes are good together."""
 
     @property
-    def nothing(self) -> bool:
-        """Whether it is good, or only bad as a whole."""
+    def is_empty(self) -> bool:
+        """Whether no part is bad, although all nodes together may be."""
         return not (self.nodes or self.chance or self.everywhere)
 
 
 _Search = Generator[list[Nodes], list[Outcome], _Found]
-"""Asks for the groups of a round, and is sent their outcomes."""
+"""Yields the groups of a round, and receives their outcomes."""
 
 
 def bisect(
     nodes: Sequence[str], rails: int, measure: Measure, down: Mapping[tuple[str, int], str] | None = None
 ) -> Report:
-    """Searches nodes on so many rails. `down` are links known not to work, by node and rail, with why."""
+    """Searches nodes on this many rails. `down` are links that do not work, with the reason, by node and rail."""
     report, known, every = Report(), down or {}, tuple(range(rails))
 
     def counted(groups: Sequence[Group]) -> Sequence[Outcome]:
@@ -117,7 +117,7 @@ def bisect(
 
 
 def _side_by_side(measure: Measure, searches: Mapping[Rails, _Search]) -> dict[Rails, _Found]:
-    """What each search finds on its rails, all of them in the same rounds."""
+    """Returns the result of each search by rails. All searches run in the same rounds."""
     found: dict[Rails, _Found] = {}
     asked = {rails: next(search) for rails, search in searches.items()}
     while asked:
@@ -133,10 +133,10 @@ def _side_by_side(measure: Measure, searches: Mapping[Rails, _Search]) -> dict[R
 
 
 def _search(nodes: Nodes) -> _Search:
-    """First all of them, then pairs, of which the good ones are partners of the others; then the others by halves."""
-    [whole] = yield [nodes]
-    found = _Found(whole)
-    if whole.state == GOOD:
+    """Searches all nodes, then pairs, whose good nodes are partners of the others, then the others by halves."""
+    [all_nodes] = yield [nodes]
+    found = _Found(all_nodes)
+    if all_nodes.state == GOOD:
         return found
     good: list[str] = []
     tried: list[Outcome] = []
@@ -150,7 +150,7 @@ def _search(nodes: Nodes) -> _Search:
         found.everywhere = _mostly(tried)
         return found
     suspects, partners = yield from _halve(nodes, good)
-    again = yield from _apart([(node,) for node in suspects], good, partners)
+    again = yield from _measure_parts([(node,) for node in suspects], good, partners)
     for node, before in suspects.items():
         outcome = again[(node,)]
         if outcome.state == GOOD:
@@ -163,12 +163,12 @@ def _search(nodes: Nodes) -> _Search:
 def _halve(
     nodes: Nodes, good: list[str]
 ) -> Generator[list[Nodes], list[Outcome], tuple[dict[str, Outcome], dict[str, str]]]:
-    """The single nodes that are left, and beside whom each was; to `good` come those of parts that are."""
+    """Returns the remaining single nodes, and the partner of each. Adds the nodes of good parts to `good`."""
     suspects: dict[str, Outcome] = {}
     partners: dict[str, str] = {}
     groups = [tuple(node for node in nodes if node not in set(good))]
     while parts := [half for group in groups for half in _halves(group)]:
-        measured = yield from _apart(parts, good, partners)
+        measured = yield from _measure_parts(parts, good, partners)
         not_good = {part: outcome for part, outcome in measured.items() if outcome.state != GOOD}
         good += [node for part in measured if part not in not_good for node in part]
         groups = [part for part in not_good if len(part) > 1]
@@ -176,12 +176,12 @@ def _halve(
     return suspects, partners
 
 
-def _apart(
+def _measure_parts(
     parts: Iterable[Nodes], good: Sequence[str], partners: dict[str, str]
 ) -> Generator[list[Nodes], list[Outcome], dict[Nodes, Outcome]]:
-    """The outcome of each part. A node alone uses no link: it is measured beside a good one, but that of `partners`.
+    """Returns the outcome of each part. A single node is measured with a good one that is not its earlier partner.
 
-    No good one is beside two at a time. Where they are few, it takes more rounds.
+    Each good node has one partner at a time, so a few good nodes need more rounds.
     """
     measured: dict[Nodes, Outcome] = {}
     waiting = list(parts)
@@ -204,13 +204,13 @@ def _halves(group: Nodes) -> list[Nodes]:
 
 
 def _sample(nodes: Nodes) -> Nodes:
-    """Some of them, from all parts of the pool."""
+    """Returns some of the nodes, from all parts of the pool."""
     count = min(len(nodes), SAMPLE)
     return tuple(nodes[number * len(nodes) // count] for number in range(count))
 
 
 def _pairings(nodes: Nodes) -> Iterator[list[Nodes]]:
-    """All of them in pairs, by the circle method of tournaments: no pair comes again while there are others."""
+    """Yields lists of pairs, by the circle method of tournaments: pairs repeat only when no others are left."""
     first, *others = [*nodes, *([""] if len(nodes) % 2 else [])]
     for number in range(PAIRINGS):
         turn = number % len(others)
@@ -220,7 +220,7 @@ def _pairings(nodes: Nodes) -> Iterator[list[Nodes]]:
 
 
 def _mostly(outcomes: Sequence[Outcome]) -> Outcome:
-    """The best of those that are bad; where they are not most, one that came to nothing."""
+    """Returns the best bad outcome, or an unknown one if less than half are bad."""
     bad = [outcome for outcome in outcomes if outcome.state == BAD]
     if 2 * len(bad) > len(outcomes):
         return max(bad, key=lambda outcome: outcome.busbw)
@@ -230,7 +230,7 @@ def _mostly(outcomes: Sequence[Outcome]) -> Outcome:
 def _findings(
     nodes: Sequence[str], by_rail: Mapping[int, _Found], down: Mapping[tuple[str, int], str]
 ) -> Iterator[Finding]:
-    """The bad rails, and the bad links of all others; of a node that has no other link, the node."""
+    """Yields the bad rails and the other bad links; a node replaces its links if all of them are bad."""
     rails = {rail: each.everywhere for rail, each in by_rail.items() if each.everywhere}
     if len(rails) == len(by_rail) > 1 and len({outcome.state for outcome in rails.values()}) == 1:
         yield Finding(POOL, max(rails.values(), key=lambda outcome: outcome.busbw))
@@ -250,19 +250,19 @@ def _findings(
 def _chance(by_rail: Mapping[int, _Found]) -> Iterator[Finding]:
     for rail, found in by_rail.items():
         yield from (Finding(LINK, outcome, node, rail) for node, outcome in found.chance.items())
-        if found.whole.state != GOOD and found.nothing:
-            yield Finding(RAIL, found.whole, rail=rail)
+        if found.all_nodes.state != GOOD and found.is_empty:
+            yield Finding(RAIL, found.all_nodes, rail=rail)
 
 
 def _search_rest(report: Report, nodes: Sequence[str], every: Rails, measure: Measure) -> None:
-    """What is left, with all devices at once: nodes that are slow though their links are not, and the pool as such."""
+    """Searches the rest with all devices: for slow nodes with good links, and for a slow pool."""
     findings = report.findings
     left = tuple(node for node in nodes if node not in {finding.node for finding in findings})
     rails = tuple(rail for rail in every if rail not in {each.rail for each in findings if each.kind == RAIL})
     if len(left) < 2 or not rails or any(finding.kind == POOL for finding in findings):
         return
     found = _side_by_side(measure, {rails: _search(left)})[rails]
-    report.rest = found.whole
+    report.rest = found.all_nodes
     report.chance += [Finding(NODE, outcome, node) for node, outcome in found.chance.items()]
     if found.everywhere:
         findings.append(Finding(POOL, found.everywhere))
@@ -270,13 +270,13 @@ def _search_rest(report: Report, nodes: Sequence[str], every: Rails, measure: Me
         others = tuple(node for node in left if node not in found.nodes)
         report.rest, *alone = measure([Group(others, rails), *(Group((node,), rails) for node in found.nodes)])
         for (node, outcome), inside in zip(found.nodes.items(), alone, strict=True):
-            findings.append(Finding(NODE, replace(outcome, why=_where(inside)), node))
-    elif found.whole.state != GOOD:
+            findings.append(Finding(NODE, replace(outcome, why=_without_network(inside)), node))
+    elif found.all_nodes.state != GOOD:
         [report.rest] = measure([Group(left, rails)])
         if report.rest.state != GOOD:
-            findings.append(Finding(POOL, replace(report.rest, why="no node, link or rail of it is bad by itself")))
+            findings.append(Finding(POOL, replace(report.rest, why="each node, link and rail alone is good")))
 
 
-def _where(alone: Outcome) -> str:
-    """What a node's run without any network says of it, whose links are good one by one."""
-    return f"its links are good one by one; alone, by NVLink, {alone.busbw:g} GB/s of {alone.floor:g}: {alone.state}"
+def _without_network(alone: Outcome) -> str:
+    """Returns the reason for a slow node with good links, with its bandwidth over NVLink only."""
+    return f"each of its links is good; alone, over NVLink, {alone.busbw:g} GB/s of {alone.floor:g}: {alone.state}"

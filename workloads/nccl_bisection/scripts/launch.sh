@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# The master of the job: waits for the workers, asks each for its node and its HCAs, and has the pool searched.
-# Reads: what hosts.sh and search.py read.
+# Runs in the master of the job: waits for the workers, lists their nodes and HCAs, and starts the search.
+# Reads: the variables of hosts.sh and search.py.
 set -euo pipefail
 
 here=$(dirname "${BASH_SOURCE[0]}")
 fleet=$(mktemp)
 
 give_up() {
+  echo "To check the nodes: docs/health-check.md. About this search: docs/nccl-bisection.md."
   echo "VERDICT: UNKNOWN $*"
   exit 2
 }
@@ -16,7 +17,7 @@ source "$here/hosts.sh"
 mapfile -t workers < <(awk 'NF { print $1 }' "$hosts_of_job")
 ((${#workers[@]} == NODES)) || give_up "$hosts_of_job names ${#workers[@]} workers instead of $NODES"
 
-# A worker that does not answer is left out, and told of: the others can be searched without it.
+# The search leaves out workers that do not answer, and reports them.
 for host in "${workers[@]}"; do
   if (wait_for_worker "$host") >/dev/null; then
     echo "$host slots=1" >>"$hostfile"
@@ -27,9 +28,9 @@ for host in "${workers[@]}"; do
 done >"$fleet"
 answered=$(grep -c '^HOST ' "$fleet" || true)
 echo "$answered of $NODES workers answer."
-((answered > 1)) || give_up "$answered of $NODES workers answer, and one alone uses no link"
+((answered > 1)) || give_up "$answered of $NODES workers answer, but a single node uses no link"
 
-# One process on each, whatever GPUs it has.
+# One process on each worker, for any number of GPUs.
 (NODES=$answered GPUS_PER_NODE=1 run_on_every_gpu bash "$here/links.sh") >>"$fleet" ||
-  give_up "workers could not be asked for their HCAs: mpirun ended with exit code $?"
+  give_up "the HCAs of the workers could not be listed: mpirun ended with exit code $?"
 exec python3 "$here/search.py" "$fleet"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A worker: keeps the name of its node, of which ranks know nothing (ssh brings no environment), where links.sh reads it.
+# Runs in each worker: writes the name of its node to a file for links.sh, because ssh does not pass the environment to ranks.
 # Reads: NODE_NAME.
 set -euo pipefail
 

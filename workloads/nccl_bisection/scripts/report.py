@@ -1,4 +1,4 @@
-"""What a search found, as JSON and as a table; its last line is the verdict."""
+"""Reports the result of a search as a table, as JSON, and as a verdict in the last line."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 from bisection import BAD, UNKNOWN, Finding, Group, Outcome, Report
 
 JSON = "JSON "
-"""Begins the line with the result."""
+"""Prefix of the line with the result."""
 Result = dict[str, Any]
 
 
 def result(
     about: Mapping[str, Any], nodes: Sequence[str], ports: Sequence[str], found: Report, left_out: Mapping[str, str]
 ) -> Result:
-    """All of it. `about` says what was searched, by which baselines; `left_out` are nodes that were not, with why."""
+    """Returns the result. `about` describes the pool and its baselines; `left_out` has a reason for each other node."""
     lost = [Finding("node", Outcome(UNKNOWN, why=why), node) for node, why in left_out.items()]
     return {
         **about,
@@ -32,7 +32,7 @@ def result(
 
 
 def lines(result: Result) -> Iterator[str]:
-    """The table, the JSON and the verdict."""
+    """Yields the table, the JSON and the verdict."""
     widths = (5, max((len(each["node"]) for each in result["findings"]), default=4), 7, 8, 8)
     row = "  ".join(f"{{:{'<' if index < 3 else '>'}{width}}}" for index, width in enumerate(widths)) + "  {:<7}  {}"
     yield row.format("what", "node", "rail", "busbw", "floor", "state", "why").rstrip()
@@ -43,13 +43,15 @@ def lines(result: Result) -> Iterator[str]:
         what = "all other nodes and rails" if result["findings"] else "all nodes and rails"
         yield f"{what}: {rest['busbw']:.2f} GB/s, floor {rest['floor']:g} GB/s: {rest['state']}"
     for each in result["chance"]:
-        yield f"once {each['state']}, then good, and so not held against it: {named(each)}"
+        yield f"once {each['state']}, then good, so it does not count: {named(each)}"
+    if result["findings"]:
+        yield "To check these nodes: docs/health-check.md. About these findings: docs/nccl-bisection.md."
     yield JSON + json.dumps(result)
     yield verdict(result)
 
 
 def verdict(result: Result) -> str:
-    """The last line."""
+    """Returns the last line."""
     counts = f"nodes={len(result['nodes'])} rounds={result['rounds']} measurements={result['measurements']}"
     rest = result["rest"]
     what = "rest" if result["findings"] else "busbw"
@@ -65,19 +67,19 @@ _SHOWN = 8
 
 
 def exit_code(result: Result) -> int:
-    """0 passed, 1 something is bad, 2 something could not be measured."""
+    """Returns 0 if all is good, 1 if a part is bad, 2 if a part could not be measured."""
     states = {each["state"] for each in result["findings"]}
     return 1 if BAD in states else 2 if UNKNOWN in states else 0
 
 
 def named(finding: Mapping[str, Any]) -> str:
-    """`link mlx5_2 of aks-gpu-...-vmss000003`"""
+    """Returns a finding's name, such as `link mlx5_2 of aks-gpu-...-vmss000003`."""
     rail, node = finding["rail"], finding["node"]
     return f"{finding['kind']}{f' {rail}' if rail else ''}{' of' if rail and node else ''}{f' {node}' if node else ''}"
 
 
 def described(group: Group, ports: Sequence[str], outcome: Outcome) -> str:
-    """One measurement."""
+    """Returns the log line of one measurement."""
     rails = "all rails" if len(group.rails) == len(ports) else ",".join(_device(ports[rail]) for rail in group.rails)
     names = " ".join(group.nodes) if len(group.nodes) < 3 else f"{len(group.nodes)} nodes, {group.nodes[0]} and others"
     shown = f"{outcome.busbw:.2f} GB/s of {outcome.floor:g}: " if outcome.busbw else ""

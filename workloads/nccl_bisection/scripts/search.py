@@ -1,9 +1,9 @@
-"""Searches the fabric of a pool: reads what its nodes said of themselves, measures, and prints what came of it.
+"""Searches the fabric of a pool: reads the list of its nodes, measures, and prints the result.
 
 Usage: search.py FLEET, a file with lines HOST host, LOST host why (launch.sh) and NODE host node ports (links.sh).
-Reads: VM_SIZE; POOL; BASELINES, bus bandwidth in GB/s of one node, two and more, as JSON; HCAS, of a node; BYTES, of a
-message between whole nodes; and hands on what measure.sh reads.
-Exit code: 0 passed, 1 something is bad, 2 something could not be measured.
+Reads: VM_SIZE; POOL; BASELINES, bus bandwidth in GB/s of one node, two and more, as JSON; HCAS, their number per node;
+BYTES of a message between whole nodes; and the variables of measure.sh.
+Exit code: 0 all is good, 1 a part is bad, 2 a part could not be measured.
 """
 
 from __future__ import annotations
@@ -25,31 +25,31 @@ from bisection import BAD, GOOD, UNKNOWN, Group, Outcome, bisect
 
 MEASURE = Path(__file__).with_name("measure.sh")
 AT_ONCE = 64
-"""Runs of mpirun beside each other: eight pairs of nodes on each of eight rails.
+"""Number of parallel runs of mpirun: eight pairs of nodes on each of eight rails.
 
-A node is in as many as it has rails, and so never in ten, from which on sshd refuses some (MaxStartups).
+A node takes part in one run per rail. From ten connections on, sshd may reject some (MaxStartups).
 """
 LIMIT_S = 900
-"""For one measurement. It takes seconds, over TCP minutes; and where a port goes down, NCCL may hang."""
+"""Timeout of one measurement, which takes seconds, or minutes over TCP. NCCL may hang if a port goes down."""
 BUSBW = re.compile(r"busbw=([0-9.]+) GB/s")
 
 
 @dataclass
 class Fleet:
-    """What the nodes said of themselves."""
+    """The nodes and their InfiniBand ports."""
 
     hosts: dict[str, str] = field(default_factory=dict)
-    """By node, of those that can be searched."""
+    """Hosts to search, by node."""
     ports: tuple[str, ...] = ()
-    """InfiniBand ports, mlx5_0:1, whose places are the rails."""
+    """InfiniBand ports such as mlx5_0:1; the index is the rail."""
     down: dict[tuple[str, int], str] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
-    """Why, by node, or by host of those that said nothing."""
+    """Reasons by node, or by host if the node is unknown."""
 
     @classmethod
     def read(cls, lines: Iterable[str], hcas: int) -> Fleet:
-        """Nodes with other ports than most are left out: a rail would be another there."""
-        fleet, hosts, said = cls(), dict[str, str](), dict[str, dict[str, str]]()
+        """Returns the fleet, without nodes that have other ports than most: their rails would differ."""
+        fleet, hosts, ports_of = cls(), dict[str, str](), dict[str, dict[str, str]]()
         for kind, name, *words in (line.split() for line in lines if line.startswith(("HOST ", "LOST ", "NODE "))):
             if kind == "HOST":
                 hosts[name.partition(".")[0]] = name
@@ -57,24 +57,24 @@ class Fleet:
                 fleet.left_out[name] = " ".join(words)
             else:
                 fleet.hosts[words[0]] = hosts.pop(name)
-                said[words[0]] = dict(sorted((port.split("=") for port in words[1:]), key=_natural))
-        fleet.left_out |= dict.fromkeys(hosts.values(), "said nothing of its HCAs")
-        usual = Counter(ports for each in said.values() if len(ports := tuple(each)) == hcas).most_common(1)
+                ports_of[words[0]] = dict(sorted((port.split("=") for port in words[1:]), key=_natural))
+        fleet.left_out |= dict.fromkeys(hosts.values(), "did not list its HCAs")
+        usual = Counter(ports for each in ports_of.values() if len(ports := tuple(each)) == hcas).most_common(1)
         fleet.ports = usual[0][0] if usual else ()
-        for node, states in said.items():
+        for node, states in ports_of.items():
             if tuple(states) == fleet.ports:
                 numbered = enumerate(states.items())
                 fleet.down |= {(node, rail): f"port is {state}" for rail, (_, state) in numbered if state != "ACTIVE"}
             else:
                 del fleet.hosts[node]
-                fleet.left_out[node] = f"has the InfiniBand ports {', '.join(states) or 'none'}, and others are usual"
-        fleet.hosts = dict(sorted(fleet.hosts.items()))  # the order of the scale set, whoever answered first
+                fleet.left_out[node] = f"has other InfiniBand ports than most nodes: {', '.join(states) or 'none'}"
+        fleet.hosts = dict(sorted(fleet.hosts.items()))  # the order of the scale set
         return fleet
 
 
 @dataclass(frozen=True)
 class Meter:
-    """Measures rounds, and prints what they give."""
+    """Measures rounds, and prints their outcomes."""
 
     fleet: Fleet
     floors: Mapping[str, float]
@@ -82,14 +82,14 @@ class Meter:
     rounds: list[int] = field(default_factory=list)
 
     def floor(self, group: Group) -> float:
-        """GB/s: each HCA carries an equal share of what goes between nodes; within a node NVLink carries all."""
+        """Returns GB/s. Between nodes, each HCA carries an equal share; within a node, NVLink carries all traffic."""
         if len(group.nodes) == 1:
             return self.floors["one"]
         whole = self.floors["two" if len(group.nodes) == 2 else "many"]
         return whole * len(group.rails) / len(self.fleet.ports)
 
     def measure(self, groups: Sequence[Group]) -> list[Outcome]:
-        """One round."""
+        """Measures one round."""
         self.rounds.append(len(groups))
         with ThreadPoolExecutor(AT_ONCE) as pool:
             outcomes = list(pool.map(self._one, groups))
@@ -116,7 +116,7 @@ class Meter:
 
 
 def outcome(code: int, printed: str, floor: float) -> Outcome:
-    """Of a run of measure.sh."""
+    """Returns the outcome of a run of measure.sh."""
     verdict = next((line for line in reversed(printed.splitlines()) if line.startswith("VERDICT: ")), "")
     found = BUSBW.search(verdict)
     state = {0: GOOD, 1: BAD}.get(code, UNKNOWN) if verdict else UNKNOWN
@@ -128,12 +128,12 @@ def outcome(code: int, printed: str, floor: float) -> Outcome:
 
 
 def _natural(port: Sequence[str]) -> list[Any]:
-    """mlx5_10 stands behind mlx5_9."""
+    """Returns a sort key that puts mlx5_10 after mlx5_9."""
     return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", port[0])]
 
 
 def main(arguments: Sequence[str]) -> int:
-    """The exit code."""
+    """Returns the exit code."""
     baselines = json.loads(os.environ["BASELINES"])
     with Path(arguments[0]).open(encoding="utf-8") as lines:
         fleet = Fleet.read(lines, int(os.environ["HCAS"]))

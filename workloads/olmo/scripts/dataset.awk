@@ -1,22 +1,22 @@
-# Lists the data files that a training config uses, or prints the config with their local paths in place of their addresses.
+# Lists the data files of a training config, or prints the config with their local paths instead of their addresses.
 # Usage: LC_ALL=C awk -v want=urls|config -v data=/data -v max=2 -v evaluate=1 -f dataset.awk CONFIG
-#   want=urls    prints each file's address once, by https
+#   want=urls    prints each file's https address once
 #   want=config  prints the config
-#   max          how many of the training's files are used; 0 for all
-#   evaluate     whether the evaluations stay, and their files with them
+#   max          number of the training's files to use; 0 for all
+#   evaluate     whether to keep the evaluations and their files
 # Reads block and flow lists, quotes, comments, anchors, Windows line ends and a byte-order mark.
-# Exit code: 1 for entries that no file can be copied from; their lines are on standard error.
+# Exit code: 1 if entries cannot be copied; standard error has their lines.
 
 function refuse(what) {
   sub(/^[ \t]+/, "", what)
   if (++refused <= 5) wrong = wrong FILENAME ":" NR ": " what "\n"
 }
 
-# The local path of a list's entry, or nothing for a file that is not used.
+# Returns the local path of a list's entry, or nothing for an unused file.
 function path_of(entry,    bare, path) {
   bare = entry
   gsub(/^["']|["']$/, "", bare)
-  if (bare ~ /^[A-Za-z0-9_-]*$/) return entry # no file
+  if (bare ~ /^[A-Za-z0-9_-]*$/) return entry # not a file
   if (section == "data" && max + 0 && ++count > max + 0) return ""
   path = bare
   if (!sub(/^(https?:\/\/olmo-data\.org|s3:\/\/ai2-llm)\//, "/", path) || path ~ /\.\.|\/$|[^A-Za-z0-9._\/=+%-]/) {
@@ -27,7 +27,7 @@ function path_of(entry,    bare, path) {
   return data path
 }
 
-# Text of a flow list or mapping, which may go on in the next line: `open` has its brackets.
+# Returns the text of a flow list or mapping, which may continue in the next line: `open` has its brackets.
 function flow(text,    out, word, path) {
   while (match(text, /^("[^"]*"|'[^']*'|[^][{},"']+|.)/)) {
     word = substr(text, 1, RLENGTH)
@@ -52,7 +52,7 @@ NR == 1 {
   if (substr($0, 1, 3) == "\357\273\277") $0 = substr($0, 4)
   if ($0 ~ /^(\377\376|\376\377)/) {
     refused = 1
-    wrong = FILENAME ":1: UTF-16, where UTF-8 is read: iconv -f UTF-16 -t UTF-8\n"
+    wrong = FILENAME ":1: UTF-16 instead of UTF-8: iconv -f UTF-16 -t UTF-8\n"
     exit
   }
 }
@@ -93,7 +93,7 @@ section !~ /^(evaluators|data)$/ {
 END {
   if (refused) {
     if (refused > 5) wrong = wrong "and " refused - 5 " more\n"
-    print wrong "Only data of https://olmo-data.org/ and s3://ai2-llm/ can be copied." > "/dev/stderr"
+    print wrong "allowed: data of https://olmo-data.org/ and s3://ai2-llm/" > "/dev/stderr"
     exit 1
   }
   ORS = ""

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# One node of the training: waits until its data is there, points the config at it, and runs OLMo under torchrun.
+# Runs on each node of the training: waits for the data, writes its paths into the config, and runs OLMo under torchrun.
 # Reads: NODES, GPUS_PER_NODE, JOB_COMPLETION_INDEX (this node's rank), MASTER (host:port of the first node), NAMESPACE,
-# RUN_NAME, MICRO_BATCH, STOP_AT (may be empty), PREPARED (1 where a job copies the data), DATA_TIMEOUT_S, DATA_SILENCE_S,
-# MEETING_TIMEOUT_S, DATA, CHECKPOINTS, SCRATCH (folders), CHECK_ONLY (1 to end once the config is checked), what dataset.sh and
-# throughput.sh read, and NCCL's own variables.
-# Exit code: 64 for what another try would not mend, else torchrun's.
+# RUN_NAME, MICRO_BATCH, STOP_AT (may be empty), PREPARED (1 if a job copies the data), DATA_TIMEOUT_S, DATA_SILENCE_S,
+# MEETING_TIMEOUT_S, DATA, CHECKPOINTS, SCRATCH (folders), CHECK_ONLY (1 to only check the config), the variables of dataset.sh and
+# throughput.sh, and NCCL's variables.
+# Exit code: 64 for errors that a retry cannot fix, otherwise torchrun's.
 set -euo pipefail
 
 here=$(dirname "${BASH_SOURCE[0]}")
@@ -17,28 +17,28 @@ cannot_start() {
   hopeless "OLMo cannot start: $*"
 }
 
-# The copying may have failed for good, or never begin: then it says nothing, and the nodes are not held for it.
+# Waits for the copying, but fails if it shows no progress, so that the nodes do not wait for a failed Job.
 wait_for_manifest() {
-  local said=0 heard=0 alive written='' last=''
+  local next_report=0 last_change=0 alive written='' last=''
   alive=$DATA/$(alive_path)
   until [[ -r $DATA/$manifest ]]; do
-    if ((SECONDS >= said)); then
-      echo "Waiting for the data: kubectl logs -n $NAMESPACE job/olmo-data shows how far its copying is."
-      said=$((SECONDS + 600))
+    if ((SECONDS >= next_report)); then
+      echo "Waiting for the data. To see the progress: kubectl logs -n $NAMESPACE job/olmo-data"
+      next_report=$((SECONDS + 600))
     fi
     written=$(stat -c %Y "$alive" 2>/dev/null || true)
-    [[ $written == "$last" ]] || heard=$SECONDS
+    [[ $written == "$last" ]] || last_change=$SECONDS
     last=$written
-    ((SECONDS - heard < DATA_SILENCE_S)) ||
-      cannot_start "its data is not complete, and nothing has been at work on it for $DATA_SILENCE_S s. Why, kubectl logs -n" \
-        "$NAMESPACE job/olmo-data says, or kubectl describe where it has not run. Once that is mended:" \
+    ((SECONDS - last_change < DATA_SILENCE_S)) ||
+      cannot_start "its data is not complete, and its copying made no progress for $DATA_SILENCE_S s. To see the cause:" \
+        "kubectl logs -n $NAMESPACE job/olmo-data, or kubectl describe if it did not run. After you fix it:" \
         "kubectl delete -n $NAMESPACE job olmo olmo-data && pulumi up --refresh"
     ((SECONDS < DATA_TIMEOUT_S)) || cannot_start "its data was not complete within $DATA_TIMEOUT_S s ($DATA/$manifest is missing)"
     sleep 5
   done
 }
 
-# Bytes and path of every file, as the manifest has them; without one, the files that the config names, of any size.
+# Prints bytes and path of every file in the manifest. Without a manifest, prints the files of the config, of any size.
 expected_files() {
   if [[ -r $DATA/$manifest ]]; then
     cat "$DATA/$manifest"
@@ -56,18 +56,18 @@ check_files() {
     wrong=$((wrong + 1))
     first=${first:-$path ($have, expected $bytes bytes)}
   done < <(expected_files)
-  ((wrong == 0)) || cannot_start "$wrong of $total data files are missing or cut short in $DATA, the first: $first"
-  echo "All $total data files are there."
+  ((wrong == 0)) || cannot_start "$wrong of $total data files in $DATA are missing or incomplete, the first: $first"
+  echo "All $total data files are complete."
 }
 
 [[ -r $CONFIG ]] || cannot_start "the image has no training config $CONFIG"
-dataset_urls >/dev/null || cannot_start "$CONFIG names data that cannot be copied, see above"
+dataset_urls >/dev/null || cannot_start "$CONFIG has data that cannot be copied, see above"
 [[ -z ${CHECK_ONLY:-} ]] || exit 0
 manifest=$(manifest_path)
 [[ $PREPARED != 1 ]] || wait_for_manifest
 check_files
 
-# Caches and the config are of this node only; what must outlive it goes to the checkpoints.
+# Caches and the config belong to this node. Only checkpoints must survive it.
 work=$SCRATCH/$NAMESPACE-olmo
 mkdir -p "$work/cache" "$work/tmp"
 export XDG_CACHE_HOME=$work/cache HF_HOME=$work/cache/huggingface TRITON_CACHE_DIR=$work/cache/triton
@@ -77,9 +77,9 @@ dataset -v want=config -v data="$DATA" >"$work/config.yaml"
 infiniband=$(infiniband_devices)
 [[ -z $infiniband ]] || export NCCL_IB_HCA=$infiniband
 
-# A restart goes on from the latest checkpoint: OLMo needs leave to use a folder that is there already. Another number of nodes
-# can read unsharded ones, which the regular ones are (save_num_checkpoints_to_keep: 0 of OLMo 2's configs), and sharded ones of
-# the olmo_core kind, which the ephemeral ones are. No Weights & Biases: there is nobody to log in.
+# A restart continues from the latest checkpoint, so OLMo must accept an existing folder. Another number of nodes can read regular
+# checkpoints, which are unsharded (save_num_checkpoints_to_keep: 0 in OLMo 2's configs), and ephemeral ones, which are sharded by
+# olmo_core. Weights & Biases is off, because it needs a login.
 training=(
   "$work/config.yaml"
   "--run_name=$RUN_NAME"
@@ -93,7 +93,7 @@ training=(
 )
 [[ -z $STOP_AT ]] || training+=("--stop_at=$STOP_AT")
 
-# Ranks are consecutive on a node. Nodes pull a large image at different speed: the first waits for the last.
+# Ranks are consecutive on a node. The first node waits for the last, because nodes pull a large image at different speeds.
 torchrun --nnodes="$NODES" --nproc-per-node="$GPUS_PER_NODE" --node-rank="$JOB_COMPLETION_INDEX" \
   --rdzv-backend=static --rdzv-endpoint="$MASTER" --rdzv-id=olmo --rdzv-conf="timeout=$MEETING_TIMEOUT_S,read_timeout=$MEETING_TIMEOUT_S" \
   scripts/train.py "${training[@]}" 2>&1 | bash "$here/throughput.sh"

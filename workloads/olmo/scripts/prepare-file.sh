@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Copies one file into the container, unless a blob of its size is there; goes on where an earlier try has ended.
-# Usage: prepare-file.sh URL. Leaves "bytes<tab>path" in $STAGING/done. Reads what prepare-blob.sh does, and BLOCK_BYTES.
-# Exit code: 0 when the blob has the file's size; 255 when the SAS is refused, which no other file would change.
+# Copies one file into the container, unless a blob of its size exists. Continues an earlier try.
+# Usage: prepare-file.sh URL. Writes "bytes<tab>path" to $STAGING/done. Reads: the variables of prepare-blob.sh, and BLOCK_BYTES.
+# Exit code: 0 if the blob has the file's size; 255 if the SAS is rejected, which fails for all files.
 set -euo pipefail
 
 here=$(dirname "${BASH_SOURCE[0]}")
@@ -18,8 +18,8 @@ trap 'rm -f "$scratch".*' EXIT
 
 "${CURL[@]}" --fail --location --head --output "$scratch.source" "$url"
 bytes=$(header content-length "$scratch.source")
-[[ $bytes =~ ^[0-9]+$ ]] || { echo "$url: the source does not tell its size" >&2 && exit 1; }
-# A changed source has another tag, and so shares no block with what was copied of the old one.
+[[ $bytes =~ ^[0-9]+$ ]] || { echo "$url: the source does not report its size" >&2 && exit 1; }
+# A changed source has another tag, so its blocks never mix with those of the old one.
 version=$(printf '%s %s %s' "$(header etag "$scratch.source")" "$bytes" "$BLOCK_BYTES" | cksum)
 
 copy() {
@@ -27,7 +27,7 @@ copy() {
   staged=" $(staged_blocks "$path" | tr '\n' ' ') "
   for ((first = 0; first < bytes; first += BLOCK_BYTES)); do
     last=$((first + BLOCK_BYTES < bytes ? first + BLOCK_BYTES - 1 : bytes - 1))
-    id=$(printf '%09d%012d' $((first / BLOCK_BYTES)) "${version%% *}" | base64) # of digits: no character to escape
+    id=$(printf '%09d%012d' $((first / BLOCK_BYTES)) "${version%% *}" | base64) # digits need no escaping
     ids+=("$id")
     [[ $staged == *" $id "* ]] || stage_block "$path" "$id" "$url" "$first" "$last"
   done
@@ -37,9 +37,9 @@ copy() {
 
 have=$(blob_bytes "$path")
 if [[ $have == "$bytes" ]]; then
-  echo "there already: $path, $bytes bytes"
+  echo "exists: $path, $bytes bytes"
 else
-  [[ -z $have ]] || echo "wrong size: $path has $have bytes instead of $bytes; it is copied again"
+  [[ -z $have ]] || echo "wrong size: $path has $have bytes instead of $bytes; copying it again"
   copy
   have=$(blob_bytes "$path")
   [[ $have == "$bytes" ]] || { echo "$path has ${have:-no} bytes after copying instead of $bytes" >&2 && exit 1; }

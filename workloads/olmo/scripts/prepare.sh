@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Copies the data files that a training config names into the data container. When all are there, each of the size that its
-# source tells, it writes the manifest that the training waits for. Run again, it copies only what is missing.
-# Reads: what dataset.sh and prepare-blob.sh do; PARALLEL, BLOCK_BYTES, HEARTBEAT_S (defaults below).
-# Exit code: 0 complete; 64 for what another try would not mend; 1 else.
+# Copies the data files of a training config into the data container. When all of them are complete, it writes the manifest that
+# the training waits for. A second run only copies missing files.
+# Reads: the variables of dataset.sh and prepare-blob.sh; PARALLEL, BLOCK_BYTES, HEARTBEAT_S (defaults below).
+# Exit code: 0 complete; 64 for errors that a retry cannot fix; otherwise 1.
 set -euo pipefail
 
 here=$(dirname "${BASH_SOURCE[0]}")
@@ -18,29 +18,29 @@ cannot_prepare() {
   hopeless "The data cannot be prepared: $*"
 }
 
-# The training holds its nodes as long as it sees this blob change. Runs in the background; refused, it ends like the copying.
-say_alive() {
+# Rewrites the heartbeat, in the background: the training waits as long as it changes. A rejected SAS ends it, like the copying.
+send_heartbeats() {
   scratch=$STAGING/alive
   local path
   path=$(alive_path)
   while true; do
     date >"$scratch.text"
-    put "$scratch.text" "$path" || true # said already; the next one may succeed
+    put "$scratch.text" "$path" || true # the next one may succeed
     sleep "$HEARTBEAT_S"
   done
 }
 
 [[ -r $CONFIG ]] || cannot_prepare "the image has no training config $CONFIG"
-listed=$(dataset_urls) || cannot_prepare "$CONFIG names data that cannot be copied, see above"
-[[ -n $listed ]] || cannot_prepare "$CONFIG names no data file of olmo-data.org"
+listed=$(dataset_urls) || cannot_prepare "$CONFIG has data that cannot be copied, see above"
+[[ -n $listed ]] || cannot_prepare "$CONFIG has no data file of olmo-data.org"
 mapfile -t urls <<<"$listed"
-say_alive &
-echo "Copying ${#urls[@]} files that $CONFIG names, $PARALLEL at a time."
+send_heartbeats &
+echo "Copying ${#urls[@]} files of $CONFIG, $PARALLEL in parallel."
 
 code=0
 printf '%s\n' "${urls[@]}" | xargs -P "$PARALLEL" -n 1 bash "$here/prepare-file.sh" || code=$?
 ((code != 124)) || cannot_prepare "the upload secret does not open the container, see above"
-((code == 0)) || { echo "Some files are not complete, see above; another try goes on from here." && exit 1; }
+((code == 0)) || { echo "Some files are not complete, see above; a retry copies the rest." && exit 1; }
 
 for url in "${urls[@]}"; do
   path=$(path_of "$url")

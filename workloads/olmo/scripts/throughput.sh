@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Passes the training's log on, and adds to each step how fast it was: tokens/s and MFU. Reads what mfu.sh does.
-# OLMo's first rank logs its own rate among the numbers of a step: "    throughput/device/tokens_per_second=12,345".
+# Copies the training's log and adds tokens/s and MFU to each step. Reads: the variables of mfu.sh.
+# OLMo's first rank logs its own rate: "    throughput/device/tokens_per_second=12,345".
 set -euo pipefail
 
 # shellcheck source=workloads/_scripts/mfu.sh

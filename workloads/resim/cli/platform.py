@@ -33,9 +33,8 @@ class Container:
         rotate = set_command((*account_path(self.account_key), "rotation"), next_rotation(self.rotation))
         fresh = f"{rotate.in_stack(stack, ['storage'])} && pulumi up"
         ends = self.expiry.isoformat(timespec="minutes")
-        what = f"the SAS of container {self.name} ends at {ends}, and a batch of {hours} hours could outlive it"
-        longer = "a SAS that lasts longer, by more `days` and a new rotation"
-        allowed = f"a batch that ends before, {longer}, or an account with auth: identity"
+        what = f"the SAS of container {self.name} expires at {ends}, before a batch of {hours} hours ends"
+        allowed = "a shorter batch, a SAS with more `days` and a new rotation, or an account with auth: identity"
         raise Refused(what, allowed, f"--hours {most}, or {fresh}" if most >= 1 else fresh)
 
 
@@ -59,7 +58,7 @@ class Platform:
     def container(self, name: str) -> Container:
         """Returns a container of the outputs. Raises Refused if it does not exist."""
         if name not in self.containers:
-            what = f"container {name} is not among the outputs of stack {self.stack}"
+            what = f"the outputs of stack {self.stack} have no container {name}"
             raise Refused(what, ", ".join(self.containers) or "a stack with containers", "pulumi up")
         return self.containers[name]
 
@@ -73,7 +72,7 @@ def platform(stack: str, own: Mapping[str, Any], shared: Mapping[str, Any]) -> P
     if details is None:
         has = ", ".join(own.get("workloads", {})) or "none"
         what = f"{f'stack {stack}' if stack else 'the selected stack'} has no workload {NAME}; it has {has}"
-        raise Refused(what, f"a stack with {NAME} that is up", f"--stack <name>, or pulumi config set workloads {NAME}")
+        raise Refused(what, f"a deployed stack with {NAME}", f"--stack <name>, or pulumi config set workloads {NAME}")
     output, sas = shared.get("platform", {}), shared.get("sas", {})
     containers = {
         name: _container(name, plain, sas.get(name, {})) for name, plain in output.get("containers", {}).items()

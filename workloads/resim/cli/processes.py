@@ -27,7 +27,7 @@ class _Failed(Exception):
     """The command's error output."""
 
 
-def _said(*command: str, given: str | None = None) -> str:
+def _run(*command: str, given: str | None = None) -> str:
     try:
         answer = subprocess.run(command, input=given, capture_output=True, text=True, check=False)
     except OSError as error:
@@ -42,7 +42,7 @@ def outputs(stack: str) -> Mapping[str, Any]:
     """Returns all outputs of a stack with secrets; an empty name means the selected stack. Raises Refused."""
     chosen = ["--stack", stack] if stack else []
     try:
-        text = _said("pulumi", "stack", "output", "--json", "--show-secrets", "--non-interactive", *chosen)
+        text = _run("pulumi", "stack", "output", "--json", "--show-secrets", "--non-interactive", *chosen)
     except _Failed as error:
         what = f"the outputs of {f'stack {stack}' if stack else 'the selected stack'} cannot be read: {_last(error)}"
         raise Refused(what, "a stack that `pulumi stack ls` lists", "--stack <name>, or pulumi stack select") from None
@@ -78,7 +78,7 @@ class Kubectl:
 
     def _run(self, *arguments: str, given: str | None = None) -> str:
         try:
-            return _said(*self._begin, *arguments, given=given)
+            return _run(*self._begin, *arguments, given=given)
         except _Failed as error:
             raise _refused(_last(error), str(error), arguments[0], self.namespace) from None
 
@@ -93,20 +93,20 @@ def kubectl(kubeconfig: str, namespace: str) -> Iterator[Kubectl]:
         yield Kubectl(file, namespace)
 
 
-def _refused(last: str, said: str, verb: str, namespace: str) -> Refused:
-    if _NO_LOGIN in said:
-        why = next((line for line in said.splitlines() if line.strip() and _NO_LOGIN not in line), last)
-        fix = "kubectl get jobs, after a login with az login or kubelogin (docs/cluster-access.md)"
-        return Refused(f"the cluster's login gives no token: {why.strip()}", "a login that works here", fix)
-    if _UNREACHABLE.search(said):
+def _refused(last: str, output: str, verb: str, namespace: str) -> Refused:
+    if _NO_LOGIN in output:
+        why = next((line for line in output.splitlines() if line.strip() and _NO_LOGIN not in line), last)
+        fix = "run the login that the kubeconfig uses (az login, kubelogin); docs/cluster-access.md"
+        return Refused(f"the cluster's login returns no token: {why.strip()}", "a working login", fix)
+    if _UNREACHABLE.search(output):
         what = f"the cluster's API server cannot be reached: {last}"
-        fix = "kubectl cluster-info; a private cluster answers inside its network alone (docs/cluster-access.md)"
-        return Refused(what, "a machine from which it answers", fix)
+        fix = "kubectl cluster-info; a private cluster is only reachable from its network (docs/cluster-access.md)"
+        return Refused(what, "a machine that can reach it", fix)
     fix = f"kubectl auth can-i {verb} jobs --namespace {namespace}"
-    if "(Forbidden)" in said:
-        fix += f"; in Azure, the role '{_ROLE}' on the cluster or its namespace lets"
-    return Refused(f"kubectl {verb} failed: {last}", "what the API server takes, from whom it lets", fix)
+    if "(Forbidden)" in output:
+        fix += f"; in Azure, assign the role '{_ROLE}' on the cluster or its namespace"
+    return Refused(f"kubectl {verb} failed: {last}", "a request that the API server accepts", fix)
 
 
 def _last(error: _Failed) -> str:
-    return (str(error).splitlines() or ["it said nothing"])[-1]
+    return (str(error).splitlines() or ["no output"])[-1]

@@ -29,7 +29,7 @@ class Session:
         """Returns a template of the stack. Raises Refused if it does not exist."""
         if name not in self.templates:
             there = ", ".join(self.templates)
-            what = f"--template is {name}, which the stack does not have"
+            what = f"--template is {name}, but the stack has no such template"
             raise Refused(what, there, f"--template {next(iter(self.templates), TEST_IO)}")
         return self.templates[name]
 
@@ -54,11 +54,11 @@ class Session:
         if batch == NAME and (own := self.jobs(NAME)):
             return numbered(max(job["spec"]["completions"] for job in own))
         if batch == NAME:
-            what = f"{NAME}, the stack's own batch, has no Jobs any more"
-            raise Refused(what, "a batch that was submitted, or the stack's own made again", "pulumi up --refresh")
+            what = f"{NAME}, the stack's own batch, has no Jobs"
+            raise Refused(what, "a submitted batch, or the stack's own batch after a refresh", "pulumi up --refresh")
         there = self.batches()
         fix = f"python -m workloads.resim status {there[0]}" if there else "python -m workloads.resim submit --njobs 20"
-        raise Refused(f"there is no batch {batch}", ", ".join(there) or "a batch that was submitted", fix)
+        raise Refused(f"batch {batch} does not exist", ", ".join(there) or "a submitted batch", fix)
 
 
 @contextmanager
@@ -77,5 +77,5 @@ def _config_map(cluster: Kubectl, name: str) -> dict[str, Any]:
     found = cluster.find("configmap", name)
     if found is None:
         what = f"namespace {cluster.namespace} has no ConfigMap {name}"
-        raise Refused(what, f"a stack whose workload {NAME} is up", "pulumi up --refresh")
+        raise Refused(what, f"a stack with a deployed workload {NAME}", "pulumi up --refresh")
     return found

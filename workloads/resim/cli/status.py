@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
 
 from workloads.resim.batch import Refused
 from workloads.resim.cli.session import Session
@@ -22,7 +21,7 @@ def wait(session: Session, batch: str) -> LastRun:
     while True:
         run = LastRun.of(session.jobs(batch))
         if not run.name:
-            _report(f"the batch has no Job: python -m workloads.resim retry {batch} runs the rest")
+            _report(f"the batch has no Job; to run the rest: python -m workloads.resim retry {batch}")
             return run
         now = f"{run.succeeded} of {run.indexes} succeeded, {run.failed} failed, {run.active} running or waiting"
         if now != before:
@@ -72,12 +71,11 @@ def _region(session: Session) -> str:
     return next((node["metadata"]["labels"].get(_REGION, "") for node in nodes), "")
 
 
-def cancel(session: Session, batch: str, says: Callable[[list[str]], None]) -> None:
-    """Deletes a batch's Jobs and reports them; finished scenarios stay. Raises Refused if it has no Jobs."""
+def cancel(session: Session, batch: str) -> list[str]:
+    """Deletes a batch's Jobs and returns their names; finished scenarios stay. Raises Refused if it has no Jobs."""
     jobs = [job["metadata"]["name"] for job in session.jobs(batch)]
     if not jobs:
-        there = session.batches()
-        what = f"there is no batch {batch} with Jobs"
-        raise Refused(what, ", ".join(there) or "a batch that was submitted", f"kubectl get jobs -L {BATCH_LABEL}")
+        allowed = ", ".join(session.batches()) or "a submitted batch"
+        raise Refused(f"batch {batch} has no Jobs", allowed, f"kubectl get jobs -L {BATCH_LABEL}")
     session.kubectl.delete("jobs", f"{BATCH_LABEL}={batch}")
-    says(jobs)
+    return jobs

@@ -19,7 +19,7 @@ from workloads.resim.batch import Layout, Refused, digest
 from workloads.resim.cli.platform import Container
 
 _AT_ONCE = 16
-_NOT_LET_IN = ("AuthenticationFailed", "AuthorizationFailure", "InvalidAuthenticationInfo")
+_SAS_REJECTED = ("AuthenticationFailed", "AuthorizationFailure", "InvalidAuthenticationInfo")
 """Error codes for an expired SAS or another account's, and for access from outside a private network."""
 
 
@@ -58,8 +58,8 @@ class Store:
 
     def begin(self, scenarios: Sequence[str], template: str, made_of: str) -> None:
         """Writes the batch's scenarios and template; `made_of` is a digest of the template."""
-        said = {"digest": digest(scenarios), "scenarios": len(scenarios), "template": template, "madeOf": made_of}
-        self._write(self._layout.identity, json.dumps({**said, "submitted": datetime.now(UTC).isoformat()}))
+        about = {"digest": digest(scenarios), "scenarios": len(scenarios), "template": template, "madeOf": made_of}
+        self._write(self._layout.identity, json.dumps({**about, "submitted": datetime.now(UTC).isoformat()}))
 
     def begin_run(self, number: int, scenarios: Iterable[str]) -> None:
         """Writes the list of scenarios for a run's pods."""
@@ -103,7 +103,7 @@ class Store:
             try:
                 self._client.upload_blob(name, text.encode(), overwrite=False)
             except ResourceExistsError:
-                what = f"{name} was written by somebody else just now"
+                what = f"another command has just written {name}"
                 fix = f"python -m workloads.resim status {self._layout.batch}"
                 raise Refused(what, "one submit of a batch at a time", fix) from None
 
@@ -128,21 +128,22 @@ def refusal(error: AzureError, container: Container) -> Refused:
     code = str(getattr(getattr(error, "error_code", None), "value", "") or getattr(error, "error_code", "") or "")
     where = f"container {container.name} ({container.url})"
     if not container.sas and (isinstance(error, ClientAuthenticationError) or "Permission" in code):
-        what = f"{where} lets you not in: {code or _line(error)}"
+        what = f"{where} denies you access: {code or _line(error)}"
         fix = (
             "az login; az role assignment create --role 'Storage Blob Data Contributor' --assignee <your object ID> "
             "--scope <ID of the account>"
         )
         return Refused(what, "an identity with a role on its blobs", fix)
-    if code in _NOT_LET_IN:
-        what = f"{where} is not opened by the SAS of the stack's outputs: {code}"
-        allowed = "a SAS of that account that has not ended, and for a private account its network"
-        return Refused(what, allowed, "pulumi up    # warns of an ended SAS; docs/cluster-access.md for the network")
+    if code in _SAS_REJECTED:
+        what = f"{where} rejects the SAS in the stack's outputs: {code}"
+        allowed = "a valid SAS of that account; a private account also requires access from its network"
+        fix = "pulumi up    # warns about an expired SAS; for the network: docs/cluster-access.md"
+        return Refused(what, allowed, fix)
     if "Permission" in code:
-        what = f"{where} refuses what a batch needs: {code}"
-        return Refused(what, "a SAS with racwdlmp", f"permissions of container {container.name}, and pulumi up")
-    fix = "pulumi stack output storage; a private account answers inside its network alone (docs/cluster-access.md)"
-    return Refused(f"{where} cannot be used: {code or _line(error)}", "a container that answers from here", fix)
+        what = f"{where} denies a permission that a batch needs: {code}"
+        return Refused(what, "a SAS with racwdlmp", f"set permissions of container {container.name}, and pulumi up")
+    fix = "pulumi stack output storage; a private account is only reachable from its network (docs/cluster-access.md)"
+    return Refused(f"{where} cannot be used: {code or _line(error)}", "a reachable container", fix)
 
 
 def _line(error: Exception) -> str:

@@ -42,8 +42,8 @@ class Submitted:
         """Returns the run as text in kubectl's style."""
         if not self.job:
             return [f"batch {self.batch}: all {self.scenarios} scenarios are done; nothing was created"]
-        to_do = f"batch {self.batch}: {self.left} of {self.scenarios} scenarios to do"
-        return [f"job.batch/{self.job} created", f"{to_do}; status: python -m workloads.resim status {self.batch}"]
+        to_run = f"batch {self.batch}: {self.left} of {self.scenarios} scenarios to run"
+        return [f"job.batch/{self.job} created", f"{to_run}; status: python -m workloads.resim status {self.batch}"]
 
 
 def scenarios(file: str | None, count: int | None) -> list[str]:
@@ -76,7 +76,7 @@ def retry(session: Session, batch: str, *, template: str, **changes: int | None)
         names = session.scenarios(batch, kept)
         if batch == NAME:
             fix = f"pulumi up --replace '**:Job::{NAME}'"
-            raise Refused(f"{NAME} is the stack's own batch", "a batch that was submitted", fix)
+            raise Refused(f"{NAME} is the stack's own batch", "a submitted batch", fix)
         template = template or str((kept.identity() or {}).get("template", TEST_IO))
         made_of = _made_of(session, batch, template, changes)
         return _run(session, kept, made_of, batch, names)
@@ -118,7 +118,7 @@ def _check_lasts(session: Session, made_of: Mapping[str, Any]) -> None:
 def _check_same(batch: str, names: Sequence[str], known: Mapping[str, Any]) -> None:
     """Rejects other scenarios with the same name: they would mix up outputs. Raises Refused."""
     if known["digest"] != digest(names):
-        what = f"batch {batch} has other scenarios: {known['scenarios']}, of {known['submitted'][:16]}"
+        what = f"batch {batch} has other scenarios: {known['scenarios']}, submitted {known['submitted'][:16]}"
         allowed = "the same scenarios in the same order, or another name"
         raise Refused(what, allowed, f"--name {default_name(names)}")
 
@@ -127,8 +127,8 @@ def _check_made_of(batch: str, made_of: Mapping[str, Any], known: Mapping[str, A
     """Rejects another image, command or dataset, since the results would differ. Raises Refused."""
     wanted = results_of(made_of)
     if known["madeOf"] != wanted:
-        what = f"batch {batch} was made of another image, command or dataset than the stack has now"
-        allowed = "another name, or the options of then; retry goes on with those of now all the same"
+        what = f"batch {batch} was submitted with another image, command or dataset than the stack has now"
+        allowed = "another name, or the earlier options; retry continues the batch with the new ones"
         raise Refused(what, allowed, f"--name {batch[: MAX_NAME - 7]}-{wanted[:6]}")
 
 
@@ -138,7 +138,7 @@ def _content(file: str) -> bytes:
             content = stream.read(_MOST_BYTES + 1)
     except OSError as error:
         what = f"{file} cannot be read: {error.strerror}"
-        raise Refused(what, "a text file with a scenario a line", "--scenarios FILE, or --njobs 20") from None
+        raise Refused(what, "a text file with one scenario per line", "--scenarios FILE, or --njobs 20") from None
     if len(content) > _MOST_BYTES:
         what = f"{file} is larger than {_MOST_BYTES:,} bytes"
         allowed = f"at most {MOST_SCENARIOS:,} scenarios in a batch"

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# A training of Metaseq as a scenario: reads its inputs, trains on all GPUs of this node, writes outputs, its log among them.
-# What it trains on is synthetic, as in the workload metaseq.
-# Reads: SCENARIO, INPUT, OUTPUT, STATS (run-scenario.sh says what they are), OUTPUT_FILES and OUTPUT_SIZE (as 16Mi), and what
-# hosts.sh and throughput.sh read.
+# Runs a training of Metaseq as a scenario: reads the inputs, trains on all GPUs of this node, and writes outputs and the log. The
+# training data are synthetic, like in the workload metaseq.
+# Reads: SCENARIO, INPUT, OUTPUT, STATS (see run-scenario.sh), OUTPUT_FILES and OUTPUT_SIZE (such as 16Mi), and the variables of
+# hosts.sh and throughput.sh.
 set -euo pipefail
-set -m # the training is a group of processes, which ends at once
+set -m # one process group for the training, so that one signal ends it
 
 here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=workloads/_mpi_scripts/hosts.sh

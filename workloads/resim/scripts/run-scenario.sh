@@ -1,30 +1,30 @@
 #!/usr/bin/env bash
-# One index of a batch: runs a command for its scenario, and keeps what it wrote only if it ended well.
+# Runs a command for one scenario of a batch, and keeps its outputs only if it succeeds.
 # Usage: run-scenario.sh COMMAND [ARGUMENT...]
-# Reads: OUTPUTS (where the output container is mounted), NAMESPACE and BATCH (its folder there, <namespace>/<batch>), LIST
-# (file below it with a scenario a line; empty: they are numbered), JOB_COMPLETION_INDEX, POD, NODE, INPUT.
-# The command is given: SCENARIO, INPUT (folder to read), OUTPUT (folder to write), CHECKPOINT (folder to make, which the
-# next attempt finds again), STATS (file for numbers of its own, as `"name": 1` in lines). SIGTERM asks it to end within
+# Reads: OUTPUTS (mount path of the output container), NAMESPACE and BATCH (its folder there is <namespace>/<batch>), LIST (file in
+# that folder with one scenario per line; if empty, scenarios are numbered), JOB_COMPLETION_INDEX, POD, NODE, INPUT.
+# Environment of the command: SCENARIO, INPUT (folder to read), OUTPUT (folder to write), CHECKPOINT (folder that the command may
+# create for the next attempt), STATS (file for additional numbers, as lines `"name": 1`). At SIGTERM, the command must end within
 # the grace period.
 #
-# In the batch's folder: results/<scenario>/ is complete, since a folder is renamed at once (hierarchical namespace);
-# attempts/<scenario>/<pod>/ is under way, or what is left of an attempt, with a file EVICTED or FAILED where it could
-# still be written. A folder does not take the place of one that is not empty (azure-storage-fuse 00471d9,
-# component/libfuse/libfuse_handler.go, libfuse_rename).
-# Exit code: the command's; 64 for what another attempt would not mend.
+# In the batch's folder: results/<scenario>/ is complete, because a folder is renamed in one step (hierarchical namespace).
+# attempts/<scenario>/<pod>/ belongs to a running or unsuccessful attempt; it has a file EVICTED or FAILED if there was time to
+# write it. A rename fails if the target folder is not empty (azure-storage-fuse 00471d9, component/libfuse/libfuse_handler.go,
+# libfuse_rename).
+# Exit code: the command's; 64 for errors that a retry cannot fix.
 set -euo pipefail
 
-# shellcheck disable=SC2153 # BATCH is given
+# shellcheck disable=SC2153 # BATCH is a variable of the pod
 batch=$OUTPUTS/$NAMESPACE/$BATCH
 number=$JOB_COMPLETION_INDEX
 begun=$(date +%s)
-running='' told=''
+running='' stopping=''
 
-told_to_end() {
-  told=yes
+stop() {
+  stopping=yes
   if [[ -n $running ]]; then kill -TERM "$running" 2>/dev/null || true; fi
 }
-trap told_to_end TERM
+trap stop TERM
 
 scenario_of() {
   if [[ -z $LIST ]]; then
@@ -34,12 +34,12 @@ scenario_of() {
   fi
 }
 
-done_before() {
-  echo "VERDICT: PASS scenario=$scenario was done before"
+skip_finished() {
+  echo "VERDICT: PASS scenario=$scenario has results already"
   exit 0
 }
 
-# Waits for what the command wrote last, and for processes of its that have outlived it.
+# Waits for the last lines of the command, and for its remaining processes.
 close_log() {
   exec 3>&-
   wait "$writer" || true
@@ -54,19 +54,19 @@ leave() {
   exit "$2"
 }
 
-# Prints the numbers that the command has left. Any other line would make the result unreadable: it goes to the log.
+# Prints the command's additional numbers. Other lines would make the result unreadable, so they only go to the log.
 numbers() {
   local line pair='"[A-Za-z0-9_. -]+": *(-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?|true|false|"[A-Za-z0-9_. /:-]*")'
   while IFS= read -r line || [[ -n $line ]]; do
     if [[ $line =~ ^[[:space:]]*($pair([[:space:]]*,[[:space:]]*$pair)*)[[:space:],]*$ ]]; then
       printf ' %s,\n' "${BASH_REMATCH[1]}"
     elif [[ $line =~ [^[:space:]] ]]; then
-      printf 'left out of result.json, since it is not like "name": 1: %q\n' "$line" >&2
+      printf 'not added to result.json, because it is not like "name": 1: %q\n' "$line" >&2
     fi
   done
 }
 
-# What is told of an attempt that has ended well; its being there makes the outputs complete.
+# Prints the result of a successful attempt. Outputs with this file are complete.
 result() {
   local size file bytes=0 files=''
   while IFS=$'\t' read -r -d '' size file; do
@@ -87,17 +87,17 @@ if [[ -z $scenario ]]; then
 fi
 complete=$batch/results/$scenario
 attempt=$batch/attempts/$scenario/$POD
-if [[ -e $complete/result.json ]]; then done_before; fi
+if [[ -e $complete/result.json ]]; then skip_finished; fi
 
 export SCENARIO=$scenario INPUT OUTPUT=$attempt/output CHECKPOINT=$batch/checkpoints/$scenario STATS=/tmp/stats
 mkdir -p "$OUTPUT" "$batch/results"
 attempts=$(find "$batch/attempts/$scenario" -mindepth 1 -maxdepth 1 -type d | wc -l)
 echo "scenario $scenario, attempt $attempts, on $NODE" | tee "$attempt/log.txt"
 
-# The log is written beside the outputs too: that of a pod goes with its node.
+# Copies the log beside the outputs, because a pod's log is lost with its node.
 exec 3> >(exec tee -a "$attempt/log.txt")
 writer=$!
-if [[ -z $told ]]; then
+if [[ -z $stopping ]]; then
   "$@" >&3 2>&1 &
   running=$!
 fi
@@ -107,18 +107,18 @@ while [[ -n $running ]]; do
   wait "$running" || code=$?
   if ! kill -0 "$running" 2>/dev/null; then running=''; fi
 done
-if ((code != 0)); then leave "$([[ -n $told ]] && echo EVICTED || echo FAILED)" "$code"; fi
+if ((code != 0)); then leave "$([[ -n $stopping ]] && echo EVICTED || echo FAILED)" "$code"; fi
 close_log
 result >"$attempt/result.json"
-# Who deletes a scenario's blobs to have it done again leaves their folders, which Azure keeps.
+# Empty folders are left if a user deletes a scenario's blobs to run it again.
 if [[ -d $complete ]]; then find "$complete" -type d -empty -delete; fi
-# Fails where another attempt was first: then that one counts.
+# Fails if another attempt was first, whose result counts.
 if ! mv -T "$attempt" "$complete"; then
   rm -rf "$attempt"
-  if [[ -e $complete/result.json ]]; then done_before; fi
-  echo "VERDICT: FAIL scenario=$scenario its outputs could not be put in place"
+  if [[ -e $complete/result.json ]]; then skip_finished; fi
+  echo "VERDICT: FAIL scenario=$scenario its outputs could not be moved to $complete"
   exit 1
 fi
 rm -rf "$CHECKPOINT"
-rmdir --ignore-fail-on-non-empty "$batch/attempts/$scenario" || true # where no earlier attempt is left
+rmdir --ignore-fail-on-non-empty "$batch/attempts/$scenario" || true # unless earlier attempts are left
 echo "VERDICT: PASS scenario=$scenario attempts=$attempts seconds=$(($(date +%s) - begun))"

@@ -31,7 +31,7 @@ def test_answers_the_batch_once_and_downloads_the_model_once(tmp_path: Path) -> 
     assert [file.name for file in batch.result.parent.iterdir()] == [batch.result.name]
     ended = batch.run()
     assert {code for code, _ in ended.values()} == {0}
-    assert "an earlier run has made these results" in ended["load-generator"][1]
+    assert "results of an earlier run exist" in ended["load-generator"][1]
     assert batch.result.read_text() == first
     batch.options = {"run": 2}
     ended = batch.run()
@@ -54,8 +54,8 @@ def test_faster_memory_makes_tokens_faster(tmp_path: Path) -> None:
 def test_a_server_that_cannot_start_fails_the_pod(tmp_path: Path, options: dict[str, object], text: str) -> None:
     ended = Inference(tmp_path, options=options).run()
     assert text in ended["vllm"][1]
-    assert "the server has ended before the batch, with exit code 1" in ended["vllm"][1]
-    assert "the server has ended; the log of container vllm" in ended["load-generator"][1]
+    assert "the server ended before the batch, with exit code 1" in ended["vllm"][1]
+    assert "the server has ended; see the log of container vllm" in ended["load-generator"][1]
     assert {code for code, _ in ended.values()} == {1}
 
 

@@ -73,5 +73,5 @@ def test_nodes_that_cannot_be_measured_are_unknown(tmp_path: Path) -> None:
 
 def test_one_reachable_worker_is_not_enough(tmp_path: Path) -> None:
     code, log = BisectionJob(tmp_path, nodes=2, absent_workers={1}).run()
-    assert log.splitlines()[-1] == "VERDICT: UNKNOWN 1 of 2 workers answer, and one alone uses no link"
+    assert log.splitlines()[-1] == "VERDICT: UNKNOWN 1 of 2 workers answer, but a single node uses no link"
     assert code == 2

@@ -130,11 +130,11 @@ def _unchanged(_: Training) -> None:
 
 BROKEN: list[tuple[str, Callable[[Training], None], dict[str, Any], int, list[str]]] = [
     ("slow preparation", _no_preparation, {"env": {"DATA_TIMEOUT_S": "1"}}, 64,
-     ["Waiting for the data: kubectl logs -n ai job/olmo-data", "its data was not complete within 1 s"]),
+     ["kubectl logs -n ai job/olmo-data", "its data was not complete within 1 s"]),
     ("ended preparation", _ended_preparation, {"env": {"DATA_SILENCE_S": "1"}}, 64,
-     ["its data is not complete, and nothing has been at work on it for 1 s", "kubectl logs -n ai job/olmo-data"]),
+     ["its data is not complete, and its copying made no progress for 1 s", "kubectl logs -n ai job/olmo-data"]),
     ("half a file", _half_a_file, {}, 64,
-     [f"1 of 2 data files are missing or cut short in /data, the first: {FILES[1]} (4, expected"]),
+     [f"1 of 2 data files in /data are missing or incomplete, the first: {FILES[1]} (4, expected"]),
     ("no preparation", _one_file_without_preparation, {"options": {"prepare": False}}, 64,
      [f"the first: {FILES[1]} (absent, expected any bytes)"]),
     ("vanished data", _vanished_data, {}, 1,
