@@ -35,8 +35,8 @@ class Cluster:
 
     def kubectl(self, *arguments: str, user: str = "") -> str:
         """Returns kubectl's output. Raises Denied."""
-        of = [f"--context={self._context}"] if self._context else []
-        command = ["kubectl", *of, *([f"--as={user}"] if user else []), *arguments]
+        context = [f"--context={self._context}"] if self._context else []
+        command = ["kubectl", *context, *([f"--as={user}"] if user else []), *arguments]
         try:
             answer = subprocess.run(command, capture_output=True, text=True, check=False)
         except OSError as error:
@@ -68,19 +68,19 @@ class Cluster:
         found: list[Object] = json.loads(self.kubectl("get", *arguments, "--output=json"))["items"]
         return found
 
-    def waits(self, look: Callable[[], _Found], what: str, seconds: float) -> _Found:
+    def wait(self, look: Callable[[], _Found], what: str, seconds: float) -> _Found:
         """Returns the first result that is true. Raises Failed after this many seconds."""
         deadline, pause = time.monotonic() + seconds, _FIRST_PAUSE_S
         while not (found := look()):
             if time.monotonic() > deadline:
-                raise Failed(f"{what}: not within {seconds:.0f} s")
+                raise Failed(f"timeout after {seconds:.0f} s: {what}")
             time.sleep(pause)
             pause = min(2 * pause, _LAST_PAUSE_S)
         return found
 
 
-def runs(pod: Object) -> bool:
-    """Reports whether the pod is running."""
+def is_running(pod: Object) -> bool:
+    """Returns whether the pod is running."""
     return bool(pod["status"].get("phase") == "Running")
 
 

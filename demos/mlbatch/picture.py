@@ -16,22 +16,22 @@ _STEP_S = 5
 _ON = "pulumi config set -s mlbatch --path operators.kubePrometheusStack.enabled true && pulumi up -s mlbatch"
 
 
-def held(cluster: Cluster, teams: Sequence[str], start: int, end: int) -> Mapping[str, Sequence[int]]:
+def gpus_by_team(cluster: Cluster, teams: Sequence[str], start: int, end: int) -> Mapping[str, Sequence[int]]:
     """Returns the number of GPUs by team at each step from `start` to `end`, in seconds since 1970.
 
     Raises Failed if Prometheus does not answer, or has no data about the teams.
     """
-    asked = urlencode({"query": QUERY, "start": start, "end": end, "step": _STEP_S})
+    query = urlencode({"query": QUERY, "start": start, "end": end, "step": _STEP_S})
     try:
-        answer = json.loads(cluster.kubectl("get", "--raw", f"{_PROMETHEUS}/query_range?{asked}"))
+        answer = json.loads(cluster.kubectl("get", "--raw", f"{_PROMETHEUS}/query_range?{query}"))
     except Denied as error:
         raise Failed(f"no picture: Prometheus does not answer: {error}\n  fix: {_ON}") from None
     found = {each["metric"]["exported_namespace"]: dict(each["values"]) for each in answer["data"]["result"]}
     if not any(team in found for team in teams):
-        raise Failed(f"no picture: Prometheus has seen no GPU of {', '.join(teams)} held")
+        raise Failed(f"no picture: Prometheus has no data about the GPUs of {', '.join(teams)}")
     return {team: [int(found.get(team, {}).get(at, 0)) for at in range(start, end + 1, _STEP_S)] for team in teams}
 
 
 def drawn(by_team: Mapping[str, Sequence[int]]) -> str:
     """Returns a stacked chart of the teams' GPUs."""
-    return svg([Chart("GPUs held by each team", by_team, _STEP_S, stacked=True)])
+    return svg([Chart("GPUs of each team", by_team, _STEP_S, stacked=True)])

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from config.data.scheduling import BAD_NODE, GPU_LABEL, GPU_RESOURCE
-from demos.mlbatch.cluster import JOBS, Cluster, Denied, Failed, gpus, runs
+from demos.mlbatch.cluster import JOBS, Cluster, Denied, Failed, gpus, is_running
 from k8s.resources import allocatable
 
 BLUE, RED = "blue", "red"
@@ -43,10 +43,10 @@ class Demonstration:
                 self.tell(f"\n{number}. {step.__doc__}")
                 begun = time.monotonic()
                 step(self)
-                self.tell(f"   as it should be, after {time.monotonic() - begun:.1f} s")
+                self.tell(f"   expected result after {time.monotonic() - begun:.1f} s")
         finally:
             for team in (BLUE, RED):
-                self.ends(team)
+                self.remove_jobs(team)
 
     def submit(self, file: str, team: str, user: str) -> str:
         """Submits a job as the user. Returns `<kind>/<name>`."""
@@ -55,17 +55,17 @@ class Demonstration:
         self.tell(f"   $ kubectl create --as={user} -n {team} -f jobs/{file}    # {name}")
         return name
 
-    def begins(self, name: str, team: str, pods: int = 1) -> float:
+    def wait_until_running(self, name: str, team: str, pods: int = 1) -> float:
         """Waits until all pods of the job run. Returns the seconds that took."""
         begun = time.monotonic()
-        self.cluster.waits(lambda: self.running(name, team) == pods, f"{name} of {team} runs", SOON_S)
+        self.cluster.wait(lambda: self.running(name, team) == pods, f"{name} of {team} runs", SOON_S)
         return time.monotonic() - begun
 
     def running(self, name: str, team: str) -> int:
         """Returns the number of the job's running pods."""
-        return sum(runs(pod) for pod in self.cluster.pods(team, name))
+        return sum(is_running(pod) for pod in self.cluster.pods(team, name))
 
-    def holds(self, name: str, team: str) -> None:
+    def check_waits(self, name: str, team: str) -> None:
         """Raises Failed if a job that must wait gets a pod within the usual start time."""
         for _ in range(5):
             if found := self.cluster.pods(team, name):
@@ -74,32 +74,32 @@ class Demonstration:
 
     def used(self, team: str) -> int:
         """Returns the number of GPUs of the team's running pods."""
-        return sum(gpus(pod) for pod in self.cluster.pods(team) if runs(pod))
+        return sum(gpus(pod) for pod in self.cluster.pods(team) if is_running(pod))
 
-    def ends(self, team: str) -> None:
+    def remove_jobs(self, team: str) -> None:
         """Removes all of the team's jobs, as its member, and waits until their pods are gone."""
         user = {BLUE: ALICE, RED: BOB}[team]
         for name in self.jobs[team]:
             self.cluster.kubectl("delete", name, f"--namespace={team}", "--ignore-not-found", user=user)
         self.jobs[team].clear()
-        self.cluster.waits(lambda: not self.cluster.pods(team), f"pods of {team} are gone", SOON_S)
+        self.cluster.wait(lambda: not self.cluster.pods(team), f"pods of {team} are gone", SOON_S)
 
     def _check(self) -> None:
         """Raises Failed unless three nodes of eight unused GPUs exist."""
         nodes = [node for node in self.cluster.nodes() if node["metadata"]["labels"].get(GPU_LABEL) == "true"]
         if len(nodes) == len(_OFFERS) and self._offered() != _OFFERS:
-            self.tell("the nodes' drivers are being installed")
-            self.cluster.waits(lambda: self._offered() == _OFFERS, "24 GPUs are offered", DRIVERS_S)
+            self.tell("waiting for the nodes' drivers")
+            self.cluster.wait(lambda: self._offered() == _OFFERS, "24 GPUs are offered", DRIVERS_S)
         if (offered := self._offered()) != _OFFERS:
             seen = ", ".join(map(str, offered)) or "none"
             fix = "make up STACK=mlbatch, then make demo-mlbatch STACK=mlbatch"
-            raise Failed(f"the nodes offer {seen} GPUs, not 8 on each of three\n  fix: {fix}")
+            raise Failed(f"the nodes offer {seen} GPUs, but the demonstration needs three nodes with 8\n  fix: {fix}")
         for team in (BLUE, RED):
             if self.cluster.pods(team):
-                raise Failed(f"team {team} has pods already\n  fix: kubectl delete jobs,appwrappers --all -n {team}")
+                raise Failed(f"team {team} already has pods\n  fix: kubectl delete jobs,appwrappers --all -n {team}")
         if not self._lends_all():
-            self.tell("a node was bad: the slack queue lends all its GPUs again after the next round of node-health")
-            self.cluster.waits(self._lends_all, "the slack queue lends its 8 GPUs", LENDS_S)
+            self.tell("a node was bad: waiting for the next round of node-health, which resets the slack queue")
+            self.cluster.wait(self._lends_all, "the slack queue lends its 8 GPUs", LENDS_S)
 
     def _lends_all(self) -> bool:
         queue = ("clusterqueue", "slack-cluster-queue", "--ignore-not-found")
@@ -115,44 +115,44 @@ def queueing(demo: Demonstration) -> None:
     """Alice's team has 8 GPUs, 8 belong to no team, and 8 to red, which is idle: three jobs start, the fourth waits."""
     first = [demo.submit("train.yaml", BLUE, ALICE) for _ in range(3)]
     for name in first:
-        demo.begins(name, BLUE)
-    demo.holds(demo.submit("train.yaml", BLUE, ALICE), BLUE)
-    demo.tell(f"   blue has {demo.used(BLUE)} GPUs, of which it borrows 16; one job waits, without a pod")
+        demo.wait_until_running(name, BLUE)
+    demo.check_waits(demo.submit("train.yaml", BLUE, ALICE), BLUE)
+    demo.tell(f"   blue has {demo.used(BLUE)} GPUs and borrows 16 of them; one job waits, without a pod")
 
 
 def reclaim(demo: Demonstration) -> None:
     """Bob requests the 8 GPUs of his team: Kueue preempts the newest job of blue, and his job starts."""
-    seconds = demo.begins(demo.submit("train.yaml", RED, BOB), RED)
-    demo.cluster.waits(lambda: demo.used(BLUE) == 16, "blue has given 8 GPUs back", SOON_S)
-    demo.tell(f"   his job ran {seconds:.1f} s after he had submitted it; blue has {demo.used(BLUE)} GPUs")
+    seconds = demo.wait_until_running(demo.submit("train.yaml", RED, BOB), RED)
+    demo.cluster.wait(lambda: demo.used(BLUE) == 16, "blue has returned 8 GPUs", SOON_S)
+    demo.tell(f"   his job ran after {seconds:.1f} s; blue has {demo.used(BLUE)} GPUs")
 
 
 def slack(demo: Demonstration) -> None:
     """GPUs that belong to no team stay with their borrower: blue came first, and red's second job waits."""
-    demo.holds(demo.submit("train.yaml", RED, BOB), RED)
+    demo.check_waits(demo.submit("train.yaml", RED, BOB), RED)
     demo.tell(f"   blue keeps {demo.used(BLUE)} GPUs, red has {demo.used(RED)}")
 
 
 def gang(demo: Demonstration) -> None:
-    """A job of three pods on three nodes waits as a whole while red uses one of them, and starts as a whole."""
-    demo.ends(BLUE)
+    """A job of three pods on three nodes waits while red uses one of them; then all of its pods start together."""
+    demo.remove_jobs(BLUE)
     name = demo.submit("gang.yaml", BLUE, ALICE)
-    demo.holds(name, BLUE)
-    demo.tell("   two nodes are free, and none of its pods is there")
-    demo.ends(RED)
-    demo.begins(name, BLUE, pods=3)
-    demo.ends(BLUE)
+    demo.check_waits(name, BLUE)
+    demo.tell("   two nodes are free, but the job has no pod")
+    demo.remove_jobs(RED)
+    demo.wait_until_running(name, BLUE, pods=3)
+    demo.remove_jobs(BLUE)
 
 
 def recovery(demo: Demonstration) -> None:
-    """A GPU fails under a job: its node gets our label, and AppWrapper restarts the job on another node."""
+    """A GPU of a job fails: its node gets a label, and AppWrapper restarts the job on another node."""
     demo.submit("wrapped.yaml", BLUE, ALICE)
-    begun = demo.cluster.waits(lambda: _node(demo), "the wrapped job runs", LOOKS_S)
+    begun = demo.cluster.wait(lambda: _node(demo), "the wrapped job runs", LOOKS_S)
     (label, _, _) = BAD_NODE.partition("=")
     demo.cluster.kubectl("label", "node", begun, BAD_NODE)
     demo.tell(f"   $ kubectl label node {begun} {BAD_NODE}")
     try:
-        other = demo.cluster.waits(lambda: _node(demo, but=begun), "it runs on another node", LOOKS_S)
+        other = demo.cluster.wait(lambda: _node(demo, but=begun), "it runs on another node", LOOKS_S)
     finally:
         demo.cluster.kubectl("label", "node", begun, f"{label}-")
     demo.tell(f"   it runs on {other} now")
@@ -160,7 +160,7 @@ def recovery(demo: Demonstration) -> None:
 
 def _node(demo: Demonstration, but: str = "") -> str:
     """Returns the node of the wrapped job; empty if the job does not run, or runs on the node `but`."""
-    found = [pod["spec"]["nodeName"] for pod in demo.cluster.pods(BLUE, "job/wrapped") if runs(pod)]
+    found = [pod["spec"]["nodeName"] for pod in demo.cluster.pods(BLUE, "job/wrapped") if is_running(pod)]
     return next((str(node) for node in found if node != but), "")
 
 
@@ -169,10 +169,10 @@ def denied(demo: Demonstration) -> None:
     job, pod = (f"--filename={JOBS / file}" for file in ("train.yaml", "past-the-queue.yaml"))
     asked = (
         ("reads red's secrets", ["get", "secrets", f"--namespace={RED}"]),
-        ("ends red's jobs", ["delete", "jobs", "--all", f"--namespace={RED}"]),
-        ("runs a job of red's", ["create", f"--namespace={RED}", job]),
-        ("takes GPUs past the queue", ["create", f"--namespace={BLUE}", pod]),
-        ("gives herself more", ["patch", "clusterqueue", "blue-cluster-queue", "--type=merge", "--patch={}"]),
+        ("deletes red's jobs", ["delete", "jobs", "--all", f"--namespace={RED}"]),
+        ("creates a job of red", ["create", f"--namespace={RED}", job]),
+        ("bypasses the queue", ["create", f"--namespace={BLUE}", pod]),
+        ("raises her quota", ["patch", "clusterqueue", "blue-cluster-queue", "--type=merge", "--patch={}"]),
     )
     for what, arguments in asked:
         try:
@@ -180,9 +180,9 @@ def denied(demo: Demonstration) -> None:
         except Denied as refusal:
             demo.tell(f"   alice {what}: {str(refusal).splitlines()[-1][:160]}")
             if "orbidden" not in str(refusal):
-                raise Failed(f"alice {what}: refused, but not as forbidden: {refusal}") from None
+                raise Failed(f"alice {what}: rejected, but not as forbidden: {refusal}") from None
         else:
-            raise Failed(f"alice {what}: nothing kept her from it")
+            raise Failed(f"alice {what}: the API server allowed it")
 
 
 STEPS: tuple[Callable[[Demonstration], None], ...] = (queueing, reclaim, slack, gang, recovery, denied)

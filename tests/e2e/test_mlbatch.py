@@ -31,7 +31,7 @@ def test_the_demonstration_succeeds_and_leaves_nothing(stack: Stack) -> None:
     command = [sys.executable, "-m", "demos.mlbatch", "--picture", str(picture)]
     output = stack.world.run(command, cwd=ROOT, environment=environment).stdout
     assert ">blue</text>" in picture.read_text()
-    assert output.rstrip().endswith("all 6 steps came out as they should"), output
+    assert output.rstrip().endswith("all 6 steps had the expected result"), output
     for team in ("blue", "red"):
         assert stack.kube.list("v1", "Pod", team) == []
     assert not [node for node in gpu_nodes(stack.kube) if "ai-on-aks/gpu-health" in node["metadata"]["labels"]]

@@ -1,9 +1,8 @@
-"""The demonstration tells what came out otherwise, and leaves nothing of its own behind."""
+"""The demonstration reports unexpected results, and removes what it created."""
 
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
@@ -21,14 +20,14 @@ def node(count: int) -> Object:
 
 
 class FakeCluster(Cluster):
-    """Starts every job's pod, whatever there is room for, and refuses what `refuses` names."""
+    """A cluster that starts the pod of every job. It denies commands with the word `denies`."""
 
-    def __init__(self, *gpus: int, refuses: str = "") -> None:
-        self._nodes, self._refuses = [node(count) for count in gpus], refuses
+    def __init__(self, *gpus: int, denies: str = "") -> None:
+        self._nodes, self._denies = [node(count) for count in gpus], denies
         self.jobs: dict[str, str] = {}
 
     def kubectl(self, *arguments: str, user: str = "") -> str:
-        if self._refuses and self._refuses in arguments:
+        if self._denies and self._denies in arguments:
             raise Denied('jobs.batch is forbidden: User "alice"')
         if arguments[0] == "delete":
             self.jobs.pop(arguments[1], None)
@@ -42,94 +41,92 @@ class FakeCluster(Cluster):
     def pods(self, team: str, job: str = "") -> list[Object]:
         limits = {"limits": {"nvidia.com/gpu": 8}}
         pod = {"spec": {"containers": [{"resources": limits}]}, "status": {"phase": "Running"}}
-        return [pod for name, of in self.jobs.items() if of == team and job in ("", name)]
+        return [pod for name, owner in self.jobs.items() if owner == team and job in ("", name)]
 
     def nodes(self) -> list[Object]:
         return self._nodes
 
 
 @pytest.fixture
-def told() -> list[str]:
+def lines() -> list[str]:
     return []
 
 
 @pytest.mark.parametrize(
     ("gpus", "seen"), [((8, 8), "8, 8"), ((0, 0), "none"), ((8, 4), "4, 8"), ((8, 8, 8, 8), "8, 8, 8, 8")]
 )
-def test_it_needs_three_nodes_of_eight_gpus(gpus: tuple[int, ...], seen: str, told: list[str]) -> None:
+def test_requires_three_nodes_with_eight_gpus(gpus: tuple[int, ...], seen: str, lines: list[str]) -> None:
     with pytest.raises(Failed) as failed:
-        Demonstration(FakeCluster(*gpus), told.append).run()
-    assert str(failed.value).splitlines()[0] == f"the nodes offer {seen} GPUs, not 8 on each of three"
-    assert "make up STACK=mlbatch" in str(failed.value)
-    assert told == []
+        Demonstration(FakeCluster(*gpus), lines.append).run()
+    what, fix = str(failed.value).splitlines()
+    assert what == f"the nodes offer {seen} GPUs, but the demonstration needs three nodes with 8"
+    assert "make up STACK=mlbatch" in fix
+    assert lines == []
 
 
-def test_it_leaves_alone_what_others_run(told: list[str]) -> None:
+def test_refuses_to_run_beside_other_pods_and_keeps_them(lines: list[str]) -> None:
     cluster = FakeCluster(8, 8, 8)
-    cluster.create("of-others", "blue", "")
-    with pytest.raises(Failed, match="team blue has pods already"):
-        Demonstration(cluster, told.append).run()
+    cluster.create("other", "blue", "")
+    with pytest.raises(Failed, match="team blue already has pods"):
+        Demonstration(cluster, lines.append).run()
     assert cluster.jobs != {}
 
 
-def test_what_begins_and_must_not_ends_it_and_all_that_it_submitted_goes(told: list[str]) -> None:
+def test_removes_its_jobs_when_a_step_fails(lines: list[str]) -> None:
     cluster = FakeCluster(8, 8, 8, 0)
     with pytest.raises(Failed, match=r"^job/train.yaml-3 of blue must wait, but has 1 pods$"):
-        Demonstration(cluster, told.append).run()
-    assert told[0].startswith("\n1. Alice's team has 8 GPUs")
+        Demonstration(cluster, lines.append).run()
+    assert lines[0].startswith("\n1. Alice's team has 8 GPUs")
     assert cluster.jobs == {}
 
 
-@pytest.mark.parametrize(("refuses", "first"), [("", "reads red's secrets"), ("get", "ends red's jobs")])
-def test_what_nobody_keeps_alice_from_ends_it(refuses: str, first: str, told: list[str]) -> None:
-    with pytest.raises(Failed, match=f"alice {first}: nothing kept her from it"):
-        steps.denied(Demonstration(FakeCluster(8, 8, 8, refuses=refuses), told.append))
+@pytest.mark.parametrize(("denies", "first"), [("", "reads red's secrets"), ("get", "deletes red's jobs")])
+def test_fails_when_alice_is_allowed_too_much(denies: str, first: str, lines: list[str]) -> None:
+    with pytest.raises(Failed, match=f"alice {first}: the API server allowed it"):
+        steps.denied(Demonstration(FakeCluster(8, 8, 8, denies=denies), lines.append))
 
 
-def test_what_does_not_come_in_time_is_told() -> None:
-    def never() -> Any:
-        return None
-
-    with pytest.raises(Failed, match=r"^pods of red are gone: not within 0 s$"):
-        Cluster().waits(never, "pods of red are gone", 0)
+def test_reports_a_timeout() -> None:
+    with pytest.raises(Failed, match=r"^timeout after 0 s: pods of red are gone$"):
+        Cluster().wait(lambda: False, "pods of red are gone", 0)
 
 
 class Prometheus(Cluster):
-    """Answers what it has."""
+    """A cluster whose Prometheus has the values of these teams."""
 
-    def __init__(self, **held: list[tuple[int, str]]) -> None:
-        self._held = held
+    def __init__(self, **values: list[tuple[int, str]]) -> None:
+        self._values = values
 
     def kubectl(self, *arguments: str, user: str = "") -> str:
         assert arguments[:2] == ("get", "--raw")
-        found = [{"metric": {"exported_namespace": team}, "values": values} for team, values in self._held.items()]
+        found = [{"metric": {"exported_namespace": team}, "values": values} for team, values in self._values.items()]
         return json.dumps({"data": {"result": found}})
 
 
-def test_what_each_team_held_is_told_step_by_step_and_nothing_is_none() -> None:
+def test_missing_values_of_a_team_count_as_no_gpus() -> None:
     cluster = Prometheus(blue=[(100, "24"), (105, "16")], other=[(100, "8")])
-    assert picture.held(cluster, ("blue", "red"), 100, 110) == {"blue": [24, 16, 0], "red": [0, 0, 0]}
+    assert picture.gpus_by_team(cluster, ("blue", "red"), 100, 110) == {"blue": [24, 16, 0], "red": [0, 0, 0]}
 
 
-def test_without_prometheus_or_what_it_has_seen_there_is_no_picture() -> None:
-    with pytest.raises(Failed, match="has seen no GPU of blue, red held"):
-        picture.held(Prometheus(), ("blue", "red"), 100, 110)
+def test_draws_no_picture_without_prometheus_or_its_data() -> None:
+    with pytest.raises(Failed, match="has no data about the GPUs of blue, red"):
+        picture.gpus_by_team(Prometheus(), ("blue", "red"), 100, 110)
     with pytest.raises(Failed, match=r"operators\.kubePrometheusStack\.enabled true"):
-        picture.held(FakeCluster(refuses="--raw"), ("blue",), 100, 110)
+        picture.gpus_by_team(FakeCluster(denies="--raw"), ("blue",), 100, 110)
 
 
-def test_the_picture_is_of_what_the_dashboard_shows() -> None:
+def test_the_picture_has_the_query_of_the_dashboard() -> None:
     assert picture.QUERY in {panel.query for panel in dashboards()["gpu-use"].panels}
 
 
-def test_it_waits_for_the_slack_queue_and_for_drivers(told: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waits_for_the_slack_queue_and_for_drivers(lines: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(steps, "STEPS", ())
     cluster, limits = FakeCluster(8, 8, 4), ["0", "0", "8"]
     monkeypatch.setattr(cluster, "kubectl", lambda *_, **__: limits.pop(0))
     monkeypatch.setattr("time.sleep", lambda _: cluster.nodes().__setitem__(2, node(8)))
-    Demonstration(cluster, told.append).run()
-    assert told == [
-        "the nodes' drivers are being installed",
-        "a node was bad: the slack queue lends all its GPUs again after the next round of node-health",
+    Demonstration(cluster, lines.append).run()
+    assert lines == [
+        "waiting for the nodes' drivers",
+        "a node was bad: waiting for the next round of node-health, which resets the slack queue",
     ]
     assert limits == []
