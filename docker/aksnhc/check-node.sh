@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# Checks this node with aznhc, and tells the node's object what was found.
-# Exit code: verdict.sh's. As an init container (BEFORE_JOB=true) 0 also where nobody knows, which keeps no job from starting,
-# and 3 for a node that failed and could not be tainted: the job would come back to it.
-# Reads: CONFIGURATION (file with the checks) or CHECKS (their text), TIMEOUT_S (of all of them together), KERNEL_LOGS (the
-# node's /var/log; empty where the pod may not see it), NODE_NAME, AZ_NHC_ROOT of the image, and what tell-node.sh reads.
-# DEVICES (RESOURCE=COUNT ...): set for a check without devices. It checks the node only if that offers fewer devices than these.
+# Checks this node with aznhc, and writes the result to the Node object.
+# Exit code: verdict.sh's. In an init container (BEFORE_JOB=true), 0 for an unknown result too, because that must not block the job,
+# and 3 for a failed node that could not be tainted, because the job would return to it.
+# Reads: CONFIGURATION (file with the checks) or CHECKS (their text), TIMEOUT_S (of all checks together), KERNEL_LOGS (the node's
+# /var/log; empty if the pod cannot read it), NODE_NAME, AZ_NHC_ROOT of the image, and the variables of tell-node.sh.
+# DEVICES (RESOURCE=COUNT ...): set for a check without devices, which only checks a node that offers fewer devices than these.
 set -euo pipefail
 
 here=$(dirname "${BASH_SOURCE[0]}")
 output=$AZ_NHC_ROOT/output
-log=$output/aznhc.log # the path that some of aznhc's tests read
-# What these measure may be low by chance, so a second run has to confirm it; a GPU that is missing is missing.
+log=$output/aznhc.log # some of aznhc's tests read this path
+# Checks whose measurements may be low by chance, so a second run must confirm them.
 readonly CHANCE='check_(gpu_bw|nccl_allreduce|nccl_allreduce_ib_loopback|ib_bw_gdr)'
 
 mkdir -p "$output"
@@ -25,13 +25,13 @@ if [[ -n ${DEVICES:-} ]]; then
   read -ra devices <<<"$DEVICES"
   lacking=$(bash "$here/offers.sh" "${devices[@]}")
   if [[ -z $lacking ]]; then
-    echo "Node $NODE_NAME offers all of its devices: a check that takes them checks it"
+    echo "Node $NODE_NAME offers all of its devices: the check with devices checks it"
     exit 0
   fi
   echo "ERROR:  nhc:  Health check failed:  $lacking" | tee -a "$log"
 fi
 
-# Two checks read the node's log; of one that cannot be read they would say nothing, and so pass.
+# Two checks read the node's log. They would pass if they cannot read it.
 unread=""
 if [[ -n ${KERNEL_LOGS:-} ]]; then
   hours=$(sed -n 's/.*|| *check_ib_link_flapping *\([0-9][0-9]*\).*/\1/p' "$CONFIGURATION" || true)
@@ -42,14 +42,14 @@ if [[ -n ${KERNEL_LOGS:-} ]]; then
   fi
 fi
 
-# check_nvme_count counts names in /dev, where a container sees its own devices only; sysfs shows all disks of the node.
+# check_nvme_count counts names in /dev, where a container only has its own devices; sysfs shows all disks of the node.
 for disk in /sys/block/nvme*n1; do
   [[ -e $disk && ! -e /dev/${disk##*/} ]] && ln -s "$disk" "/dev/${disk##*/}"
 done
 
 # Runs the checks of a configuration.
-# -a: all checks, also after one has failed; -v: each check is named in the log. The exit code says little: checks that do
-# not exist, or fail in a subprocess, do not change it. So the log is judged.
+# -a runs all checks, also after a failure; -v logs the name of each check. The exit code ignores missing checks and failures in
+# subprocesses, so only the log is judged.
 run_checks() {
   nhc -a -v DETACHED_MODE=0 MARK_OFFLINE=0 CONFFILE="$1" LOGFILE="$log" TIMEOUT="$TIMEOUT_S" ||
     echo "nhc ended with exit code $?"
@@ -69,14 +69,14 @@ verdict=$(bash "$here/verdict.sh" "$log" "$CONFIGURATION") || code=$?
 if ((code == 1)); then
   failed=$(bash "$here/verdict.sh" --failed "$log")
   if ! grep -qvE "^$CHANCE( |$)" <<<"$failed"; then
-    echo "Only what may be chance has failed: once more"
+    echo "All failures may be chance: running these checks again"
     mv "$log" "$log.first"
     : >"$log"
     printf ' * || %s\n' "${failed//$'\n'/$'\n * || '}" >"$output/again.conf"
     run_checks "$output/again.conf"
     code=0 first=$verdict
     verdict=$(bash "$here/verdict.sh" "$log" "$output/again.conf") || code=$?
-    if ((code == 0)); then # all else is as it was: what could not run is not known
+    if ((code == 0)); then # other results of the first run remain: checks that could not run are still unknown
       sed -e '/^ERROR: *nhc: *Health check failed:/{/NHCNA/!d}' \
         -e 's/^ERROR: *nhc: *[0-9]* health checks failed.*/Node Health Check completed successfully: what failed has run again/' \
         "$log.first" >"$log.rest"
@@ -84,18 +84,18 @@ if ((code == 1)); then
       verdict=$(bash "$here/verdict.sh" "$log.rest" "$CONFIGURATION") || code=$?
       verdict=${verdict/PASS/PASS at the second run, at the first: $(head -n 1 <<<"$failed")}
     else
-      verdict="${verdict%; *}; ${first##*; }" # of all checks, not of those that were run again
+      verdict="${verdict%; *}; ${first##*; }" # the numbers of all checks
     fi
     cat "$log" >>"$log.first"
     mv "$log.first" "$log"
   fi
 fi
 
-told=true
-[[ -z ${TAINT_EFFECT:-} ]] || bash "$here/tell-node.sh" "$code" "${verdict:0:1000}" "$log" || told=false
+is_updated=true
+[[ -z ${TAINT_EFFECT:-} ]] || bash "$here/tell-node.sh" "$code" "${verdict:0:1000}" "$log" || is_updated=false
 echo "$verdict"
 if [[ ${BEFORE_JOB:-} == true ]]; then
   ((code == 2)) && exit 0
-  ((code == 1)) && [[ $told == false ]] && exit 3
+  ((code == 1)) && [[ $is_updated == false ]] && exit 3
 fi
 exit "$code"

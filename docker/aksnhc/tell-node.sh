@@ -1,36 +1,36 @@
 #!/usr/bin/env bash
-# Tells this node's object what its check has found: a node that failed gets the taint aznhc=failed, of TAINT_EFFECT; the
-# annotation aznhc-verdict has the verdict, aznhc-results that and the log. Where all was checked (ALL=true), aznhc-checked
-# says when, and a node that passed loses the taint; what nobody knows changes no taint.
+# Writes a check's result to the Node object. A failed node gets the taint aznhc=failed with TAINT_EFFECT. The annotation
+# aznhc-verdict has the verdict, aznhc-results the verdict and the log. After a check of the whole node (ALL=true), aznhc-checked has
+# the time, and a node that passed loses the taint. An unknown result changes no taint.
 # Usage: NODE_NAME=... TAINT_EFFECT=... [ALL=true] tell-node.sh CODE VERDICT LOG
-# Exit code: 1 where something could not be told, which is printed with what mends it.
+# Exit code: 1 if the Node could not be changed; prints the error with its fix.
 set -uo pipefail
 
-trap '' TERM # a job that begins anew ends its pods: what is begun is told
+trap '' TERM # a restarting job ends its pods, but the update must finish
 code=$1 verdict=$2 log=$3
 readonly MOST_BYTES=16384 # of the log; all annotations of an object may have 256 KiB
 readonly TAINT=aznhc
 
-say() {
+log_error() {
   echo "$*" >&2
 }
 
 # Runs kubectl, at most three times: `kubectl taint` writes the list of taints that it has read. If another taint was set in
-# between, the admission policy refuses that list. Prints the last error with what is allowed.
+# between, the admission policy rejects that list. Prints the last error with its fix.
 change() {
-  local said tries
+  local output tries
   for tries in 1 2 3; do
     ((tries == 1)) || sleep "${PAUSE_S:-1}"
-    said=$(kubectl "$@" 2>&1) && return 0
+    output=$(kubectl "$@" 2>&1) && return 0
   done
-  case $said in
-    *NotFound* | *"not found"*) say "ERROR: node $NODE_NAME is not there any more: nothing of it can be told" ;;
+  case $output in
+    *NotFound* | *"not found"*) log_error "ERROR: node $NODE_NAME does not exist any more, so its result is not stored" ;;
     *orbidden*)
-      say "ERROR: the check may not change node $NODE_NAME: $said"
-      say "  allowed: an account that may get and patch nodes, of a pod on this very node"
-      say "  fix:     pulumi config set --path operators.nodeHealth.enabled true && pulumi up"
+      log_error "ERROR: the check is not allowed to change node $NODE_NAME: $output"
+      log_error "  allowed: a service account that may get and patch nodes, in a pod on the same node"
+      log_error "  fix:     pulumi config set --path operators.nodeHealth.enabled true && pulumi up"
       ;;
-    *) say "ERROR: node $NODE_NAME was not told: $said" ;;
+    *) log_error "ERROR: node $NODE_NAME could not be changed: $output" ;;
   esac
   return 1
 }
@@ -40,14 +40,14 @@ results=$(printf '%s\n%s' "$verdict" "$(tail -c "$MOST_BYTES" "$log" | LC_ALL=C 
 found=(aznhc-verdict="$verdict" aznhc-results="$results")
 [[ ${ALL:-} != true ]] || found+=(aznhc-checked="$now")
 
-# The taint first: a job that begins anew may end this at any moment.
+# The taint is first, because a restarting job may end this pod at any moment.
 if ((code == 1)); then
   change taint nodes "$NODE_NAME" --overwrite "$TAINT=failed:$TAINT_EFFECT" || exit 1
   echo "Node $NODE_NAME has the taint $TAINT=failed:$TAINT_EFFECT"
 elif ((code == 0)) && [[ ${ALL:-} == true ]]; then
   if kubectl get node "$NODE_NAME" -o 'jsonpath={.spec.taints[*].key}' | tr ' ' '\n' | grep -qx "$TAINT"; then
     change taint nodes "$NODE_NAME" "$TAINT-" || exit 1
-    echo "Node $NODE_NAME has passed: its taint $TAINT is gone"
+    echo "Node $NODE_NAME has passed: removed its taint $TAINT"
   fi
   found+=(aznhc-failed-)
 fi

@@ -1,20 +1,21 @@
 #!/usr/bin/env bash
-# Judges the log of `nhc -a -v` and prints one line: VERDICT: PASS, FAIL or UNKNOWN, why, and the numbers.
+# Judges the log of `nhc -a -v` and prints one line: VERDICT: PASS, FAIL or UNKNOWN, the reason, and the numbers.
 # Usage: NODE_NAME=... verdict.sh LOG CONFIGURATION
-# Exit code: 0 the log shows that every check of the configuration ran to its end and found nothing; 1 a check found a fault, or
-# never ended; 2 unknown: a check could not run, nhc was stopped, or the log does not show enough.
+# Exit code: 0 every check of the configuration ran to its end without a fault; 1 a check found a fault, or never ended;
+# 2 unknown: a check could not run, nhc was stopped, or the log is incomplete.
 # Usage: verdict.sh --failed LOG
-# Prints the checks that found a fault, a line each, as the configuration has them.
+# Prints the checks that found a fault, one per line, as in the configuration.
 set -euo pipefail
 
-# Prints a line for each thing that the log shows: `KIND<tab>CHECK<tab>TEXT`. Kinds: ran, passed, fault, unknown, ended.
-# What nhc and its tests write (mej/nhc 1.4.3, nhc, whose `dbg` begins with "DEBUG:  "; Azure/azurehpc-health-checks v0.4.5, customTests), with anything before it:
+# Prints a line for each event in the log: `KIND<tab>CHECK<tab>TEXT`. Kinds: ran, passed, fault, unknown, ended.
+# Lines of nhc and its tests, with any prefix (mej/nhc 1.4.3, whose `dbg` begins with "DEBUG:  "; Azure/azurehpc-health-checks v0.4.5,
+# customTests):
 #   Running check:  "check_gpu_count 8"                            with -v, or `... (forked PID 7)` with -f
 #   ERROR:  nhc:  Health check failed:  TEXT                       also `Node Health Check failed.  TEXT`, `nhc[7]: Health check failed:`
 #   ERROR:  nhc:  2 health checks failed.                          at the end, or:
 #   Node Health Check completed successfully (9s).                 with -v
-# A fault code may stand lines below; NHCNA marks what is no fault of the node. Some tests hand `-e` or `\t` to what writes the log.
-# Tests that cannot look log "Skipping", or bash or what they run logs an error, and they pass all the same.
+# A fault code may follow some lines later; NHCNA is not a fault of the node. Some tests pass `-e` or `\t` to the logging function.
+# Tests that cannot run log "Skipping", or bash or a program logs an error; they still pass.
 # shellcheck disable=SC2016
 readonly EVENTS='
 function event(kind, text) {
@@ -22,10 +23,10 @@ function event(kind, text) {
 }
 function failed(text) {
   sub(/^((-e|\\t) *)*/, "", text)
-  if (text ~ /Terminated by signal/) return event("unknown", "nhc was stopped: " text (check ? " It was at: " check : ""))
+  if (text ~ /Terminated by signal/) return event("unknown", "nhc was stopped: " text (check ? " Last check: " check : ""))
   if (text ~ /^Script timed out|atchdog timer unable/) {
     timed_out = 1
-    if (check && !index(text, check)) text = text " It was at: " check
+    if (check && !index(text, check)) text = text " Last check: " check
   }
   open = text
 }
@@ -62,7 +63,7 @@ match($0, /[Hh]ealth [Cc]heck failed[:.] */) { close_failure(); failed(substr($0
 match($0, /Checking node /) && ENVIRON["NODE_NAME"] && substr($0, RSTART + RLENGTH) != ENVIRON["NODE_NAME"] {
   event("unknown", "the log is of another node: " substr($0, RSTART + RLENGTH))
 }
-# check_gpu_clock_throttling only warns. Bits of NVML (nvmlClocksEventReasons): 0x8, 0x40 and 0x80 are slowdowns by the hardware.
+# check_gpu_clock_throttling only warns. In NVML (nvmlClocksEventReasons), bits 0x8, 0x40 and 0x80 are slowdowns by the hardware.
 match($0, /GPU [0-9]+ throttled, reason=.*/) {
   close_failure()
   text = "check_gpu_clock_throttling: " substr($0, RSTART)
@@ -90,23 +91,23 @@ check && open == "" && shows_failure($0) {
   event("unknown", check ": its script failed: " $0)
   next
 }
-# A test of v0.4.4 passes nothing to what prints this line. check_nvBW_gpu_bw is a part of check_gpu_bw.
+# A test of v0.4.4 prints this line without a text. check_nvBW_gpu_bw is a part of check_gpu_bw.
 match($0, /SUCCESS: .*Health check passed: */) {
   text = substr($0, RSTART + RLENGTH)
   name = text == "" ? check : text
   sub(/[: ].*/, "", name)
   sub(/_(nvBW|rocm)_/, "_", name)
   printf "passed\t%s\t%s\n", name, text
-  # Some report each device on its own.
+  # Some report each device separately.
   if (index(check " ", name " ") == 1 && name !~ /nvlink_status|ib_bw/) passed = check
 }
 END {
   close_failure()
   if (check && passed == check) event("ended", "")
   check = expired
-  if (expired && !timed_out) event("fault", "Script timed out. It was at: " check)
+  if (expired && !timed_out) event("fault", "Script timed out. Last check: " check)
 }
-# A test passes even if a program that it ran has crashed: any word of failure counts, but for what healthy tests log.
+# A test passes even if one of its programs crashes. So any word of failure counts, except in lines that healthy tests log.
 function shows_failure(text) {
   text = tolower(text)
   if (text ~ /(success|warning): +[^ ]*nhc|(^|[^a-z])debug: |skipping this xid error|nccl info|algbw +busbw +error/) return 0
@@ -134,14 +135,14 @@ function faults_seen(key) {
 events() { cat "$1" 2>/dev/null | NODE_NAME=${NODE_NAME:-} LC_ALL=C awk "$EVENTS" || true; }
 
 if [[ $1 == --failed ]]; then
-  # What was found outside a check is named by what stands before the first colon.
+  # A fault outside a check has its name before the first colon.
   events "$2" | awk -F '\t' '$1 == "fault" { if ($2 == "") { sub(/:.*/, "", $3); $2 = $3 } if (!seen[$2]++) print $2 }'
   exit
 fi
 
 log=$1 configuration=$2
 
-# Whether a host mask is of this node (mej/nhc, mcheck): a glob or /regular expression/; what else there is may be.
+# Returns whether a host mask (mej/nhc, mcheck) matches this node: a glob or /regular expression/. Other masks may match.
 of_node() {
   # shellcheck disable=SC2053
   case $1 in
@@ -152,7 +153,7 @@ of_node() {
   esac
 }
 
-# Prints the checks that the configuration has for this node, as nhc prints them.
+# Prints the configuration's checks for this node, as nhc prints them.
 wanted() {
   local line mask check
   while IFS= read -r line || [[ -n $line ]]; do
@@ -170,16 +171,15 @@ faults=$(of_kind fault 3)
 unknown=$(of_kind unknown 3)
 checks=$(wanted)
 ran=$(of_kind ran 2)
-# Prints the lines of the second text that are more than in the first.
+# Prints the lines of the second text that the first does not have as often.
 beyond() { printf '%s\n\n%s\n' "$1" "$2" | awk 'below { if ($0 != "" && first[$0]-- <= 0) print; next } { first[$0]++ } $0 == "" { below = 1 }'; }
 missing=$(beyond "$ran" "$checks")
 repeated=$(beyond "$checks" "$ran")
 count=$(grep -c . <<<"$checks" || true)
 
-# Prints the checks that the log does not show to have passed, and how many of their lines it has. Since v0.4.1 the tests of
-# aznhc print SUCCESS when they pass: most once, some for each device that they find, so devices that are gone are silent.
-# check_ib_link_flapping does not always, and check_gpu_xid only since v0.4.3. Before v0.4.1, which has no check_nvme_count
-# (v0.4.5), no test does.
+# Prints the checks without SUCCESS in the log, and the number of their lines. Since v0.4.1, aznhc's tests print SUCCESS when they
+# pass: most print it once, some for each device that they find, so a lost device has no line. check_ib_link_flapping does not
+# always print it, and check_gpu_xid only since v0.4.3. Before v0.4.1, which has no check_nvme_count (v0.4.5), no test prints it.
 # shellcheck disable=SC2016
 readonly PASSED='
 BEGIN {
@@ -221,7 +221,7 @@ lacking_success() {
   printf '%s\n' "$checks" "$found" | LC_ALL=C awk -F '\t' -v required="$required" "$PASSED"
 }
 
-# Prints its arguments' first line, and how many more there are.
+# Prints the first line of its argument, and the number of others.
 first() {
   local count
   count=$(grep -c . <<<"$1")
@@ -237,10 +237,10 @@ verdict() {
 
 [[ -z $faults ]] || verdict 1 "FAIL $(first "$faults")"
 [[ -z $unknown ]] || verdict 2 "UNKNOWN $(first "$unknown")"
-((count > 0)) || verdict 2 "UNKNOWN there is no check in $configuration"
+((count > 0)) || verdict 2 "UNKNOWN $configuration has no checks"
 [[ -z $missing ]] || verdict 2 "UNKNOWN the log does not show (nhc -v) that this ran: $(first "$missing")"
-[[ -z $repeated ]] || verdict 2 "UNKNOWN the log is of another run or configuration, too: $(first "$repeated")"
-[[ $found == *$'\nended\t'* ]] || verdict 2 "UNKNOWN nhc did not come to its end, it was at: ${ran##*$'\n'}"
+[[ -z $repeated ]] || verdict 2 "UNKNOWN the log has another run or configuration, too: $(first "$repeated")"
+[[ $found == *$'\nended\t'* ]] || verdict 2 "UNKNOWN nhc did not finish; its last check: ${ran##*$'\n'}"
 lacking=$(lacking_success)
 [[ -z $lacking ]] || verdict 2 "UNKNOWN the log does not show (SUCCESS) that this passed: $(first "$lacking")"
 verdict 0 PASS

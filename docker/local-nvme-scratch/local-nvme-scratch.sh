@@ -1,9 +1,9 @@
 #!/bin/bash
-# Makes one file system of all local NVMe disks of this node (RAID 0 where there are several), mounts it on the host and
-# makes its folder `scratch`, for which pods wait. Safe to run again at any time: what is there is kept, what a kill left
-# half done is done anew. Runs privileged, with the host's /dev, with the folder above the mount point (mount propagation
-# Bidirectional) and with the host's /proc under /host/proc, as only there the host's own mounts are seen.
-# A disk with a signature that it did not make is refused, unless WIPE_FOREIGN is true; a disk in use always is.
+# Creates one file system on all local NVMe disks of this node (with several disks, RAID 0), mounts it on the host and creates its
+# folder `scratch`, for which pods wait. It is safe to run again at any time: it keeps an existing file system, and repeats steps that
+# were interrupted. Runs privileged, with the host's /dev, the parent folder of the mount point (mount propagation Bidirectional) and
+# the host's /proc as /host/proc, which shows the host's mounts.
+# It rejects disks with other data, unless WIPE_FOREIGN is true, and always rejects disks in use.
 set -euo pipefail
 shopt -s inherit_errexit
 
@@ -11,10 +11,10 @@ mount_point=${MOUNT_POINT:-/mnt/nvme}
 filesystem=${FILESYSTEM:-xfs}
 wipe_foreign=${WIPE_FOREIGN:-false}
 host_mounts=/host/proc/1/mounts
-# Name of the array and label of the file system: by these it knows what it made. XFS labels have at most 12 characters.
+# Name of the array and label of the file system, which identify the script's own data. XFS labels have at most 12 characters.
 mark=nvme-scratch
-# Azure's local disks, v1 and v2 (udev/80-azure-disk.rules of Azure/azure-vm-utils). OS and data disks on NVMe, as the v6
-# sizes have them, are "MSFT NVMe Accelerator v1.0".
+# Azure's local disks, v1 and v2 (udev/80-azure-disk.rules of Azure/azure-vm-utils). OS and data disks of v6 sizes are also NVMe; their
+# model is "MSFT NVMe Accelerator v1.0".
 local_disk="Microsoft NVMe Direct Disk"
 replace="Replace the node: cordon it, then delete its machine"
 
@@ -25,19 +25,19 @@ fail() {
     exit 1
 }
 
-# Names of the local disks, one per line.
+# Prints the names of the local disks, one per line.
 local_disks() {
     local file name model
     for file in /sys/block/nvme*/device/model; do
         name=$(basename "$(dirname "$(dirname "$file")")")
-        # `read` drops the blanks that fill the model up. A path of a multipath device (nvme0c0n1) is no disk.
+        # `read` drops trailing blanks of the model. A path of a multipath device (nvme0c0n1) is not a disk.
         if [[ $name =~ ^nvme[0-9]+n[0-9]+$ ]] && read -r model <"$file" && [[ $model == "$local_disk"* ]]; then
             echo "$name"
         fi
     done
 }
 
-# Where the host has a device mounted, one path per line.
+# Prints the host's mount points of a device, one per line.
 mounts_of() {
     local source target
     while read -r source target _; do
@@ -45,7 +45,7 @@ mounts_of() {
     done <"$host_mounts"
 }
 
-# What the host has mounted at the mount point: the last that was mounted there hides the others.
+# Prints the device that the host has mounted at the mount point. The last mount hides the others.
 mounted() {
     local source target found=""
     while read -r source target _; do
@@ -54,14 +54,14 @@ mounted() {
     echo "$found"
 }
 
-# A value of a disk's RAID superblock (MD_NAME, MD_DEVICES); nothing where it has none.
+# Prints a value of a disk's RAID superblock (MD_NAME, MD_DEVICES), or nothing without a superblock.
 superblock() {
     { mdadm --examine --export "/dev/$1" 2>/dev/null || true; } | sed -n "s/^$2=//p"
 }
 
 is_ours() { [[ $(superblock "$1" MD_NAME) == *":$mark" ]]; }
 
-# Devices made of a disk or its partition: arrays, volumes of LVM, encrypted ones.
+# Prints the devices on top of a disk or partition: arrays, volumes of LVM, encrypted devices.
 holders() {
     local entry
     for entry in "/sys/block/$1/holders"/*; do
@@ -71,11 +71,11 @@ holders() {
 
 label() { blkid --probe --output value --match-tag LABEL "$1" || true; }
 
-# Prints the types of the signatures on a device that this script did not make, in one line. Ends the script if they cannot be read.
+# Prints the types of foreign signatures on a device in one line. Ends the script if they cannot be read.
 # wipefs lists all signatures; blkid prints none if several contradict each other.
 foreign() {
     local found type mine
-    found=$(wipefs --noheadings --output TYPE "$1" 2>&1) || fail "the signatures on $1 cannot be read, it is left alone: $found"
+    found=$(wipefs --noheadings --output TYPE "$1" 2>&1) || fail "the signatures on $1 cannot be read: $found. Nothing was changed"
     mine=$(label "$1")
     for type in $found; do
         case $type in
@@ -93,11 +93,11 @@ partitions() {
     done
 }
 
-# Prints a line for each disk that has partitions or signatures that this script did not make.
+# Prints a line for each disk with partitions or foreign signatures.
 foreign_disks() {
     local disk parts found
     for disk in "$@"; do
-        if [[ -n $(holders "$disk") ]]; then continue; fi # of the scratch array
+        if [[ -n $(holders "$disk") ]]; then continue; fi # part of the scratch array
         parts=$(partitions "$disk")
         found=$(foreign "/dev/$disk")
         [[ -z $parts ]] || echo "/dev/$disk has partitions: ${parts//$'\n'/ }"
@@ -105,7 +105,7 @@ foreign_disks() {
     done
 }
 
-# Ends the script if disks have data that this script did not make, or wipes that data if WIPE_FOREIGN is true.
+# Ends the script if disks have foreign data, or wipes that data if WIPE_FOREIGN is true.
 refuse_or_wipe() {
     local found disk part devices=()
     found=$(foreign_disks "$@")
@@ -116,56 +116,56 @@ refuse_or_wipe() {
         devices+=("/dev/$disk")
     done
     if [[ $wipe_foreign != true ]]; then
-        fail "${found//$'\n'/; }: this script did not make that, and it is left alone. To give it up, on this node:" \
+        fail "${found//$'\n'/; }: this script did not create it, so nothing was changed. To delete it on this node:" \
             "kubectl debug node/<node> -it --profile sysadmin --image ubuntu -- chroot /host wipefs --all ${devices[*]}" \
-            "(or, on all nodes: pulumi config set --path operators.localNvmeScratch.wipeForeign true && pulumi up)"
+            "(or on all nodes: pulumi config set --path operators.localNvmeScratch.wipeForeign true && pulumi up)"
     fi
-    say "wiping, as wipeForeign is true: ${found//$'\n'/; }"
-    wipefs --quiet --all "${devices[@]}" # refuses what is in use
+    say "wiping, because wipeForeign is true: ${found//$'\n'/; }"
+    wipefs --quiet --all "${devices[@]}" # rejects devices in use
 }
 
-# Ends the script if a disk serves anything else.
+# Ends the script if a disk has another use.
 refuse_what_is_in_use() {
     local disk=$1 part holder places stop
     for part in $(partitions "$disk"); do
         if [[ -n $(holders "$disk/$part")$(mounts_of "/dev/$part") ]]; then
-            fail "/dev/$disk has partitions, and /dev/$part is in use: it is left alone"
+            fail "/dev/$disk has partitions, and /dev/$part is in use: nothing was changed"
         fi
     done
     for holder in $(holders "$disk"); do
         if [[ $holder != md* ]] || ! is_ours "$disk"; then
             stop="dmsetup remove /dev/$holder"
             [[ $holder != md* ]] || stop="mdadm --stop /dev/$holder"
-            fail "/dev/$disk is part of /dev/$holder, which is not the scratch array: it is left alone. To give up what is on it," \
+            fail "/dev/$disk is part of /dev/$holder, which is not the scratch array: nothing was changed. To delete its data," \
                 "on this node: $stop && wipefs --all /dev/$disk"
         fi
     done
     places=$(mounts_of "/dev/$disk")
-    # Binds of the mounted file system (subPath volumes) stand in the table beside the mount itself.
+    # The table also has bind mounts of the file system (subPath volumes).
     if [[ -n $places ]] && ! grep -qxF "$mount_point" <<<"$places"; then
-        fail "/dev/$disk is mounted at $(paste -sd' ' <<<"$places"): it is left alone"
+        fail "/dev/$disk is mounted at $(paste -sd' ' <<<"$places"): nothing was changed"
     fi
 }
 
-# The running array of ours, if there is one. One that started without all its disks is taken apart.
+# Prints the running scratch array, if one exists. Stops an array that started without all of its disks.
 running_array() {
     local disk holder state
     for disk in "$@"; do
         for holder in $(holders "$disk"); do
             state=$(<"/sys/block/$holder/md/array_state")
             if [[ $state == broken ]]; then
-                fail "/dev/$holder has lost a disk, and with it the data of RAID 0. $replace"
+                fail "/dev/$holder has lost a disk, and with it all data (RAID 0). $replace"
             elif [[ $state != @(inactive|clear) ]]; then
                 echo "/dev/$holder"
                 return
             fi
-            say "/dev/$holder did not start; taking it apart" >&2
+            say "/dev/$holder did not start; stopping it" >&2
             mdadm --quiet --stop "/dev/$holder"
         done
     done
 }
 
-# Brings the array up, from what the disks say they belong to, or anew.
+# Assembles the array from the disks' superblocks, or creates it.
 start_array() {
     local disk members=0 wanted=0 count
     for disk in "$@"; do
@@ -176,12 +176,12 @@ start_array() {
         fi
     done
     if ((wanted > $#)); then
-        fail "the scratch array has $wanted disks, of which this node shows $# ($*): a disk is lost, and with it the data" \
-            "of RAID 0. $replace"
+        fail "the scratch array has $wanted disks, but this node only has $# ($*): a disk is lost, and with it all data" \
+            "(RAID 0). $replace"
     elif ((wanted > 0 && members == wanted)); then
         say "assembling the array of $*"
         mdadm --quiet --assemble --homehost=any "/dev/md/$mark" "${@/#//dev/}" ||
-            fail "the scratch array does not assemble. To give up its data: wipefs --all ${*/#//dev/}"
+            fail "the scratch array cannot be assembled. To delete its data: wipefs --all ${*/#//dev/}"
     else
         create_array "$@"
     fi
@@ -189,9 +189,9 @@ start_array() {
 
 create_array() {
     say "creating a RAID 0 of $# disks: $*"
-    # The disks are blank or have superblocks of this script: from a start that was killed, or an array whose disk was replaced.
+    # The disks are empty or have superblocks of this script: from an interrupted run, or an array whose disk was replaced.
     wipefs --quiet --all "${@/#//dev/}"
-    # Without a home host the array has the same name in every pod, whatever that pod is called.
+    # Without a home host, the array has the same name in every pod.
     mdadm --quiet --create "/dev/md/$mark" --run --homehost=any --name="$mark" --level=0 --raid-devices=$# "${@/#//dev/}"
     created=true
 }
@@ -200,14 +200,14 @@ format() {
     local found
     found=$(foreign "$1")
     if [[ -n $found && $wipe_foreign != true ]]; then
-        fail "$1 has the signature of $found, which this script did not make: it is left alone. To give up its data: wipefs --all $1"
+        fail "$1 has the signature of $found, which this script did not create: nothing was changed. To delete it: wipefs --all $1"
     elif [[ -z $found && $(label "$1") == "$mark" ]]; then
         say "keeping the file system of $1"
         return
     fi
     wipefs --quiet --all "$1"
     say "formatting $1 as $filesystem"
-    # Discarding tens of terabytes takes minutes and brings nothing: the disks come erased.
+    # Discarding tens of terabytes takes minutes, and the disks are already erased.
     case $filesystem in
         xfs) mkfs.xfs -q -f -K -L "$mark" "$1" ;;
         ext4) mkfs.ext4 -q -F -E nodiscard -L "$mark" "$1" ;;
@@ -218,14 +218,14 @@ mount_on_host() {
     local there
     there=$(mounted)
     if [[ $there == "$1" ]]; then
-        say "$1 is mounted at $mount_point already"
+        say "$1 is already mounted at $mount_point"
         return
     elif [[ -n $there ]]; then
-        fail "$there is mounted at $mount_point, where $1 should be: it is left alone"
+        fail "$there is mounted at $mount_point instead of $1: nothing was changed"
     fi
     mkdir -p "$mount_point"
     mount -o noatime "$1" "$mount_point" ||
-        fail "$1 cannot be mounted. To give up its data: wipefs --all $1, then delete this pod"
+        fail "$1 cannot be mounted. To delete its data: wipefs --all $1, then delete this pod"
     [[ $(mounted) == "$1" ]] ||
         fail "the host does not see the mount: mount its parent folder with mountPropagation Bidirectional"
 }
@@ -234,10 +234,10 @@ main() {
     local disks disk device created=false
     [[ $filesystem == @(xfs|ext4) ]] || fail "FILESYSTEM is '$filesystem'; allowed: xfs, ext4"
     [[ $wipe_foreign == @(true|false) ]] || fail "WIPE_FOREIGN is '$wipe_foreign'; allowed: true, false"
-    [[ -r $host_mounts ]] || fail "$host_mounts is not there: mount the host's /proc at /host/proc"
+    [[ -r $host_mounts ]] || fail "$host_mounts does not exist: mount the host's /proc at /host/proc"
     mapfile -t disks < <(local_disks)
     ((${#disks[@]})) ||
-        fail "this node has no disk of model '$local_disk': take the label local-nvme-scratch off its pool"
+        fail "this node has no disk of model '$local_disk': remove the label local-nvme-scratch from its pool"
     for disk in "${disks[@]}"; do
         refuse_what_is_in_use "$disk"
     done
@@ -251,7 +251,7 @@ main() {
             device=$(running_array "${disks[@]}")
         fi
         [[ -n $device ]] || fail "the array of ${disks[*]} did not start"
-        # The file system of an earlier array may still be at the same offset.
+        # An earlier array's file system may still be at the same offset.
         [[ $created == false ]] || wipefs --quiet --all "$device"
     fi
     format "$device"

@@ -1,4 +1,4 @@
-"""The Kubernetes API, as a pod's service account may use it."""
+"""Calls the Kubernetes API with the pod's service account."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Object = dict[str, Any]
 
 
 def call(method: str, path: str, body: Object | None = None) -> Object:
-    """Asks the API server; a PATCH is a merge patch. Raises OSError; where it is refused, urllib's HTTPError."""
+    """Returns the API server's answer; a PATCH is a merge patch. Raises OSError, HTTPError for rejected requests."""
     api = f"https://{os.environ['KUBERNETES_SERVICE_HOST']}:{os.environ['KUBERNETES_SERVICE_PORT']}"
     request = urllib.request.Request(  # noqa: S310 - the URL is the cluster's own, always https
         f"{api}{path}",

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Starts checks of a few idle GPU nodes: a CronJob runs it, so that each node is checked once a day.
+"""Starts checks of a few idle GPU nodes. A CronJob runs it, so that each node is checked once a day.
 
-A check is a pod of the lowest priority, which any job drives out. Nodes are taken in the order in which they were
-checked last, in each round no more than that all of them have their turn within a day. While a job's pod waits for
-GPUs, no check begins. On a node that offers fewer devices than it has, the check takes those that are offered, and
-finds that the others are missing; one that offers none of a kind is left out.
+A check is a pod with the lowest priority, which any job preempts. Each round checks the nodes whose last check is the
+oldest, and just enough of them to check all nodes within a day. No check starts while a job's pod waits for GPUs. On a
+node that offers fewer devices than it has, the check requests the offered ones, and reports the missing ones. Nodes
+that offer no device of a kind are skipped.
 
-Schedulers evict no check for a pod whose priority class has `preemptionPolicy: Never`, as those of teams have. So a
-round lasts until its checks have ended or the next round is near, and deletes them when such a pod waits for GPUs.
+Schedulers preempt no pods for a pod whose priority class has `preemptionPolicy: Never`, like those of teams. So a round
+lasts until its checks have ended or the next round is near, and deletes them if such a pod waits for GPUs.
 
 Uses the Kubernetes API with the pod's service account, which needs `list` of nodes and pods, and `create` and `delete`
 of pods in its own namespace.
@@ -30,16 +30,16 @@ from pathlib import Path
 from api import CONFLICT, GONE, Object, call
 
 CHECKED = "aznhc-checked"
-"""Annotation: when a node was checked last, all that there is to check."""
+"""Annotation with the time of a node's last complete check."""
 GPU = "nvidia.com/gpu"
 HOSTNAME, POOL = "kubernetes.io/hostname", "kubernetes.azure.com/agentpool"
 DAY = timedelta(days=1)
 PREFIX = "idle-check-"
-"""Of the names of checks, behind which is their node's."""
+"""Prefix of the names of checks, before the node's name."""
 _ENDED = ("Succeeded", "Failed")
 _PENDING = "/api/v1/pods?fieldSelector=status.phase%3DPending"
 _LOOKS_S, _BEFORE_NEXT_S = 5, 30
-"""Seconds between two looks at pods that wait, and from the last one to the next round."""
+"""Seconds between two polls of waiting pods, and between the last poll and the next round."""
 
 
 def chosen(
@@ -49,10 +49,10 @@ def chosen(
     every: timedelta,
     devices: Mapping[str, Mapping[str, str]],
 ) -> list[str]:
-    """Names of the nodes to check in this round; `every` is between two rounds, `devices` are a node's, by its pool."""
+    """Returns the nodes to check in this round. `every` is the time between rounds, `devices` a node's by its pool."""
     busy = {_node_of(pod) for pod in pods if _takes_gpus(pod)}
     if "" in busy:
-        print("a pod waits for GPUs: no check begins", flush=True)
+        print("a pod waits for GPUs: no check starts", flush=True)
         return []
     idle = [node for node in nodes if node["metadata"]["name"] not in busy and now - _last(node) >= DAY]
     due = [node for node in idle if _ready(node, devices[node["metadata"]["labels"][POOL]])]
@@ -61,9 +61,9 @@ def chosen(
 
 
 def _node_of(pod: Object) -> str:
-    """The pod's node, or the one that a check waits for; empty for all other pods that wait."""
-    meant = pod["spec"].get("nodeSelector", {}).get(HOSTNAME, "") if pod["metadata"]["name"].startswith(PREFIX) else ""
-    return str(pod["spec"].get("nodeName") or meant)
+    """Returns the pod's node, or the one that a check waits for; empty for other waiting pods."""
+    own = pod["spec"].get("nodeSelector", {}).get(HOSTNAME, "") if pod["metadata"]["name"].startswith(PREFIX) else ""
+    return str(pod["spec"].get("nodeName") or own)
 
 
 def _takes_gpus(pod: Object) -> bool:
@@ -75,16 +75,16 @@ def _takes_gpus(pod: Object) -> bool:
 
 
 def _ready(node: Object, devices: Mapping[str, str]) -> bool:
-    """Whether a check could begin there. What is tainted may be well again."""
+    """Returns whether a check can start there. Tainted nodes are checked too, because they may be repaired."""
     conditions = {each["type"]: each["status"] for each in node.get("status", {}).get("conditions", [])}
     none = [name for name, count in offered(node, devices).items() if count < 1]
     if none:
-        print(f"node {node['metadata']['name']} offers no {', '.join(none)}: it is not checked", flush=True)
+        print(f"node {node['metadata']['name']} offers no {', '.join(none)}: not checked", flush=True)
     return conditions.get("Ready") == "True" and not none and not node["spec"].get("unschedulable")
 
 
 def offered(node: Object, devices: Mapping[str, str]) -> dict[str, int]:
-    """How many of a whole node's devices the node offers."""
+    """Returns how many of a node's `devices` it offers."""
     allocatable = node.get("status", {}).get("allocatable", {})
     counts = {name: allocatable.get(name, "0") for name in devices}
     return {name: min(int(text), int(devices[name])) if text.isdecimal() else 0 for name, text in counts.items()}
@@ -99,7 +99,7 @@ def _last(node: Object) -> datetime:
 
 
 def check(template: Object, node: Object, owner: Object) -> Object:
-    """The pod that checks the node, with all devices that it offers. It goes with the Job that started it."""
+    """Returns the pod that checks the node, with all offered devices. It is deleted with the Job that started it."""
     pod = copy.deepcopy(template)
     name = node["metadata"]["name"]
     counts = {device: str(count) for device, count in offered(node, _devices(template)).items()}
@@ -113,7 +113,7 @@ def check(template: Object, node: Object, owner: Object) -> Object:
 
 
 def cannot_evict(pod: Object) -> bool:
-    """Whether a pod waits for GPUs and no scheduler evicts other pods for it."""
+    """Returns whether a pod waits for GPUs and no scheduler preempts other pods for it."""
     return pod["spec"].get("preemptionPolicy") == "Never" and _takes_gpus(pod) and not _node_of(pod)
 
 
@@ -130,15 +130,15 @@ def give_way(checks: str, until: float) -> None:
                 return
             waits = any(cannot_evict(pod) for pod in call("GET", _PENDING)["items"])
             for name in (pod["metadata"]["name"] for pod in left if waits):
-                print(f"{name} gives way to a pod that waits for GPUs", flush=True)
+                print(f"deleting {name}: a pod waits for GPUs", flush=True)
                 call("DELETE", f"{checks}/{name}")
         except OSError as error:
-            print(f"ERROR: {error}; tried again", file=sys.stderr)
+            print(f"ERROR: {error}; retrying", file=sys.stderr)
         time.sleep(_LOOKS_S)
 
 
 def main() -> int:
-    """One round. 1 where a check could not be made; one of that name may still be there, or its node have gone."""
+    """Runs one round. Returns 1 if a check could not be created, except for an existing check or a deleted node."""
     begun, checks = time.monotonic(), f"/api/v1/namespaces/{os.environ['NAMESPACE']}/pods"
     templates = {file.stem: json.loads(file.read_text()) for file in Path(os.environ["TEMPLATES"]).glob("*.json")}
     nodes = {node["metadata"]["name"]: node for node in _nodes(templates)}
@@ -156,13 +156,13 @@ def main() -> int:
                 failed = True
                 print(f"ERROR: node {name}: {error.code} {error.read().decode(errors='replace')}", file=sys.stderr)
         else:
-            print(f"node {name} is idle, and checked", flush=True)
+            print(f"node {name} is idle: started its check", flush=True)
     give_way(checks, begun + every.total_seconds() - _BEFORE_NEXT_S)
     return int(failed)
 
 
 def _devices(template: Object) -> dict[str, str]:
-    """Those that a check takes of a whole node, by resource: names with a domain are devices."""
+    """Returns the devices that a check requests, by resource: names with a domain are devices."""
     (container,) = template["spec"]["containers"]
     return {name: count for name, count in container["resources"]["limits"].items() if "/" in name}
 

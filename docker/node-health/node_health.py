@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Decides once what becomes of each GPU node that is known to be bad: a CronJob runs it every few minutes.
+"""Taints and labels bad GPU nodes. A CronJob runs it every few minutes.
 
-A check's own pod taints the node that it has found bad (docker/aksnhc/tell-node.sh). This does what no such pod can:
-it takes what others have found (Autopilot's label, conditions of the node) for a failed check, and gives jobs their
-time. Then it labels such a node for AppWrapper, which reads labels and no taints. In the next round it makes the taint
-NoExecute. It takes no taint away: a check that passes does. It also sets how many GPUs the slack queue lends
-(slack_queue.py), if SLACK_QUEUE names one. Uses the Kubernetes API with the pod's service account, which needs `list`
-and `patch` of nodes, and `get` and `patch` of that queue.
+A check's pod taints its bad node itself (docker/aksnhc/tell-node.sh). This program treats the findings of others
+(Autopilot's label, conditions of the node) as failed checks, and gives jobs a grace period. Then it labels the node for
+AppWrapper, which reads labels but not taints. In the next round it changes the taint to NoExecute. It never removes a
+taint: only a passing check does. If SLACK_QUEUE is set, it also sets the number of GPUs that this queue lends
+(slack_queue.py). Uses the Kubernetes API with the pod's service account, which needs `list` and `patch` of nodes, and
+`get` and `patch` of that queue.
 """
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ from api import CONFLICT, GONE, Object, call
 TAINT, FAILED = "aznhc", "failed"
 VERDICT, RESULTS = "aznhc-verdict", "aznhc-results"
 FAILED_AT, LABELLED = "aznhc-failed", "aznhc-labelled"
-"""Annotations: what was found, and with the log, since when the node has the taint, and that its label is from here."""
+"""Annotations: the verdict; the verdict with the log; the time of the taint; and that this program set the label."""
 STAYS, GOES = "NoSchedule", "NoExecute"
 LASTS = timedelta(minutes=2)
-"""How long a condition must be there: links and drivers come back by themselves."""
+"""Least duration of a condition: links and drivers may recover without help."""
 
 
 @dataclass(frozen=True)
 class Rules:
-    """What counts, and for how long. Labels are KEY=VALUE."""
+    """The signs of a bad node, and the grace period. Labels are KEY=VALUE."""
 
     effect: str
-    """Of a new taint; with NoExecute jobs get no time."""
+    """Effect of a new taint; with NoExecute, jobs have no grace period."""
     grace: timedelta
-    """How long NoSchedule stays before it is NoExecute."""
+    """Time until NoSchedule becomes NoExecute."""
     bad_labels: tuple[str, ...]
-    """By which others say that a node is bad."""
+    """Labels that other programs set on bad nodes."""
     bad_conditions: tuple[str, ...]
-    """Types of conditions that say so where they are True."""
+    """Types of conditions that are True on bad nodes."""
     label: str
-    """Of nodes whose jobs have to go."""
+    """Label of nodes whose jobs must move."""
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> Rules:
-        """From the container's variables; lists are separated by commas."""
+        """Reads the container's variables; lists are separated by commas."""
         return cls(
             effect=environment["TAINT_EFFECT"],
             grace=timedelta(minutes=0 if environment["TAINT_EFFECT"] == GOES else int(environment["GRACE_MINUTES"])),
@@ -59,18 +59,18 @@ class Rules:
 
 
 def change(node: Object, rules: Rules, now: datetime) -> tuple[Object, str]:
-    """The merge patch that the node needs, empty for none, and what to say of it."""
+    """Returns the node's merge patch, which may be empty, and a log line."""
     metadata, taints = node["metadata"], node.get("spec", {}).get("taints") or []
     annotations, labels = metadata.get("annotations") or {}, metadata.get("labels") or {}
     effects = {taint["effect"] for taint in taints if taint["key"] == TAINT}
     others = [taint for taint in taints if taint["key"] != TAINT]
     patched: Object = {"annotations": {}, "labels": {}}
-    said = []
+    changes = []
     wanted = set(effects)
     if not effects and (reason := next(_found_by_others(node, rules, now), "")):
         wanted, verdict = {rules.effect}, f"VERDICT: FAIL {reason}"
         patched["annotations"] |= {VERDICT: verdict, RESULTS: verdict, FAILED_AT: _text(now)}
-        said.append(f"has failed: {reason}")
+        changes.append(f"has failed: {reason}")
     elif effects and GOES not in effects:
         since = _time(annotations.get(FAILED_AT, ""))
         if since is None:
@@ -78,10 +78,10 @@ def change(node: Object, rules: Rules, now: datetime) -> tuple[Object, str]:
             patched["annotations"][FAILED_AT] = _text(now)
         if now - since >= rules.grace:
             wanted = {GOES}
-            said.append(f"has failed {since:%H:%M} UTC, and its jobs have had {rules.grace}")
+            changes.append(f"failed at {since:%H:%M} UTC, and the grace period of its jobs, {rules.grace}, has ended")
     if not wanted and FAILED_AT in annotations:
         patched["annotations"][FAILED_AT] = None
-        said.append("has no taint any more")
+        changes.append("no longer has the taint")
     key, _, value = rules.label.partition("=")
     if GOES in wanted and labels.get(key) != value:
         patched["labels"][key] = value
@@ -92,17 +92,17 @@ def change(node: Object, rules: Rules, now: datetime) -> tuple[Object, str]:
     elif GOES not in wanted and LABELLED in annotations:
         patched["labels"][key] = None
         patched["annotations"][LABELLED] = None
-        said.append(f"is without {rules.label} again")
+        changes.append(f"no longer has the label {rules.label}")
     body: Object = {"metadata": {part: values for part, values in patched.items() if values}}
     if wanted != effects:
         own = [{"key": TAINT, "value": FAILED, "effect": effect} for effect in sorted(wanted)]
         body["spec"] = {"taints": [*others, *own]}
-        said.append(f"has the taint {TAINT}={FAILED}:{', '.join(sorted(wanted))}")
+        changes.append(f"has the taint {TAINT}={FAILED}:{', '.join(sorted(wanted))}")
     if body == {"metadata": {}}:
         return {}, ""
-    # A list of taints is replaced whole: what somebody else has changed meanwhile must not be lost.
+    # The patch replaces the list of taints, so it must fail if another program has changed the node.
     body["metadata"]["resourceVersion"] = metadata["resourceVersion"]
-    return body, "; ".join(said)
+    return body, "; ".join(changes)
 
 
 def _found_by_others(node: Object, rules: Rules, now: datetime) -> Iterator[str]:
@@ -130,7 +130,7 @@ def _time(text: str) -> datetime | None:
 
 
 def main() -> int:
-    """Runs one round. Returns 1 if the API server refused a change."""
+    """Runs one round. Returns 1 if the API server rejected a change."""
     rules = Rules.of(os.environ)
     selector = urllib.parse.quote(os.environ["NODES"])
     nodes, done = [], True
@@ -139,39 +139,39 @@ def main() -> int:
         nodes.append(found or node)
         done = done and found is not None
     if queue := os.environ.get("SLACK_QUEUE"):
-        done = _lends(f"{slack_queue.QUEUES}/{queue}", nodes, rules) and done
+        done = _limit_lending(f"{slack_queue.QUEUES}/{queue}", nodes, rules) and done
     return int(not done)
 
 
-def _lends(path: str, nodes: list[Object], rules: Rules) -> bool:
-    """Sets what the slack queue lends. Returns False if the API server refuses."""
+def _limit_lending(path: str, nodes: list[Object], rules: Rules) -> bool:
+    """Sets the lending limit of the slack queue. Returns False if the API server rejects it."""
     labels = {*rules.bad_labels, rules.label}
     lost = slack_queue.lost(nodes, slack_queue.Rules.of(os.environ, TAINT, labels), datetime.now(UTC))
     try:
         queue = call("GET", path)
     except urllib.error.HTTPError as error:
-        return _passes(path, error)
+        return _next_round_retries(path, error)
     return _patched(path, queue, *slack_queue.change(queue, lost)) is not None
 
 
-def _patched(path: str, found: Object, body: Object, said: str) -> Object | None:
-    """Returns the object after the patch, or as it was found if the next round has to do it; None if it is refused."""
+def _patched(path: str, found: Object, body: Object, changes: str) -> Object | None:
+    """Returns the patched object, or the old one if the next round retries; None if the patch is rejected."""
     if not body:
         return found
     try:
         found = call("PATCH", path, body)
     except urllib.error.HTTPError as error:
-        return found if _passes(path, error) else None
-    print(f"{'/'.join(path.split('/')[-2:])} {said}".rstrip(), flush=True)
+        return found if _next_round_retries(path, error) else None
+    print(f"{'/'.join(path.split('/')[-2:])} {changes}".rstrip(), flush=True)
     return found
 
 
-def _passes(path: str, error: urllib.error.HTTPError) -> bool:
-    """Returns whether the next round takes care of it: the object is gone, or has changed meanwhile. Else logs it."""
-    passes = error.code in (CONFLICT, GONE)
-    if not passes:
-        print(f"ERROR: {path}: {error.code} {error.read().decode(errors='replace')}", file=sys.stderr)
-    return passes
+def _next_round_retries(path: str, error: urllib.error.HTTPError) -> bool:
+    """Returns whether the object was deleted or changed meanwhile. Logs other errors."""
+    if error.code in (CONFLICT, GONE):
+        return True
+    print(f"ERROR: {path}: {error.code} {error.read().decode(errors='replace')}", file=sys.stderr)
+    return False
 
 
 if __name__ == "__main__":

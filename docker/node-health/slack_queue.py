@@ -1,7 +1,7 @@
-"""Lowers what Kueue's slack queue lends by the GPUs that no job can get.
+"""Lowers the lending limit of Kueue's slack queue by the GPUs that no job can use.
 
-Quotas count all nodes, so without this Kueue admits jobs that have nowhere to run. Jobs that run keep their GPUs: the
-limit holds for jobs that wait. AppWrapper did this until 1.0.7 (project-codeflare/mlbatch, QUOTA_MAINTENANCE.md).
+Quotas count all nodes, so without this Kueue admits jobs that no node can run. Running jobs keep their GPUs: the limit
+only affects waiting jobs. AppWrapper did this until 1.0.7 (project-codeflare/mlbatch, QUOTA_MAINTENANCE.md).
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ class Pool:
 
     nodes: int
     gpus: int
-    """Of each node."""
+    """GPUs of each node."""
 
 
 @dataclass(frozen=True)
 class Rules:
-    """What counts as lost."""
+    """The signs of lost GPUs."""
 
     taint: str
     """Key of the taint of a failed check."""
     labels: Collection[str]
     """KEY=VALUE of nodes that are bad."""
     pools: Mapping[str, Pool]
-    """By key. For nodes of other pools, their capacity counts, which leaves out GPUs that were lost before the device
+    """Pools by key. For nodes of other pools, their capacity counts, which misses GPUs that were lost before the device
     plugin started.
     """
     warm_up: timedelta
-    """How long a new node of a fixed pool may be without GPUs: its drivers are being built."""
+    """Time that a new node of a fixed pool may have no GPUs, because its drivers are being installed."""
 
     @classmethod
     def of(cls, environment: Mapping[str, str], taint: str, labels: Collection[str]) -> Rules:
@@ -55,7 +55,7 @@ class Rules:
 
 
 def lost(nodes: Iterable[Object], rules: Rules, now: datetime) -> int:
-    """Returns how many GPUs of these nodes, which are all that have any, no job can get."""
+    """Returns the number of GPUs that no job can use. `nodes` are all nodes with GPUs."""
     left, others = {key: pool.nodes * pool.gpus for key, pool in rules.pools.items()}, 0
     for node in nodes:
         key, capacity = (node["metadata"].get("labels") or {}).get(POOL, ""), _gpus(node, "capacity")
@@ -69,7 +69,7 @@ def lost(nodes: Iterable[Object], rules: Rules, now: datetime) -> int:
 
 
 def _offered(node: Object, rules: Rules) -> int:
-    """Returns how many GPUs of the node jobs can get."""
+    """Returns the number of the node's GPUs that jobs can use."""
     given, spec = node["metadata"].get("labels") or {}, node.get("spec", {})
     taints = [each["key"] for each in spec.get("taints") or [] if each["effect"] in _CLOSED]
     closed = spec.get("unschedulable") or any(key == rules.taint or key.startswith(_KUBERNETES) for key in taints)
@@ -85,25 +85,24 @@ def _created(node: Object) -> datetime:
     return datetime.fromisoformat(node["metadata"]["creationTimestamp"])
 
 
-def change(queue: Object, gone: int) -> tuple[Object, str]:
-    """Returns the merge patch after which the queue lends its quota less the GPUs that are gone, and a log line.
+def change(queue: Object, lost: int) -> tuple[Object, str]:
+    """Returns the queue's merge patch, and a log line. The queue then lends its quota minus the lost GPUs.
 
-    The patch is empty if nothing changes.
-    Without a limit the queue lends its whole quota.
+    The patch is empty if nothing changes. Without a limit, the queue lends all of its quota.
     """
-    groups, said = copy.deepcopy(queue["spec"]["resourceGroups"]), ""
+    groups, changes = copy.deepcopy(queue["spec"]["resourceGroups"]), ""
     resources = [each for group in groups for flavor in group["flavors"] for each in flavor["resources"]]
     for each in (each for each in resources if each["name"] == GPU):
         quota = _count(each["nominalQuota"])
-        lent = max(0, quota - gone)
+        lent = max(0, quota - lost)
         if lent != _count(each.get("lendingLimit", quota)):
-            each["lendingLimit"], said = str(lent), f"lends {lent} of {quota} GPUs"
-    if not said:
+            each["lendingLimit"], changes = str(lent), f"lends {lent} of {quota} GPUs"
+    if not changes:
         return {}, ""
-    version = queue["metadata"]["resourceVersion"]  # the list is replaced whole
-    return {"metadata": {"resourceVersion": version}, "spec": {"resourceGroups": groups}}, said
+    version = queue["metadata"]["resourceVersion"]  # the patch replaces the list
+    return {"metadata": {"resourceVersion": version}, "spec": {"resourceGroups": groups}}, changes
 
 
 def _count(quantity: object) -> int:
-    """Returns a number of devices, of which 1000 is written as 1k (apimachinery, pkg/api/resource/quantity.go)."""
+    """Returns a number of devices; 1000 may be written as 1k (apimachinery, pkg/api/resource/quantity.go)."""
     return int(str(quantity).replace("k", "000"))

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Labels the node that it runs on with what Azure's host and InfiniBand say of it, and takes stale labels away.
+"""Labels its node with data of Azure's host and InfiniBand, and removes stale labels.
 
-Hyper-V gives a VM facts about itself and its host in a file of fixed records; sysfs has the InfiniBand partition (pkey)
-and the GUIDs of the HCAs. All of it is what Azure's support asks for. Uses the Kubernetes API with the pod's service
-account, which needs `get` and `patch` of nodes.
+Hyper-V describes the VM and its host in a file of fixed-size records; sysfs has the InfiniBand partition (pkey) and the
+GUIDs of the HCAs. Azure's support asks for these data. Uses the Kubernetes API with the pod's service account, which
+needs `get` and `patch` of nodes.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 KEY_BYTES, VALUE_BYTES = 512, 2048
-"""Of a record of the pool; text is UTF-8, filled up with zero bytes (linux/hyperv.h: HV_KVP_EXCHANGE_MAX_*_SIZE)."""
+"""Sizes in a record of the pool; text is UTF-8, padded with zero bytes (linux/hyperv.h: HV_KVP_EXCHANGE_MAX_*_SIZE)."""
 MAX_LABEL = 63
-"""Kubernetes: characters of a label's value, and of its name after the prefix."""
+"""Maximum length of a label's value, and of its name after the prefix, in Kubernetes."""
 HYPERV = "hyperv/"
 INFINIBAND = "ai-on-aks/ib-"
 PREFIXES = (HYPERV, INFINIBAND)
-"""Labels that start so are this program's: those that are not true any more are removed."""
+"""Prefixes of this program's labels, which it removes if they are stale."""
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 TIMEOUT_S = 30
 _SIGNS = "-_."
@@ -36,7 +36,7 @@ Labels = dict[str, str]
 
 
 def records(pool: bytes) -> dict[str, str]:
-    """Keys and values of a pool file. A record that is being written at its end is left for the next time."""
+    """Returns keys and values of a pool file, without an incomplete record at its end."""
     size = KEY_BYTES + VALUE_BYTES
     found = {}
     for start in range(0, len(pool) - size + 1, size):
@@ -46,22 +46,22 @@ def records(pool: bytes) -> dict[str, str]:
 
 
 def label_text(text: str) -> str:
-    """The nearest text that a label's name or value may be; empty where nothing is left of it."""
+    """Returns the text as a valid name or value of a label, which may be empty."""
     allowed = re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip(_SIGNS)
     return allowed[:MAX_LABEL].strip(_SIGNS)
 
 
 def hyperv_labels(pool: bytes) -> Labels:
-    """`hyperv/<key>=<value>` for each record that has both; an empty value would tell nothing."""
+    """Returns `hyperv/<key>=<value>` for each record that has both."""
     pairs = {label_text(key): label_text(value) for key, value in records(pool).items()}
     return {HYPERV + name: value for name, value in pairs.items() if name and value}
 
 
 def infiniband_labels(folder: Path) -> Labels:
-    """`ai-on-aks/ib-pkey`, and `ai-on-aks/ib-guid-<device>` for each InfiniBand device of a /sys/class/infiniband.
+    """Returns `ai-on-aks/ib-pkey`, and `ai-on-aks/ib-guid-<device>` for each device of a /sys/class/infiniband.
 
-    Nodes reach each other only with the same pkey; where HCAs of this node differ, the label joins theirs with `_`.
-    Devices of Ethernet (accelerated networking) are passed over. A GUID is 16 hexadecimal digits, without colons.
+    Nodes can only connect with the same pkey. If the HCAs of this node differ, `_` joins their pkeys. Ethernet devices
+    (accelerated networking) are skipped. A GUID has 16 hexadecimal digits, without colons.
     """
     labels: Labels = {}
     pkeys = set()
@@ -76,20 +76,20 @@ def infiniband_labels(folder: Path) -> Labels:
 
 
 def changes(present: Mapping[str, str], wanted: Mapping[str, str]) -> dict[str, str | None]:
-    """What to patch so that of this program's labels exactly the wanted ones are there; None removes a label."""
+    """Returns the patch that leaves only the wanted labels of this program; None removes a label."""
     stale = {name: None for name in present if name.startswith(PREFIXES) and name not in wanted}
     return {**stale, **{name: value for name, value in wanted.items() if present.get(name) != value}}
 
 
 class Node:
-    """One node in the API, as the pod's service account may see and change it."""
+    """A Node in the API."""
 
     def __init__(self, name: str, api: str, account: Path = ACCOUNT) -> None:
         self._url = f"{api}/api/v1/nodes/{name}"
         self._account = account
 
     def labels(self) -> Labels:
-        """Its labels now. Raises OSError where the API cannot be reached or refuses."""
+        """Returns the current labels. Raises OSError."""
         found: Labels = self._call("GET")["metadata"].get("labels", {})
         return found
 
@@ -98,7 +98,7 @@ class Node:
         self._call("PATCH", {"metadata": {"labels": labels}})
 
     def _call(self, method: str, body: object = None) -> dict[str, dict[str, Labels]]:
-        """The token is read each time: the kubelet renews it."""
+        """Calls the API. Reads the token each time, because the kubelet renews it."""
         request = urllib.request.Request(  # noqa: S310 - the URL is the cluster's own, always https
             self._url,
             method=method,
@@ -120,7 +120,7 @@ class Node:
 
 
 def update(node: Node, pool: Path, infiniband: Path) -> None:
-    """Makes the node's labels true. Without a pool file (Hyper-V's daemon does not run) there are no `hyperv/` ones."""
+    """Updates the node's labels. Without a pool file (Hyper-V's daemon does not run), it has no `hyperv/` labels."""
     hyperv = hyperv_labels(pool.read_bytes()) if pool.exists() else {}
     needed = changes(node.labels(), {**hyperv, **infiniband_labels(infiniband)})
     if needed:
@@ -130,7 +130,7 @@ def update(node: Node, pool: Path, infiniband: Path) -> None:
 
 
 def main() -> int:
-    """Repeats for ever: a VM is moved to another host, and a new fabric manager may give another pkey."""
+    """Repeats forever: a VM may move to another host, and a new fabric manager may assign another pkey."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     environment = os.environ
     api = f"https://{environment['KUBERNETES_SERVICE_HOST']}:{environment['KUBERNETES_SERVICE_PORT']}"
@@ -139,7 +139,7 @@ def main() -> int:
         try:
             update(node, Path(environment["KVP_POOL"]), Path(environment["INFINIBAND_CLASS"]))
         except OSError as error:
-            print(f"ERROR: {error}; trying again in {environment['INTERVAL_SECONDS']} s", file=sys.stderr, flush=True)
+            print(f"ERROR: {error}; retrying in {environment['INTERVAL_SECONDS']} s", file=sys.stderr, flush=True)
         time.sleep(float(environment["INTERVAL_SECONDS"]))
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # shellcheck source-path=SCRIPTDIR
-# Whether the memory of a GPU has errors that ECC did not correct, or rows that wait to be remapped, which a reset of the GPU
-# ends; or rows that could not be remapped, after which it is to be replaced (NVIDIA, GPU memory error management).
+# Checks the memory of GPUs. `errors` finds errors that ECC did not correct, and rows that wait to be remapped: a reset of the GPU
+# fixes both. `remapping` finds rows that could not be remapped: the GPU must be replaced (NVIDIA, GPU memory error management).
 # Usage: gpu-memory.sh errors|remapping
 source "$(dirname "$0")/lib.sh"
 
@@ -18,7 +18,7 @@ if [[ $1 == errors ]]; then
   done <<<"$found"
 fi
 
-# On GPUs with partitions (MIG) that is not told.
+# GPUs with partitions (MIG) do not report remapped rows.
 declare -A asked=([errors]=pending [remapping]=failure) words=([pending]="waits to be remapped" [failure]="could not be remapped")
 smi_or_unknown --query-remapped-rows="gpu_bus_id,remapped_rows.${asked[$1]}" --format=csv,noheader
 while IFS=', ' read -r gpu is; do
@@ -26,7 +26,7 @@ while IFS=', ' read -r gpu is; do
     *"requires reset"*) wrong+=("GPU $gpu requires a reset") ;;
     0 | No) ;;
     1 | Yes) wrong+=("a row of GPU $gpu ${words[${asked[$1]}]}") ;;
-    *) unknown "GPU $gpu does not tell of remapped rows: $is" ;;
+    *) unknown "GPU $gpu does not report remapped rows: $is" ;;
   esac
 done <<<"$found"
 found=$(printf '%s; ' "${wrong[@]}")

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # shellcheck source-path=SCRIPTDIR
-# Whether all NVLinks of the GPUs are active, except those that a product never uses (nvlinks.txt).
+# Checks that all NVLinks of the GPUs are active, except those that a product never uses (nvlinks.txt).
 here=$(dirname "$0")
 source "$here/lib.sh"
 
@@ -24,7 +24,7 @@ while IFS= read -r line; do
     end_of_gpu
     gpu=${BASH_REMATCH[1]} product=${BASH_REMATCH[2]% }
   elif [[ $line == *"Unable to determine the device handle"* ]]; then
-    unknown "nvidia-smi does not tell of all GPUs: $line"
+    unknown "nvidia-smi does not report all GPUs: $line"
   elif [[ $line == *"requires reset"* ]]; then
     problem "GPU $gpu requires a reset"
   elif [[ $line =~ [Aa]ll\ links\ are\ in[Aa]ctive ]]; then
@@ -36,6 +36,6 @@ while IFS= read -r line; do
   fi
 done <<<"$found"
 end_of_gpu
-((links)) || unknown "nvidia-smi tells of no NVLink: ${found%%$'\n'*}"
+((links)) || unknown "nvidia-smi reports no NVLink: ${found%%$'\n'*}"
 ((${#wrong[@]} == 0)) || problem "inactive NVLinks: $(printf '%s\n' "${wrong[@]}" | paste -sd ',' -)"
 ok "all NVLinks are active"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # shellcheck source-path=SCRIPTDIR
-# Whether a GPU is slowed down because it is too hot, by its hardware or its driver.
+# Checks whether the hardware or the driver slows down a GPU that is too hot.
 source "$(dirname "$0")/lib.sh"
 
 reasons=clocks_event_reasons
@@ -11,7 +11,7 @@ while IFS=, read -r gpu hardware software; do
     *"requires reset"*) unknown "GPU $gpu requires a reset" ;;
     " Not Active, Not Active") ;;
     *" Active"*) wrong+=("$gpu") ;;
-    *) unknown "GPU $gpu does not tell why its clocks are as they are:$hardware,$software" ;;
+    *) unknown "GPU $gpu does not report why its clocks are slow:$hardware,$software" ;;
   esac
 done <<<"$found"
 ((${#wrong[@]} == 0)) || problem "GPUs that are too hot: $(printf '%s\n' "${wrong[@]}" | paste -sd ',' -)"

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # shellcheck source-path=SCRIPTDIR
-# Whether NVIDIA's drivers have logged errors of GPUs (Xids) or NVSwitches (SXids) of a severity: critical ones since the node's
-# boot, for nothing else ends them; others, most of which are a job's own, within the hour. What is in a packed log is not seen: on
-# AKS that is after one or two days (Azure/AgentBaker, parts/linux/cloud-init/artifacts/aks-rsyslog).
+# Finds errors of GPUs (Xids) or NVSwitches (SXids) in the log of NVIDIA's drivers, by severity. Critical errors are valid until the
+# next boot. Warnings, most of which a job has caused, are valid for an hour. Compressed logs are not read; AKS compresses them after
+# one or two days (Azure/AgentBaker, parts/linux/cloud-init/artifacts/aks-rsyslog).
 # Usage: gpu-xid.sh critical|warning
 here=$(dirname "$0")
 source "$here/lib.sh"
 source "$here/log.sh"
 
 severity=$1
-[[ $severity == critical || $severity == warning ]] || unknown "there is no severity $severity: critical, warning"
+[[ $severity == critical || $severity == warning ]] || unknown "unknown severity $severity; allowed: critical, warning"
 declare -A critical=()
 while read -r number _; do
   [[ $number == [0-9]* ]] && critical[$number]=1
@@ -43,7 +43,7 @@ recovery() {
   esac
 }
 
-# Words of the driver without an Xid. It cannot start a GPU that is broken, or that another driver still holds, and tries again.
+# Messages of the driver without an Xid. It cannot start a GPU that is broken or still used by another driver, and retries.
 readonly LOST='fallen off the bus|lost from the bus|NV_ERR_GPU_IS_LOST'
 readonly NOT_STARTED='RmInitAdapter failed!|NV_ERR_GPU_IN_FULLCHIP_RESET'
 readonly RESET='[Rr]eset required|NV_ERR_RESET_REQUIRED|[Rr]equires reset|need to be reset'
@@ -74,7 +74,7 @@ entry() { # LINE
     else
       note warning "S$number of NVSwitch $gpu"
     fi
-  elif [[ $line =~ NVSwitch\ (non-)?fatal\ error\ ([0-9]+).*pci\ bus\ id\ ([0-9A-Fa-f:]+) ]]; then # of the fabric manager
+  elif [[ $line =~ NVSwitch\ (non-)?fatal\ error\ ([0-9]+).*pci\ bus\ id\ ([0-9A-Fa-f:]+) ]]; then # the fabric manager
     note "$([[ ${BASH_REMATCH[1]} ]] && echo warning || echo critical)" "S${BASH_REMATCH[2]} of NVSwitch ${BASH_REMATCH[3]}"
   elif [[ $line =~ NVRM:.*($LOST|$NOT_STARTED) ]]; then # drivers do not always log an Xid
     number=79
@@ -85,7 +85,7 @@ entry() { # LINE
   fi
 }
 
-# A job can print such words, too: only those of the kernel and of the fabric manager count.
+# A job may print such words, so only lines of the kernel and of the fabric manager count.
 readonly ERRORS="$KERNEL(NVRM: Xid \\(|(nvidia-)?nvswitch[0-9]*:? SXid \\(|NVRM:.*($LOST|$NOT_STARTED|$RESET))|fabric-?manager.*NVSwitch (non-)?fatal error"
 entries "$ERRORS" 0
 for line in "${entries[@]}"; do

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # shellcheck source-path=SCRIPTDIR
-# Whether a link was lost TIMES times within HOURS: once is no flapping. Usage: infiniband-flaps.sh TIMES HOURS
+# Checks whether a link was lost TIMES times within HOURS; once is not flapping. Usage: infiniband-flaps.sh TIMES HOURS
 # It reads three sources. systemd-networkd, or NetworkManager, logs lost links only if they have an address (IP over InfiniBand). The counter link_downed
 # of a port also grows without an address; virtual functions may not count, then it stays 0. Kernels from 6.12, and NVIDIA's drivers,
 # log each port that goes down, of Ethernet too (drivers/infiniband/core/cache.c).
@@ -8,7 +8,7 @@ here=$(dirname "$0")
 source "$here/lib.sh"
 source "$here/log.sh"
 times=$1 hours=$2
-sys=${SYSFS:-/sys} # tests have their own
+sys=${SYSFS:-/sys} # tests replace it
 
 # The counters of the last run, and when they grew: lines `port <device>/<port> COUNT` and `grew <device>/<port> TIME BY`. The file
 # lasts as long as the pod. The first run only records a baseline.
@@ -78,7 +78,7 @@ for line in "${entries[@]}"; do
   [[ ! $line =~ message\ repeated\ ([0-9]+)\ times ]] || count=${BASH_REMATCH[1]}
   logged["$link $words"]=$((${logged["$link $words"]:-0} + count))
 done
-for key in "${!logged[@]}"; do # the counter of a port, and other programs, tell of the same losses
+for key in "${!logged[@]}"; do # counters and several programs may report the same losses
   link=${key%% *}
   ((logged["$key"] <= ${lost[$link]:-0})) || lost[$link]=${logged["$key"]}
 done

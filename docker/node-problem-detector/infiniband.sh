@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # shellcheck source-path=SCRIPTDIR
-# Whether all InfiniBand ports that the VM size has are active, or those that are run at their rate.
+# Checks that all InfiniBand ports of the VM size are active, or that active ports have their full rate.
 # Usage: infiniband.sh active COUNT | infiniband.sh rate GBPS
 source "$(dirname "$0")/lib.sh"
 
-[[ $1 == active || $1 == rate ]] || unknown "there is no check $1: active, rate"
+[[ $1 == active || $1 == rate ]] || unknown "unknown check $1; allowed: active, rate"
 ports=0 active=0 down=() slow=()
 for port in /sys/class/infiniband/*/ports/*; do
   [[ -r $port/link_layer && $(<"$port/link_layer") == InfiniBand ]] || continue
@@ -19,7 +19,7 @@ for port in /sys/class/infiniband/*/ports/*; do
   read -r rate _ <"$port/rate"
   [[ $1 != rate ]] || ((${rate%.*} >= $2)) || slow+=("$hca runs at $rate of $2 Gb/s")
 done
-((ports)) || unknown "the node shows no InfiniBand port: its driver is not there, or is being changed"
+((ports)) || unknown "the node has no InfiniBand port: its driver is missing or being replaced"
 if [[ $1 == active ]]; then
   ((${#down[@]} == 0)) || problem "$(printf '%s\n' "${down[@]}" | paste -sd ';' -)"
   ((ports == $2)) || problem "$ports of $2 InfiniBand ports are there"

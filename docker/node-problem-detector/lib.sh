@@ -1,38 +1,38 @@
-# What the checks share: how they tell what they found, and nvidia-smi.
+# Common functions of the checks: reporting the result, and running nvidia-smi.
 # shellcheck shell=bash
 # Exit codes are node-problem-detector's (pkg/custompluginmonitor/plugin/plugin.go of v1.34.0): 0 ok, 1 problem, 2 unknown.
-# What it prints is the condition's message: the same words as long as the same is wrong, since others are another event.
+# The output is the condition's message. It must not change while the problem is the same, because each new text is another event.
 set -euo pipefail
 
-told=""
-tell() {
-  told=1
+reported=""
+report() {
+  reported=1
   echo "$2"
   exit "$1"
 }
-ok() { tell 0 "$*"; }
-problem() { tell 1 "$*"; }
-unknown() { tell 2 "$*"; }
+ok() { report 0 "$*"; }
+problem() { report 1 "$*"; }
+unknown() { report 2 "$*"; }
 
-# A check that fails itself ends with 1, as bash has it: that is no problem of the node.
-trap '[[ $told ]] || { echo "the check ${0##*/} failed itself, see the log of its pod"; exit 2; }' EXIT
+# An error in a check ends it with 1, which must not count as a problem of the node.
+trap '[[ $reported ]] || { echo "check ${0##*/} has an error, see the log of its pod"; exit 2; }' EXIT
 
-# The GPU operator's driver mounts its root there, with its /dev (NVIDIA/gpu-driver-container, ubuntu24.04/nvidia-driver,
+# The GPU operator's driver mounts its root there, with /dev (NVIDIA/gpu-driver-container, ubuntu24.04/nvidia-driver,
 # _mount_rootfs); gpu-operator v26.7.0, cmd/nvidia-validator/main.go, calls nvidia-smi the same way for its vGPU manager.
 readonly DRIVER_ROOT=/run/nvidia/driver
 has_driver() { [[ -e $DRIVER_ROOT/usr/bin/nvidia-smi ]]; }
 
-# nvidia-smi ARGUMENTS...: its output in $found, its exit code in $code. One that hangs is killed by node-problem-detector
-# with this script; one that not even that ends holds the lock, so that no second one comes to hang beside it.
+# smi ARGUMENTS...: runs nvidia-smi; sets $found to its output and $code to its exit code. If it hangs, node-problem-detector kills
+# it with this script. If it survives that, it keeps the lock, so that no second process hangs too.
 smi() {
-  has_driver || unknown "there is no GPU driver on the node"
+  has_driver || unknown "the node has no GPU driver"
   exec 9>"${TMPDIR:-/tmp}/${0##*/}.lock"
   flock --wait 10 9 || unknown "nvidia-smi hangs"
   code=0
   found=$(chroot "$DRIVER_ROOT" nvidia-smi "$@" 2>&1 </dev/null) || code=$?
 }
 
-# The same, for what cannot be told unless it succeeds.
+# Runs nvidia-smi; the check is unknown if it fails.
 smi_or_unknown() {
   smi "$@"
   ((code == 0)) || unknown "nvidia-smi ended with exit code $code: ${found%%$'\n'*}"

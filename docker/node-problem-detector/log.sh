@@ -1,25 +1,24 @@
-# The node's log, as far as its last boot.
+# Reads the node's log since its last boot.
 # shellcheck shell=bash
 
-# Begins a line of the kernel, from syslog (RFC 3164 or 5424) or dmesg; the tag of another program ends with a colon, or is one of the
-# seven fields of RFC 5424 before the message. docker/aksnhc/node-log.sh has it, too.
+# Matches the begin of a line of the kernel, from syslog (RFC 3164 or 5424) or dmesg. The tag of another program ends with a colon, or
+# is one of the seven fields of RFC 5424 before the message. docker/aksnhc/node-log.sh has the same patterns.
 readonly TAG='kernel(\[[0-9]+\])?(:| [0-9-]+ - (-|\[[^]]*\]))'
 # shellcheck disable=SC2034
 readonly KERNEL="^([^ ]*[^ :] +){0,4}(([^ ]*[^ :] +){0,2}$TAG.*|(\\[[^]]*\\] *)*)"
 
-# entries PATTERN HOURS: what the kernel and others have logged since the last boot, within HOURS (0: whenever), into the array
-# $entries; within hours, the last 500. Lines begin as rsyslog writes them: in ISO 8601 on Ubuntu 24.04, before it as
-# `Mon dd hh:mm:ss`.
+# entries PATTERN HOURS: sets the array $entries to the matching lines since the last boot. HOURS limits their age, and their number to
+# the last 500; 0 means no limit. rsyslog's time is ISO 8601 on Ubuntu 24.04, and `Mon dd hh:mm:ss` before.
 entries() {
   local pattern=$1 hours=$2 logs=${KERNEL_LOGS:?} name file line now seconds files=()
   local boot="^(([^ ]*[^ :] +){0,4}$TAG ?)?(\\[[^]]*\\] *)*Linux version " # not where another program quotes it
-  for name in syslog messages; do # Ubuntu, others; the one before may have been put aside since the boot
+  for name in syslog messages; do # Ubuntu, others; the log may have been rotated since the boot
     for file in "$logs/$name.1" "$logs/$name"; do
       [[ -r $file && -s $file ]] && files+=("$file")
     done
     ((${#files[@]} == 0)) || break
   done
-  ((${#files[@]})) || unknown "the node has no log in $logs (syslog or messages) that can be read"
+  ((${#files[@]})) || unknown "the node has no readable log in $logs (syslog or messages)"
   now=$(date +%s)
   entries=()
   while IFS= read -r line; do
@@ -32,7 +31,7 @@ entries() {
         ! seconds=$(date -d "${BASH_REMATCH[3]}" +%s 2>/dev/null); then
         unknown "the time of this entry of the node's log cannot be read: $line"
       fi
-      # Without a year, of last December in January.
+      # In January, a December date without a year is last year's.
       ((seconds <= now + 86400)) || seconds=$(date -d "${BASH_REMATCH[3]} $(($(date +%Y) - 1))" +%s)
       ((seconds >= now - hours * 3600)) || continue
     fi

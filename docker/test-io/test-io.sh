@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# One resimulation, as far as nodes and storage feel it: reads its inputs, loads the GPU, writes outputs, tells throughput.
-# Usage: test-io.sh GPU_SECONDS OUTPUT_FILES OUTPUT_SIZE (as 16Mi)
-# Reads: SCENARIO, INPUT, OUTPUT, CHECKPOINT, STATS (workloads/resim/scripts/run-scenario.sh says what they are).
-# When it is told to end, it keeps how long it has loaded the GPU; the next attempt goes on from there.
+# Loads node and storage like a resimulation: reads inputs, loads the GPU, writes outputs, and prints the throughput.
+# Usage: test-io.sh GPU_SECONDS OUTPUT_FILES OUTPUT_SIZE (such as 16Mi)
+# Reads: SCENARIO, INPUT, OUTPUT, CHECKPOINT, STATS (see workloads/resim/scripts/run-scenario.sh).
+# At SIGTERM, it stores how long it has loaded the GPU; the next attempt continues from there.
 set -euo pipefail
 
 gpu_seconds=$1 files=$2 size=$3
@@ -11,7 +11,7 @@ loaded=$(cat "$CHECKPOINT/gpu-seconds" 2>/dev/null || echo 0)
 
 milliseconds() { date +%s%3N; }
 
-# Megabytes a second. Usage: rate BYTES MILLISECONDS
+# Prints megabytes per second. Usage: rate BYTES MILLISECONDS
 rate() { awk -v bytes="$1" -v ms="$2" 'BEGIN {printf "%.1f", bytes / 1000 / (ms > 0 ? ms : 1)}'; }
 
 read_inputs() {
@@ -26,31 +26,31 @@ read_inputs() {
   in_ms=$(($(milliseconds) - begun))
 }
 
-# Under another name first: what was written half is never read.
-keep() {
+# Writes to another name first, so that no attempt reads an incomplete file.
+save() {
   mkdir -p "$CHECKPOINT"
   echo "$1" >"$CHECKPOINT/gpu-seconds.new"
   mv "$CHECKPOINT/gpu-seconds.new" "$CHECKPOINT/gpu-seconds"
 }
 
-told_to_end() {
+stop() {
   local now
   now=$((loaded + ($(date +%s) - load_begun)))
   kill -TERM "$loading" 2>/dev/null || true
   wait "$loading" || true
-  keep "$((now < gpu_seconds ? now : gpu_seconds))"
-  echo "told to end after $now of $gpu_seconds seconds on the GPU"
+  save "$((now < gpu_seconds ? now : gpu_seconds))"
+  echo "stopped after $now of $gpu_seconds seconds on the GPU"
   exit 143
 }
 
 load_gpu() {
   local left=$((gpu_seconds - loaded))
   if ((left <= 0)); then return; fi
-  if ((loaded > 0)); then echo "going on after $loaded of $gpu_seconds seconds on the GPU"; fi
+  if ((loaded > 0)); then echo "continuing after $loaded of $gpu_seconds seconds on the GPU"; fi
   load_begun=$(date +%s)
   bash "$here/gpu-load.sh" "$left" &
   loading=$!
-  trap told_to_end TERM
+  trap stop TERM
   wait "$loading"
 }
 

@@ -196,7 +196,7 @@ def test_when_its_node_is_lost_another_cluster_resumes_from_its_checkpoint(platf
 def test_it_finishes_and_its_cluster_is_deleted(platform: Stack, stack: Stack) -> None:
     eventually(lambda: observed(stack, platform)[NAME].settled, "it has ended", LOST_S)
     assert observed(stack, platform)[NAME].phase == "Succeeded"
-    assert "loss of what was not learnt" in logs(platform)
+    assert "evaluation loss" in logs(platform)
     eventually(lambda: names(platform.kube.list(API, "RayCluster", TEAM)) == [], "no cluster is left")
     (finished,) = platform.kube.list(queues.API, "Workload", TEAM)
     assert holds(finished, "Finished")

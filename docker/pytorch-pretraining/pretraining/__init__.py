@@ -1,1 +1,1 @@
-"""Pre-training of a decoder-only transformer on one or many nodes, by torchrun."""
+"""Pre-trains a decoder-only transformer on one or more nodes with torchrun."""

@@ -1,6 +1,6 @@
-"""Checkpoints: each process writes its share of masters and moments while training goes on.
+"""Saves checkpoints: each process writes its share of masters and moments while training continues.
 
-A share says of which elements it is, so that any number of processes, sharded or not, reads what another number wrote.
+A share lists its elements, so that any number of processes, sharded or not, can read it.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from pretraining import folders
 from pretraining.optimizer import Segments, world
 
 _WHERE = "where"
-"""Of which elements a share is: the first, and how many, of each of its segments."""
+"""Name of the files with a share's elements: first element and length of each segment."""
 
 
 class Optimizer(Protocol):
-    """What is kept of a training."""
+    """The state that a checkpoint has."""
 
     steps: int
 
@@ -33,16 +33,16 @@ class Optimizer(Protocol):
 
 
 class Checkpoints:
-    """Of one training, in one folder that all processes see."""
+    """The checkpoints of one training, in a folder that all processes share."""
 
     def __init__(self, folder: Path, about: Mapping[str, Any], keep: int = 2) -> None:
-        """`about` is what must be the same for a checkpoint to be of this training."""
+        """Sets the folder. A checkpoint of this training must have the same values of `about`."""
         self.folder, self.about, self.keep = folder, dict(about), keep
         self._writer: threading.Thread | None = None
         self._failure: BaseException | None = None
 
     def save(self, optimizer: Optimizer) -> None:
-        """Returns once the state is copied; writing goes on. Raises what the write before has raised."""
+        """Returns once the state is copied, and writes it in a thread. Raises an error of the previous write."""
         self.wait()
         state = optimizer.state()
         copied = {name: _joined(segments) for name, segments in state.items()}
@@ -51,7 +51,7 @@ class Checkpoints:
         self._writer.start()
 
     def wait(self) -> None:
-        """Until all is written."""
+        """Waits until all is written."""
         if self._writer:
             self._writer.join()
             self._writer = None
@@ -68,16 +68,13 @@ class Checkpoints:
             folders.written(part, rank).touch()
             if rank == 0:
                 folders.finish(part, processes, {**self.about, "steps": steps}, self.keep)
-        except BaseException as error:  # noqa: BLE001 - told by the next save, or at the end
+        except BaseException as error:  # noqa: BLE001 - the next save raises it, or the end
             self._failure = error
 
     def load(self, optimizer: Optimizer) -> int:
-        """Restores the newest; the number of its steps, 0 without any.
-
-        Raises CheckpointError for one of another model.
-        """
+        """Restores the newest checkpoint and returns its steps, or 0. Raises CheckpointError for another model."""
         if world()[0] == 0:
-            folders.clear(self.folder)  # nobody saves before all have taken a step together
+            folders.clear(self.folder)  # no process saves before all have taken a step together
         found = folders.newest(self.folder, self.about)
         if found is None:
             return 0
@@ -93,7 +90,7 @@ class Checkpoints:
 
 
 def _joined(segments: Segments) -> Tensor:
-    """A copy of all on the CPU, end to end; on the GPU there may be no room for it."""
+    """Returns a copy of all segments on the CPU, since the GPU may not have the memory."""
     into = torch.empty(sum(part.numel() for _, part in segments))
     at = 0
     for _, part in segments:
@@ -103,7 +100,7 @@ def _joined(segments: Segments) -> Tensor:
 
 
 def _read(share: np.ndarray, where: Sequence[tuple[int, int]], into: Tensor, start: int) -> None:
-    """What of a process's share lies in `into`, whose first element is number `start`; beyond all shares is padding."""
+    """Copies the part of a share that belongs to `into`, whose first element is number `start`; the end is padding."""
     stop, at = start + into.numel(), 0
     for first, length in where:
         low, high = max(start, first), min(stop, first + length)

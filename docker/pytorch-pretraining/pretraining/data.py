@@ -1,6 +1,6 @@
-"""What is learnt: a source whose entropy is known, or files of token numbers. A batch is a function of its number.
+"""Training data: a source with known entropy, or files of token numbers. A batch only depends on its number.
 
-So a training that begins again at a step sees what it would have seen, on as many GPUs as there are then.
+So a training that restarts at a step sees the same data, on any number of GPUs.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ _SYMBOLS, _CHOICES, _STRIDE = 256, 4, 17
 
 
 class Source(Protocol):
-    """Where sequences come from."""
+    """A source of sequences."""
 
     def sequences(self, numbers: Sequence[int], length: int) -> Tensor:
-        """Of these numbers, each of `length` + 1 tokens: (len(numbers), length + 1) on the CPU or a GPU."""
+        """Returns the sequences with these numbers, as (len(numbers), length + 1) tokens on the CPU or a GPU."""
 
 
 @dataclass(frozen=True)
 class Synthetic:
-    """After each of 256 tokens one of four comes, each as likely: no model's loss is below `entropy` for long."""
+    """A source in which one of four tokens follows each of 256, equally likely. No loss stays below `entropy`."""
 
     vocabulary: int
     seed: int
@@ -38,7 +38,7 @@ class Synthetic:
 
     @property
     def entropy(self) -> float:
-        """Nats per token."""
+        """The entropy in nats per token."""
         return math.log(_CHOICES)
 
     def sequences(self, numbers: Sequence[int], length: int) -> Tensor:
@@ -53,13 +53,13 @@ class Synthetic:
 
 
 class TokenFiles:
-    """Files `*.bin` of a folder, of little-endian numbers of 16 bits, or 32 where the vocabulary needs them.
+    """Files `*.bin` of a folder with little-endian numbers of 16 bits, or 32 if the vocabulary needs them.
 
-    Sequences lie end to end; each round through all of them is in another order.
+    Sequences follow each other without gaps; each pass over them has another order.
     """
 
     def __init__(self, folder: Path, vocabulary: int, seed: int) -> None:
-        """Raises DataError."""
+        """Opens the files. Raises DataError."""
         self.vocabulary, self.seed = vocabulary, seed
         size = token_files.bytes_of_token(vocabulary)
         self._files = [np.memmap(file, f"<u{size}", "r") for file in token_files.found(folder, size, vocabulary)]
@@ -67,10 +67,10 @@ class TokenFiles:
         self._shuffled, self._places = (-1, 0), np.empty(0, int)
 
     def sequences(self, numbers: Sequence[int], length: int) -> Tensor:
-        """Raises DataError for tokens that are not of the vocabulary, and where there is not one whole sequence."""
+        """Returns sequences. Raises DataError for tokens outside the vocabulary, or too few tokens for a sequence."""
         count = (int(self._ends[-1]) - 1) // length
         if count < 1:
-            raise DataError(f"there are {self._ends[-1]} tokens, and a sequence has {length + 1}")
+            raise DataError(f"the files have {self._ends[-1]} tokens, but a sequence has {length + 1}")
         rows = [
             self._read(self._order(number // count, count)[number % count] * length, length + 1) for number in numbers
         ]

@@ -1,7 +1,4 @@
-"""Folders of checkpoints: `step-<n>`, which has that name once all shares are in it.
-
-One that was broken off has another name, and is passed over.
-"""
+"""Manages folders of checkpoints. A complete one has the name `step-<n>`; incomplete ones are ignored."""
 
 from __future__ import annotations
 
@@ -17,27 +14,27 @@ _WAIT_S, _LONGEST_S, _BUSY_S = 0.2, 1800, 30
 
 
 class CheckpointError(ValueError):
-    """The text is for the user."""
+    """An error in a checkpoint, with a message for the user."""
 
 
 def begin(folder: Path, steps: int) -> Path:
-    """Where all processes put their shares; each then says that it has (`written`)."""
+    """Returns the folder for the shares of all processes; each marks its share as `written`."""
     part = folder / f"step-{steps}{_UNFINISHED}"
     part.mkdir(parents=True, exist_ok=True)
     return part
 
 
 def written(part: Path, rank: int) -> Path:
-    """The file by which a process says that its share is there."""
+    """Returns the file that marks the share of a process as complete."""
     return part / f"rank-{rank}.written"
 
 
 def finish(part: Path, processes: int, about: Mapping[str, Any], keep: int) -> None:
-    """Gives it its name once all shares are there, and takes older ones away but for `keep` in all."""
+    """Renames the folder once it has all shares, and deletes the oldest checkpoints except `keep`."""
     until = time.monotonic() + _LONGEST_S
     while any(not written(part, rank).exists() for rank in range(processes)):
         if time.monotonic() > until:
-            raise CheckpointError(f"{part} lacks shares of other processes after {_LONGEST_S} s")
+            raise CheckpointError(f"{part} is incomplete: other processes wrote no share within {_LONGEST_S} s")
         time.sleep(_WAIT_S)
     (part / _ABOUT).write_text(json.dumps(about))
     done = part.with_name(part.name.removesuffix(_UNFINISHED))
@@ -49,7 +46,7 @@ def finish(part: Path, processes: int, about: Mapping[str, Any], keep: int) -> N
 
 
 def _rename(part: Path, done: Path) -> None:
-    """On a share by SMB a folder is busy while another node has a file of it open; Linux closes files a second late."""
+    """Renames a folder. On SMB it is busy while another node has a file open, and Linux closes files a second late."""
     until = time.monotonic() + _BUSY_S
     while True:
         try:
@@ -63,25 +60,25 @@ def _rename(part: Path, done: Path) -> None:
 
 
 def newest(folder: Path, about: Mapping[str, Any]) -> tuple[Path, int] | None:
-    """The last one, and its steps. Raises CheckpointError for one of which anything of `about` is otherwise."""
+    """Returns the newest checkpoint and its steps. Raises CheckpointError if its values of `about` differ."""
     complete = _complete(folder)
     if not complete:
         return None
     found = json.loads((complete[-1] / _ABOUT).read_text())
     other = {key: (found.get(key), value) for key, value in about.items() if found.get(key) != value}
     if other:
-        what = ", ".join(f"{key} {theirs} and not {ours}" for key, (theirs, ours) in other.items())
-        raise CheckpointError(f"{complete[-1]} is of another training: {what}. Take another folder for this one")
+        what = ", ".join(f"{key} is {theirs} instead of {ours}" for key, (theirs, ours) in other.items())
+        raise CheckpointError(f"{complete[-1]} belongs to another training: {what}. Use another output folder")
     return complete[-1], int(found["steps"])
 
 
 def clear(folder: Path) -> None:
-    """Takes away what was broken off: whoever comes to that step again would find shares there, as if just written."""
+    """Deletes incomplete checkpoints, so that a process that repeats such a step finds no old shares."""
     for part in folder.glob(f"step-*{_UNFINISHED}"):
         shutil.rmtree(part)
 
 
 def _complete(folder: Path) -> list[Path]:
-    """Oldest first."""
+    """Returns the complete checkpoints, oldest first."""
     found = [each for each in folder.glob("step-*") if not each.name.endswith(_UNFINISHED)]
     return sorted(found, key=lambda each: int(each.name.partition("-")[2]))

@@ -1,6 +1,6 @@
-"""Linear layers whose products are of eight-bit floats: e4m3 forward, e5m2 for gradients, a scale for each tensor.
+"""Linear layers that multiply eight-bit floats: e4m3 forward, e5m2 for gradients, one scale per tensor.
 
-Scales are of what is multiplied (no history), results are bf16, and weights stay what they are elsewhere.
+Scales are those of the current tensors (no history), results are bf16, and weights keep their precision.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ FORWARD, BACKWARD = torch.float8_e4m3fn, torch.float8_e5m2
 
 
 def scaled(x: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """`x` in eight bits, and what these are to be multiplied with."""
+    """Returns `x` in eight bits, and its scale."""
     most = torch.finfo(dtype).max
     scale = x.abs().amax().float().clamp(min=1e-12) / most
     return (x.float() / scale).clamp(-most, most).to(dtype), scale
 
 
 def product(a: Tensor, b: Tensor, scales: tuple[Tensor, Tensor], *, fast: bool) -> Tensor:
-    """`a` (m, k) times `b` (k, n), which lie row by row and column by column."""
+    """Returns `a` (m, k, in rows) times `b` (k, n, in columns)."""
     return torch._scaled_mm(a, b, scale_a=scales[0], scale_b=scales[1], out_dtype=torch.bfloat16, use_fast_accum=fast)
 
 
@@ -41,7 +41,7 @@ class _Product(torch.autograd.Function):
 
 
 class Linear8(nn.Linear):
-    """As `nn.Linear` without a bias."""
+    """Like `nn.Linear` without a bias."""
 
     def forward(self, x: Tensor) -> Tensor:
         return _Product.apply(x.flatten(0, -2), self.weight).unflatten(0, x.shape[:-1])

@@ -1,6 +1,6 @@
-"""A decoder-only transformer, of OPT's sizes: pre-norm, learned positions, ReLU, tied embeddings, and no biases.
+"""A decoder-only transformer with OPT's sizes: pre-norm, learned positions, ReLU, tied embeddings, and no biases.
 
-ReLU and the lack of biases are for speed: what backward needs of the first is its output alone, and the second saves
+ReLU and the lack of biases make it faster: the backward pass of ReLU only needs its output, and biases would need
 reductions over all tokens. Heads have 128 dimensions, which Hopper's attention kernels run faster than OPT's 64.
 """
 
@@ -15,15 +15,15 @@ from torch.utils.checkpoint import checkpoint
 from pretraining.shape import Shape
 
 BACKENDS = [SDPBackend.CUDNN_ATTENTION, SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
-"""In this order: the first that can is taken."""
+"""Attention kernels, in the order of preference."""
 EPSILON = 1e-5
 
 
 class Block(nn.Module):
-    """Attention, then the feed-forward network, each added to what it is given."""
+    """Attention, then the feed-forward network, both with a residual connection."""
 
     recomputes = False
-    """Whether backward computes anew what is in the block, in place of keeping it."""
+    """Whether backward recomputes the block's activations instead of keeping them."""
 
     def __init__(self, shape: Shape, linear: type[nn.Linear]) -> None:
         super().__init__()
@@ -37,11 +37,11 @@ class Block(nn.Module):
         self.down = linear(4 * width, width, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        """`x` is (batch, sequence, width)."""
+        """Returns the block's output for `x`, (batch, sequence, width)."""
         return checkpoint(self.computed, x, use_reentrant=False) if self.recomputes else self.computed(x)
 
     def computed(self, x: Tensor) -> Tensor:
-        """What `forward` returns."""
+        """Computes the result of `forward`."""
         batch, sequence, width = x.shape
         normed = functional.rms_norm(x, (width,), self.before_attention, EPSILON)
         qkv = self.qkv(normed).view(batch, sequence, 3, self.heads, width // self.heads)
@@ -56,7 +56,7 @@ class Transformer(nn.Module):
     """Predicts each next token of sequences."""
 
     def __init__(self, shape: Shape, linear: type[nn.Linear] = nn.Linear) -> None:
-        """`linear` makes the layers of blocks; the last, of logits, is always of the weights' own precision."""
+        """Builds the model. `linear` is the class of the layers in blocks; logits have the precision of the weights."""
         super().__init__()
         self.shape = shape
         self.tokens = nn.Embedding(shape.vocabulary, shape.width)
@@ -65,18 +65,18 @@ class Transformer(nn.Module):
         self.last = nn.Parameter(torch.ones(shape.width))
 
     def initialize(self) -> None:
-        """Fills in the matrices; vectors are ones from the beginning."""
+        """Initializes the matrices; vectors are already ones."""
         for name, parameter in self.named_parameters():
             if parameter.dim() > 1:
                 nn.init.normal_(parameter, std=self.spread(name))
 
     def spread(self, name: str) -> float:
-        """Of a matrix's first values: what is added to the residual is scaled down by depth (GPT-2's rule)."""
+        """Returns the standard deviation of a matrix's first values, smaller for deep residuals (GPT-2's rule)."""
         deep = name.endswith(("out.weight", "down.weight"))
         return 0.02 / (2 * self.shape.layers) ** 0.5 if deep else 0.02
 
     def forward(self, tokens: Tensor, targets: Tensor) -> Tensor:
-        """The mean loss in nats. Both are (batch, sequence), of token numbers."""
+        """Returns the mean loss in nats. Both arguments are token numbers, (batch, sequence)."""
         x = self.tokens(tokens) + self.positions.weight[: tokens.shape[1]]
         for block in self.blocks:
             x = block(x)
@@ -84,12 +84,12 @@ class Transformer(nn.Module):
 
     @staticmethod
     def loss(x: Tensor, scale: Tensor, weight: Tensor, targets: Tensor) -> Tensor:
-        """Of what the last block returned."""
+        """Returns the loss of the last block's output."""
         x = functional.rms_norm(x, (x.shape[-1],), scale, EPSILON)
         logits = functional.linear(x.flatten(0, 1), weight)
         return functional.cross_entropy(logits.float(), targets.flatten())
 
 
 def attention() -> object:
-    """The context in which the model runs."""
+    """Returns the context in which the model runs."""
     return sdpa_kernel(BACKENDS, set_priority=True)

@@ -1,8 +1,7 @@
-"""AdamW in fp32 for a model in bf16: gradients are added up in fp32, weights are rounded from fp32 masters.
+"""AdamW in fp32 for a model in bf16: gradients are accumulated in fp32, weights are rounded from fp32 masters.
 
-All of it lies in flat tensors. Each of several GPUs keeps and updates its share of masters and moments (ZeRO's first
-stage, arXiv:1910.02054), so that gradients are reduced and weights gathered once for each update, whatever the number
-of micro-batches.
+All values are in flat tensors. Each GPU keeps and updates its share of masters and moments (ZeRO stage 1,
+arXiv:1910.02054), so that gradients are reduced and weights gathered once per update, for any number of micro-batches.
 """
 
 from __future__ import annotations
@@ -13,20 +12,20 @@ import torch
 from torch import Tensor, distributed, nn
 
 ALIGNED = 64
-"""Elements: each parameter begins at a multiple of it, as fast kernels want."""
+"""Alignment of parameters in elements, for fast kernels."""
 Segments = Sequence[tuple[int, Tensor]]
-"""Parts of what all processes have together: the number of the first element, and the elements."""
+"""Parts of a tensor that all processes share: number of the first element, and the elements."""
 
 
 def world() -> tuple[int, int]:
-    """Rank and number of processes."""
+    """Returns rank and number of processes."""
     if not distributed.is_initialized():
         return 0, 1
     return distributed.get_rank(), distributed.get_world_size()
 
 
 class MasterAdamW:
-    """Takes each gradient as soon as backward has made it, so that none is kept twice."""
+    """Accumulates each gradient as soon as backward has computed it, so that no gradient is kept twice."""
 
     def __init__(
         self, parameters: Iterable[nn.Parameter], *, betas: tuple[float, float] = (0.9, 0.95), decay: float = 0.1
@@ -45,10 +44,10 @@ class MasterAdamW:
             part = self.weights[start : start + parameter.numel()].view_as(parameter)
             parameter.data = part.copy_(parameter.detach())
             decays[start // ALIGNED : stop // ALIGNED] = decay if parameter.dim() > 1 else 0.0
-        self.gradients = torch.zeros(self.size, device=device)  # once the weights that were there before are gone
+        self.gradients = torch.zeros(self.size, device=device)  # after the original weights are freed
         for parameter, (start, _) in zip(theirs, where, strict=True):
             part = self.gradients[start : start + parameter.numel()].view_as(parameter)
-            parameter.register_post_accumulate_grad_hook(_taker(part))
+            parameter.register_post_accumulate_grad_hook(_accumulator(part))
         self.masters = self.weights[self.start : self.stop].float()
         self.mean, self.square = torch.zeros_like(self.masters), torch.zeros_like(self.masters)
         self._decays = decays[self.start // ALIGNED : self.stop // ALIGNED].clone()
@@ -57,18 +56,18 @@ class MasterAdamW:
         self.steps = 0
 
     def state(self) -> Mapping[str, Segments]:
-        """This process's share of what a checkpoint has, by name."""
+        """Returns this process's share of a checkpoint, by name."""
         shares = {"masters": self.masters, "mean": self.mean, "square": self.square}
         return {name: [(self.start, share)] for name, share in shares.items()}
 
     def restore(self, steps: int) -> None:
-        """Once `state` was filled in: weights are of the masters again."""
+        """Sets the weights from the masters, after `state` was filled in."""
         self.steps = steps
         self.weights[self.start : self.stop] = self.masters
         self._gather()
 
     def step(self, rate: float, scale: float, clip: float = 1.0) -> Tensor:
-        """One update by gradients times `scale`, clipped to a norm; returns the norm before that."""
+        """Updates the weights by gradients times `scale`, clipped to a norm. Returns the norm before clipping."""
         self.steps += 1
         mine = self._reduced()
         squares = mine.square().sum() if mine.device.type == "cpu" else mine.norm().square()
@@ -84,7 +83,7 @@ class MasterAdamW:
         return norm
 
     def _reduced(self) -> Tensor:
-        """The sum of all processes' gradients, of this one's share."""
+        """Returns the sum of all processes' gradients, for this process's share."""
         mine = self.gradients[self.start : self.stop]
         if world()[1] > 1:
             distributed.reduce_scatter_tensor(mine, self.gradients)
@@ -95,16 +94,16 @@ class MasterAdamW:
             distributed.all_gather_into_tensor(self.weights, self.weights[self.start : self.stop])
 
 
-def _taker(into: Tensor) -> Callable[[Tensor], None]:
-    def take(parameter: Tensor) -> None:
+def _accumulator(into: Tensor) -> Callable[[Tensor], None]:
+    def accumulate(parameter: Tensor) -> None:
         into.add_(parameter.grad)
         parameter.grad = None
 
-    return take
+    return accumulate
 
 
 def places(parameters: Iterable[nn.Parameter]) -> Iterator[tuple[int, int]]:
-    """Where each begins and ends among all."""
+    """Yields the begin and end of each parameter in the flat tensor."""
     start = 0
     for parameter in parameters:
         stop = start + -(-parameter.numel() // ALIGNED) * ALIGNED

@@ -1,4 +1,4 @@
-"""What a training says of itself: lines for people, and metrics.jsonl."""
+"""Log lines of a training, and metrics.jsonl."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Metrics = Mapping[str, float]
 
 
 def begun(shape: Shape, processes: int, plan: Plan, accumulate: int, step: int) -> str:
-    """The first line: what is trained, how, in which parts, and the last step that is done already."""
+    """Returns the first line: model, plan, micro-batches, and the last finished step."""
     return (
         f"{shape.parameters / 1e9:.2f} billion parameters, {plan.way}; {processes} x {plan.micro} sequences, "
         f"{accumulate} times; from step {step}"
@@ -23,14 +23,14 @@ def begun(shape: Shape, processes: int, plan: Plan, accumulate: int, step: int) 
 def metrics(
     shape: Shape, batch: int, peak: float, *, step: int, loss: float, gradient: float, seconds: float
 ) -> Metrics:
-    """Of a step that took so long, on GPUs of `peak` FLOP/s together; MFU is the share of that."""
+    """Returns the metrics of a step. `peak` is the FLOP/s of all GPUs; MFU is the reached share."""
     rate = batch * shape.sequence / seconds
     mfu = rate * shape.flops_per_token / peak
     return {"step": step, "loss": loss, "gradient": gradient, "tokens_per_s": rate, "mfu": mfu}
 
 
 def line(found: Metrics) -> str:
-    """For people."""
+    """Returns the log line."""
     return (
         f"step {found['step']}: loss {found['loss']:.4f}, gradient {found['gradient']:.2f}, "
         f"{found['tokens_per_s']:,.0f} tokens/s, MFU {found['mfu']:.3f}"
@@ -44,5 +44,5 @@ def keep(output: Path, found: Metrics) -> None:
 
 
 def stopped(step: int) -> str:
-    """The last line of a training that was told to stop."""
-    return f"told to stop: step {step} is saved"
+    """Returns the last line of a training that was stopped."""
+    return f"stopped: step {step} is saved"

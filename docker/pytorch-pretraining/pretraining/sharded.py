@@ -1,4 +1,4 @@
-"""AdamW for a model of which each GPU has its share: weights in fp32, gradients and moments (FSDP2, arXiv:2304.11277).
+"""AdamW for a sharded model: each GPU has a share of weights in fp32, gradients and moments (FSDP2, arXiv:2304.11277).
 
 A block's weights are gathered in bf16 when they are needed, and its gradients are reduced in fp32 after each
 micro-batch. It is slower than `MasterAdamW`, and for models whose weights and gradients do not fit on each GPU.
@@ -22,7 +22,7 @@ _POLICY = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.fl
 
 
 class ShardedAdamW:
-    """Has `MasterAdamW`'s methods, and makes checkpoints that it can read."""
+    """An optimizer with the methods of `MasterAdamW`, which can also read its checkpoints."""
 
     def __init__(
         self,
@@ -32,9 +32,9 @@ class ShardedAdamW:
         betas: tuple[float, float] = (0.9, 0.95),
         decay: float = 0.1,
     ) -> None:
-        """`model` is on no device, for which it may be too large: it is sharded, and each has its share's first values.
+        """Shards `model`, which has no memory yet because it may be too large, and initializes this process's share.
 
-        Blocks are compiled where there is a GPU.
+        Blocks are compiled on a GPU.
         """
         _shard(model, device)
         model.to_empty(device=device)
@@ -55,16 +55,16 @@ class ShardedAdamW:
         self.steps = 0
 
     def _fill(self, model: Transformer, device: torch.device) -> None:
-        """The numbers that a model has that is not sharded, in bf16: each process makes all, and keeps its own."""
+        """Initializes like an unsharded model, in bf16: each process generates all numbers and keeps its share."""
         for name, each in model.named_parameters():
-            whole = torch.ones(each.numel(), device=device)
+            values = torch.ones(each.numel(), device=device)
             if each.dim() > 1:
-                whole.normal_(std=model.spread(name))
+                values.normal_(std=model.spread(name))
             mine, first = _local(each.data), self._first(each, 0)
-            mine.copy_(whole[first : first + mine.numel()].view_as(mine).bfloat16())
+            mine.copy_(values[first : first + mine.numel()].view_as(mine).bfloat16())
 
     def state(self) -> Mapping[str, Segments]:
-        """This process's share of what a checkpoint has, by name."""
+        """Returns this process's share of a checkpoint, by name."""
         states = [{"masters": each.data, **self._adam.state[each]} for each in self._parameters]
         starts = [self._first(each, start) for each, start in zip(self._parameters, self._starts, strict=True)]
         names = {"masters": "masters", "mean": "exp_avg", "square": "exp_avg_sq"}
@@ -74,23 +74,23 @@ class ShardedAdamW:
         }
 
     def _first(self, parameter: nn.Parameter, start: int) -> int:
-        """The number of the first element that is here: rows are dealt out in equal pieces, the last ones shorter."""
+        """Returns the number of this process's first element: rows are split equally, the last pieces are shorter."""
         rank, processes = world()
         rows = parameter.shape[0]
         piece = -(-rows // processes)
         return start + min(rank * piece, rows) * (parameter.numel() // rows)
 
     def restore(self, steps: int) -> None:
-        """Once `state` was filled in."""
+        """Sets the number of steps, after `state` was filled in."""
         self.steps = steps
         for each in self._parameters:
             self._adam.state[each]["step"].fill_(steps)
 
     def step(self, rate: float, scale: float, clip: float = 1.0) -> Tensor:
-        """One update by gradients times `scale`, clipped to a norm; returns the norm before that."""
+        """Updates the weights by gradients times `scale`, clipped to a norm. Returns the norm before clipping."""
         self.steps += 1
         gradients = [_local(cast("Tensor", each.grad)) for each in self._parameters]
-        squares = torch.stack(torch._foreach_norm(gradients)).square().sum()  # as torch's own clipping does
+        squares = torch.stack(torch._foreach_norm(gradients)).square().sum()  # like torch's clipping
         distributed.all_reduce(squares)
         norm = squares.sqrt() * scale
         torch._foreach_mul_(gradients, scale * (clip / (norm + 1e-6)).clamp(max=1.0))
@@ -102,7 +102,7 @@ class ShardedAdamW:
 
 
 def _shard(model: Transformer, device: torch.device) -> None:
-    """Hooks of FSDP gather around what is compiled, which so knows of none."""
+    """Shards the model. FSDP's hooks run outside the compiled functions."""
     if device.type == "cuda":
         for block in model.blocks:
             block.computed = torch.compile(block.computed, fullgraph=True)
@@ -110,8 +110,8 @@ def _shard(model: Transformer, device: torch.device) -> None:
     mesh = init_device_mesh(device.type, (world()[1],))
     for module in (*model.blocks, model):
         sharded = fully_shard(module, mesh=mesh, mp_policy=_POLICY)
-        sharded.set_gradient_divide_factor(1.0)  # `step` is given the scale
-        sharded.set_force_sum_reduction_for_comms(True)  # gloo knows no other
+        sharded.set_gradient_divide_factor(1.0)  # `step` scales
+        sharded.set_force_sum_reduction_for_comms(True)  # gloo has no other reduction
 
 
 def _local(tensor: Tensor) -> Tensor:

@@ -54,11 +54,11 @@ _LEAST, _UPPER = 8, 4
 
 
 class DataError(ValueError):
-    """The text is for the user."""
+    """An error in the data, with a message for the user."""
 
 
 def bytes_of_token(vocabulary: int) -> int:
-    """Two, or four where the vocabulary needs them."""
+    """Returns two, or four if the vocabulary needs them."""
     return 2 if vocabulary <= 2**16 else 4
 
 
@@ -81,7 +81,7 @@ def found(folder: Path, token: int, vocabulary: int | None = None) -> list[Path]
         _check_start(file, token)
     odd = [file.name for file in files if file.stat().st_size % token]
     if odd:
-        raise DataError(f"{', '.join(odd)} of {folder}: no whole number of {8 * token} bits")
+        raise DataError(f"{', '.join(odd)} of {folder}: the size is not a multiple of {8 * token} bits")
     full = [file for file in files if file.stat().st_size]
     if not full:
         raise DataError(f"all files of {folder} are empty")
@@ -100,7 +100,7 @@ def foreign(file: Path | str, place: int, numbers: Sequence[int], vocabulary: in
     kind, many = f"{len(numbers)}{_FORMATS[size]}", sum(each >= vocabulary for each in numbers) > len(numbers) / 50
     if many and max(struct.unpack(f">{kind}", struct.pack(f"<{kind}", *numbers))) < vocabulary:
         return DataError(f"{what}: the file is big-endian: {_convert(file, size, f'>u{size}')}")
-    if most >= 2**20:  # no vocabulary is so large
+    if most >= 2**20:  # vocabularies are smaller
         return DataError(f"{what}: if the file has 16 bits per token, run {_convert(file, size, '<u2')}")
     return DataError(f"{what}: another tokenizer wrote it, or `vocabulary` must be at least {most + 1}")
 
@@ -159,8 +159,8 @@ def _samples(file: Path, token: int) -> Iterator[tuple[int, tuple[int, ...]]]:
         for place in sorted({0, max(0, size // 2 - _BLOCK) // 8 * 8, max(0, size - _BLOCK) // 8 * 8}):
             content.seek(place)
             block = content.read(_BLOCK + 8)
-            whole = len(block) // token
-            yield place // token, struct.unpack_from(f"<{whole}{_FORMATS[token]}", block)
+            count = len(block) // token
+            yield place // token, struct.unpack_from(f"<{count}{_FORMATS[token]}", block)
 
 
 def _convert(file: Path | str, size: int, dtype: str) -> str:

@@ -1,6 +1,6 @@
-"""`torchrun ... -m pretraining.train`: pre-trains a model, resumes where it was, and stops within its grace.
+"""Pre-trains a model with `torchrun ... -m pretraining.train`, continues from checkpoints, and stops at SIGTERM.
 
-All of a batch's sequences are read by number, so that what is learnt does not depend on how many GPUs learn it.
+Sequences are read by number, so that the result does not depend on the number of GPUs.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Schedule:
-    """Of the learning rate: up to `peak` in `warmup` steps, then along a cosine to a tenth of it at `steps`."""
+    """The learning rate: rises to `peak` in `warmup` steps, then falls along a cosine to a tenth of it at `steps`."""
 
     peak: float
     warmup: int
     steps: int
 
     def rate(self, step: int) -> float:
-        """Of the step with this number, the first being 1."""
+        """Returns the rate of a step; the first is 1."""
         if step <= self.warmup:
             return self.peak * step / self.warmup
         done = (step - self.warmup) / max(1, self.steps - self.warmup)
@@ -50,10 +50,10 @@ class Schedule:
 
 
 class Training:
-    """One training in one process of several."""
+    """One process of a training."""
 
     def __init__(self, chosen: argparse.Namespace, device: torch.device) -> None:
-        """Raises ValueError, of which DataError and CheckpointError are, with what is to be told."""
+        """Plans and loads the training. Raises ValueError, also DataError and CheckpointError, with a message."""
         self.chosen, self.device = chosen, device
         self.shape = Shape(chosen.layers, chosen.width, chosen.heads, chosen.vocabulary, chosen.sequence)
         gpu = torch.cuda.get_device_properties(device).total_memory if device.type == "cuda" else None
@@ -76,9 +76,9 @@ class Training:
         self.stopped = True
 
     def run(self) -> int:
-        """The exit code: 0 where all steps are done."""
+        """Trains. Returns the exit code, 0 after all steps."""
         begun = self.checkpoints.load(self.optimizer)
-        self.tell(report.begun(self.shape, world()[1], self.plan, self.accumulate, begun))
+        self.print(report.begun(self.shape, world()[1], self.plan, self.accumulate, begun))
         since, seen = time.monotonic(), 0
         for step in range(begun + 1, self.chosen.steps + 1):
             loss, norm = self.step(step)
@@ -92,15 +92,15 @@ class Training:
                 self.checkpoints.save(self.optimizer)
             if stop:
                 self.checkpoints.wait()
-                self.tell(report.stopped(step))
+                self.print(report.stopped(step))
                 if world()[1] > 1:
-                    distributed.barrier()  # torchrun would end the others of its node with the first that has ended
+                    distributed.barrier()  # when one process ends, torchrun ends the others of its node
                 return options.EVICTED
         self.checkpoints.wait()
         return 0
 
     def step(self, step: int) -> tuple[Tensor, Tensor]:
-        """Mean loss of the batch, and the norm of its gradient, still on the GPU."""
+        """Returns the mean loss of the batch and the norm of its gradient, still on the GPU."""
         losses = torch.zeros((), device=self.device)
         with attention():
             for tokens in self._batches(step):
@@ -114,7 +114,7 @@ class Training:
         return losses / parts, norm
 
     def _batches(self, step: int) -> Iterator[Tensor]:
-        """This process's micro-batches: sequences are dealt out by number."""
+        """Yields this process's micro-batches: sequences are distributed by number."""
         rank, processes = world()
         first = (step - 1) * self.chosen.batch
         for part in range(self.accumulate):
@@ -122,18 +122,18 @@ class Training:
             yield self.source.sequences(numbers, self.shape.sequence).to(self.device, non_blocking=True)
 
     def _all_stop(self) -> bool:
-        """Whether any process was told to: all save the same step. Asked on the CPU, so that no GPU is waited for."""
+        """Returns whether any process must stop: all save the same step. Uses the CPU, to not wait for a GPU."""
         if world()[1] == 1:
             return self.stopped
-        told = torch.tensor(int(self.stopped))
-        distributed.all_reduce(told, distributed.ReduceOp.MAX)
-        return bool(told.item())
+        any_stopped = torch.tensor(int(self.stopped))
+        distributed.all_reduce(any_stopped, distributed.ReduceOp.MAX)
+        return bool(any_stopped.item())
 
     def log(self, step: int, loss: float, norm: float, seconds: float) -> None:
-        """A line for people, one of metrics.jsonl, and curves for TensorBoard."""
+        """Adds a line to the log and to metrics.jsonl, and points to the curves of TensorBoard."""
         chosen, peak = self.chosen, self.chosen.peak_tflops * 1e12 * world()[1]
         found = report.metrics(self.shape, chosen.batch, peak, step=step, loss=loss, gradient=norm, seconds=seconds)
-        self.tell(report.line(found))
+        self.print(report.line(found))
         if world()[0] == 0:
             report.keep(self.chosen.output, found)
         if self.board:
@@ -141,7 +141,7 @@ class Training:
                 self.board.add_scalar(name, found[name], step)
             self.board.flush()
 
-    def tell(self, text: str) -> None:
+    def print(self, text: str) -> None:
         if world()[0] == 0:
             print(text, flush=True)
 
@@ -149,12 +149,12 @@ class Training:
 def made(
     shape: Shape, device: torch.device, way: Way, seed: int, *, fp8: bool
 ) -> tuple[nn.Module, MasterAdamW | ShardedAdamW]:
-    """A model with random weights, the same in each way, compiled where there is a GPU; and what updates it."""
+    """Returns a model with random weights, the same in each way and compiled on a GPU, and its optimizer."""
     with torch.device("meta") if way.sharded else device:
         model = Transformer(shape, Linear8 if fp8 else nn.Linear)
     for block in model.blocks:
         block.recomputes = way.recomputes
-    torch.manual_seed(seed)  # what there is by now may have taken numbers
+    torch.manual_seed(seed)  # earlier code may have used random numbers
     if way.sharded:
         return model, ShardedAdamW(model, device)
     model.initialize()
@@ -164,7 +164,7 @@ def made(
 
 
 def _board(folder: Path) -> SummaryWriter | None:
-    """TensorBoard's writer, where there is TensorBoard."""
+    """Returns TensorBoard's writer, or None without TensorBoard."""
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
@@ -173,7 +173,7 @@ def _board(folder: Path) -> SummaryWriter | None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """0 where it is trained, 2 for what is wrong with its options, 143 where it was told to stop."""
+    """Returns 0 after the training, 2 for wrong options, 143 if it was stopped."""
     chosen = options.parsed(arguments)
     cuda = torch.cuda.is_available()
     device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))) if cuda else torch.device("cpu")

@@ -1,1 +1,1 @@
-"""Fine-tuning of causal language models by LoRA, by itself or on Ray."""
+"""Fine-tunes causal language models with LoRA, with or without Ray."""

@@ -1,4 +1,4 @@
-"""Checkpoints: LoRA's weights and the optimizer's state, which are small, in one file for each, whole or not there."""
+"""Saves checkpoints: LoRA's weights and the optimizer's state, which are small, in one file each."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from finetuning import folders
 
 
 class Checkpoints:
-    """Of one training, in one folder that all processes see."""
+    """The checkpoints of one training, in a folder that all processes share."""
 
     def __init__(self, folder: Path, about: Mapping[str, Any], keep: int = 2) -> None:
-        """`about` is what must be the same for a checkpoint to be of this training."""
+        """Sets the folder. A checkpoint of this training must have the same values of `about`."""
         self.folder, self.about, self.keep = folder, dict(about), keep
 
     def save(self, steps: int, weights: Mapping[str, Tensor], optimizer: torch.optim.Optimizer, before: float) -> None:
-        """`before` is the loss that training began with. One process of all does this."""
+        """Saves a checkpoint, in one of the processes. `before` is the loss before training."""
         self.folder.mkdir(parents=True, exist_ok=True)
         file = folders.unfinished(self.folder, steps)
         state = {"about": self.about, "steps": steps, "before": before}
@@ -28,7 +28,7 @@ class Checkpoints:
         folders.finish(file, self.keep)
 
     def load(self, weights: Mapping[str, nn.Parameter], optimizer: torch.optim.Optimizer) -> tuple[int, float | None]:
-        """Restores the newest; its steps and `before`, 0 and None without any. Raises CheckpointError."""
+        """Restores the newest checkpoint. Returns its steps and `before`, or 0 and None. Raises CheckpointError."""
         complete = folders.complete(self.folder)
         if not complete:
             return 0, None

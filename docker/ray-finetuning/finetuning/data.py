@@ -1,7 +1,6 @@
-"""What is learnt: files of JSON lines, or a source whose entropy is known; packed end to end into rows of one length.
+"""Training data: files of JSON lines, or a source with known entropy, packed into rows of one length.
 
-Packing leaves no padding to compute but a row's last tokens, and gives all rows the same shape, so that they are
-compiled once.
+Packing leaves little padding, and gives all rows the same shape, so that the model is compiled once.
 """
 
 from __future__ import annotations
@@ -19,25 +18,25 @@ from finetuning import lines
 from finetuning.lines import DataError
 
 IGNORED = -100
-"""A target that is not learnt, as transformers has it."""
+"""The target of a token that is not trained on, as in transformers."""
 _SYMBOLS, _CHOICES, _STRIDE = 256, 4, 17
 
 
 @dataclass(frozen=True)
 class Example:
-    """A sequence of token numbers; those before `first`, 1 or more, are a prompt, which is not learnt."""
+    """A sequence of token numbers; those before `first`, at least 1, are the prompt, which is not trained on."""
 
     tokens: np.ndarray
     first: int = 1
 
     @property
     def learnt(self) -> int:
-        """Tokens that are."""
+        """Number of tokens that are trained on."""
         return len(self.tokens) - self.first
 
 
 def synthetic(vocabulary: int, seed: int, count: int, lengths: tuple[int, int]) -> list[Example]:
-    """After each of at most 256 tokens one of four comes, each as likely: no loss is below ln 4 for long.
+    """Returns examples in which one of four tokens follows each token, equally likely: no loss stays below ln 4.
 
     Lengths are uniform, both ends included.
     """
@@ -51,22 +50,22 @@ def synthetic(vocabulary: int, seed: int, count: int, lengths: tuple[int, int]) 
 
 
 def read(path: Path, tokenizer: Any, vocabulary: int, longest: int) -> tuple[list[Example], int]:
-    """Examples of a file of JSON lines, or of a folder's *.jsonl, and how many of them were cut to `longest` tokens.
+    """Returns the examples of a file or of a folder's *.jsonl, and how many of them were cut to `longest` tokens.
 
     Raises DataError.
     """
     examples = lines.read(path, lambda prompt, text: _example(prompt, text, tokenizer))
     if (most := max(int(each.tokens.max()) for each in examples)) >= vocabulary:
-        raise DataError(f"token {most} is not of the model's {vocabulary}: its tokenizer is another model's")
+        raise DataError(f"token {most} is not in the model's vocabulary of {vocabulary}: the tokenizer does not fit")
     cut = sum(len(each.tokens) > longest for each in examples)
     kept = [Example(each.tokens[:longest], each.first) for each in examples if each.first < longest]
     if not kept:
-        raise DataError(f"every prompt of {path} has {longest} tokens or more: nothing of a completion is left")
+        raise DataError(f"every prompt of {path} has {longest} tokens or more, so no completion is left")
     return kept, cut
 
 
 def _example(prompt: str | None, text: str, tokenizer: Any) -> Example:
-    """Raises DataError."""
+    """Returns a line's example. Raises DataError."""
     end = [] if tokenizer.eos_token_id is None else [tokenizer.eos_token_id]
     before = [] if prompt is None else tokenizer(prompt).input_ids
     tokens = before + tokenizer(text, add_special_tokens=prompt is None).input_ids + end
@@ -78,10 +77,10 @@ def _example(prompt: str | None, text: str, tokenizer: Any) -> Example:
 
 @dataclass(frozen=True)
 class Row:
-    """Examples end to end, then padding; (1, size) where nothing else is said.
+    """Consecutive examples, then padding. Shapes are (1, size), except as follows.
 
-    `ends` are where sequences end, after a 0, as int32. `learnt` are the places (n,) from which a next token is learnt,
-    and `targets` (n,) those tokens; n is a multiple of `unit`, filled up with IGNORED.
+    `ends` are the ends of sequences, after a 0, as int32. `learnt` (n,) are the positions whose next token is trained
+    on, and `targets` (n,) those tokens; n is a multiple of `unit`, padded with IGNORED.
     """
 
     tokens: Tensor
@@ -99,7 +98,7 @@ class Row:
             tokens[start:stop], positions[start:stop] = each.tokens, np.arange(stop - start)
             targets[start + each.first - 1 : stop - 1] = each.tokens[each.first :]
             ends.append(stop)
-        while ends[-1] < size:  # padding is sequences too, none longer than attention expects
+        while ends[-1] < size:  # padding also consists of sequences, up to the maximum length
             ends.append(min(size, ends[-1] + longest))
         learnt = np.flatnonzero(targets != IGNORED)
         missing = -len(learnt) % unit
@@ -110,5 +109,5 @@ class Row:
 
 
 def _moved(tensor: Tensor, device: torch.device) -> Tensor:
-    """Pinned first, so that the GPU is not waited for."""
+    """Copies to the device without waiting for it, from pinned memory."""
     return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor

@@ -1,4 +1,4 @@
-"""Checkpoints as files: which are whole, and whose. No torch is needed here."""
+"""Manages files of checkpoints. This module does not need torch."""
 
 from __future__ import annotations
 
@@ -10,29 +10,28 @@ _UNFINISHED = ".unfinished"
 
 
 class CheckpointError(ValueError):
-    """The text is for the user."""
+    """An error in a checkpoint, with a message for the user."""
 
 
 def unfinished(folder: Path, steps: int) -> Path:
-    """Where the checkpoint of that step is written."""
+    """Returns the file for an incomplete checkpoint."""
     return folder / f"step-{steps}.pt{_UNFINISHED}"
 
 
 def finish(file: Path, keep: int) -> None:
-    """Gives a checkpoint that is whole its name, and deletes all but the newest `keep`."""
+    """Renames a complete checkpoint, and deletes all except the newest `keep`."""
     file.rename(file.with_name(file.name.removesuffix(_UNFINISHED)))
     for old in complete(file.parent)[:-keep]:
         old.unlink()
 
 
 def complete(folder: Path) -> list[Path]:
-    """Oldest first."""
+    """Returns the complete checkpoints, oldest first."""
     return sorted(folder.glob("step-*.pt"), key=lambda each: int(each.stem.partition("-")[2]))
 
 
 def check(file: Path, theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> None:
-    """Raises CheckpointError where the file is of another training than ours."""
-    wrong = [f"{key} {theirs.get(key)} and not {value}" for key, value in ours.items() if theirs.get(key) != value]
+    """Raises CheckpointError if the file belongs to another training."""
+    wrong = [f"{key} is {theirs.get(key)} instead of {own}" for key, own in ours.items() if theirs.get(key) != own]
     if wrong:
-        told = ", ".join(wrong)
-        raise CheckpointError(f"{file} is of another training: {told}. Take another --output for this one")
+        raise CheckpointError(f"{file} belongs to another training: {', '.join(wrong)}. Use another --output")

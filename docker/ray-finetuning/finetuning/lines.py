@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 Made = TypeVar("Made")
-_OPEN, _TOLD = 16, 5
+_OPEN, _SHOWN = 16, 5
 _TEXTS = ("text", "prompt", "completion")
 _STARTS = {
     b"\x1f\x8b": "compressed: gunzip < {file} > {file}.out",
@@ -25,7 +25,7 @@ _STARTS = {
     'orient="records", lines=True)\' {file}',
     b"version https://git-lfs": "a pointer of Git LFS, not the data: git lfs pull",
 }
-"""The first bytes of other files, with what they are and the command that makes JSON lines of them."""
+"""The first bytes of other files, with their format and the command that converts them to JSON lines."""
 _LEFT_OUT = re.compile(r"(?i:\.jsonl\.(gz|zst|bz2|xz|zip))$|\.JSONL$")
 _ESCAPED = re.compile("[\udc80-\udcff]")
 """Matches bytes that are not UTF-8, as `surrogateescape` decodes them."""
@@ -33,43 +33,43 @@ _ONE_A_LINE = "each line must be one object: jq -c 'if type == \"array\" then .[
 
 
 class DataError(ValueError):
-    """The text is for the user."""
+    """An error in the data, with a message for the user."""
 
 
 def read(path: Path, make: Callable[[str | None, str], Made]) -> list[Made]:
-    """What `make` makes of each line of a file, or of a folder's *.jsonl, given its prompt, if any, and its text.
+    """Returns what `make` makes of each line of a file, or of a folder's *.jsonl, from prompt or None, and text.
 
-    A line has `text`, or `prompt` and `completion`, of which the second is learnt. Raises DataError.
+    A line has `text`, or `prompt` and `completion`; the completion is the text. Raises DataError.
     """
     made, wrong = [], []
     for file in _files(path):
         try:
             for number, line in _lines(file):
                 try:
-                    made.append(make(*_said(_parsed(line))))
+                    made.append(make(*_texts(_parsed(line))))
                 except ValueError as error:
                     wrong.append(f"{file}:{number}: {error}")
         except DataError as error:  # of the whole file
             wrong.append(str(error))
     if wrong:
-        more = f"; and {len(wrong) - _TOLD} more" if len(wrong) > _TOLD else ""
-        raise DataError("; ".join(wrong[:_TOLD]) + more)
+        more = f"; and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
+        raise DataError("; ".join(wrong[:_SHOWN]) + more)
     if not made:
         raise DataError(f"{path} is empty")
     return made
 
 
 def _files(path: Path) -> list[Path]:
-    """Raises DataError."""
+    """Returns the files of a path. Raises DataError."""
     if not path.is_dir():
         if not path.exists():
-            raise DataError(f"{path} is not there")
+            raise DataError(f"{path} does not exist")
         return [path]
     there = sorted(path.iterdir())
     files = [file for file in there if file.name.endswith(".jsonl") and file.is_file()]
     left = [file.name for file in there if _LEFT_OUT.search(file.name)]
     if not files or left:
-        names = ", ".join((left or [file.name for file in there])[:_TOLD])
+        names = ", ".join((left or [file.name for file in there])[:_SHOWN])
         what = "has files that are not read: decompress them, and name them *.jsonl" if files else "has no file *.jsonl"
         raise DataError(f"{path} {what}{f' ({names})' if names else ''}")
     return files
@@ -123,7 +123,7 @@ def _encoded(where: str, file: Path, encoding: str) -> DataError:
 
 
 def _parsed(line: str) -> Any:
-    """Raises DataError."""
+    """Returns the value of a line. Raises DataError."""
     try:
         return json.loads(line, object_pairs_hook=_once)
     except json.JSONDecodeError as error:
@@ -141,21 +141,21 @@ def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
-def _said(line: Any) -> tuple[str | None, str]:
-    """Raises DataError."""
+def _texts(line: Any) -> tuple[str | None, str]:
+    """Returns prompt or None, and text. Raises DataError."""
     if isinstance(line, list):
         raise DataError(f"a JSON array; {_ONE_A_LINE}")
-    said = line if isinstance(line, Mapping) else {}
-    text, prompt, completion = (said.get(key) for key in _TEXTS)
+    fields = line if isinstance(line, Mapping) else {}
+    text, prompt, completion = (fields.get(key) for key in _TEXTS)
     if isinstance(prompt, str) and isinstance(completion, str):
         text = completion
     else:
         prompt = None
     if not isinstance(text, str):
-        has = ", ".join(f"{key}: {json.dumps(value)[:20]}" for key, value in said.items())[:80]
+        has = ", ".join(f"{key}: {json.dumps(value)[:20]}" for key, value in fields.items())[:80]
         raise DataError(f"neither `text` nor `prompt` and `completion`, as strings; it has {has or 'none'}")
     if not (prompt or text):
-        raise DataError("no text to learn: it is empty")
+        raise DataError("the text is empty")
     try:
         f"{prompt}{text}".encode()
     except UnicodeEncodeError as error:
@@ -164,7 +164,7 @@ def _said(line: Any) -> tuple[str | None, str]:
 
 
 def pack(lengths: Sequence[int], order: Iterable[int], size: int) -> list[list[int]]:
-    """Rows of at most `size` tokens: each example, in this order, goes into the first of the last rows with room."""
+    """Returns rows of at most `size` tokens: each example, in this order, goes into the first recent row with space."""
     rows: list[list[int]] = []
     left: list[int] = []
     for example in order:

@@ -1,7 +1,7 @@
-"""A causal language model of transformers with LoRA of peft, made fast: packed rows, compiled blocks, no logits kept.
+"""A causal language model of transformers with peft's LoRA, for packed rows, with compiled blocks and without logits.
 
-The base weights are frozen, in bf16 on a GPU. LoRA's are in fp32 and are rounded to bf16 where they are multiplied, as
-autocast does it: they are few, so that it costs nothing, and updates too small for bf16 are kept.
+The base weights are frozen, in bf16 on a GPU. LoRA's weights are in fp32 and are rounded to bf16 for products, like
+with autocast. They are few, so this is cheap, and updates too small for bf16 are not lost.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from finetuning.data import IGNORED, Example, Row
 
 ATTENTION = "packed"
 _CHUNK = 4096
-"""Tokens whose logits are there at once."""
+"""Number of tokens with logits in memory."""
 _CLOSE = {torch.float32: 1e-4, torch.bfloat16: 1e-2}
 
 
 class ModelError(ValueError):
-    """The text is for the user."""
+    """An error in the model, with a message for the user."""
 
 
 class Linear(lora.Linear):
-    """peft's, without what it does for dropout, several adapters and other precisions."""
+    """peft's layer without dropout, several adapters and other precisions."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """`x` is (..., in)."""
+        """Returns the output for `x`, (..., in)."""
         down, up = self.lora_A["default"].weight, self.lora_B["default"].weight
         low = functional.linear(x, down.to(x.dtype)) * self.scaling["default"]
         return self.base_layer(x) + functional.linear(low, up.to(x.dtype))
@@ -41,7 +41,7 @@ class Linear(lora.Linear):
 def attention(
     module: nn.Module, query: Tensor, key: Tensor, value: Tensor, _: None, *, scaling: float, **packed: Any
 ) -> tuple[Tensor, None]:
-    """Each token sees those before it in its own sequence. All are (1, heads, tokens, of a head)."""
+    """Computes causal attention within each sequence. Tensors are (1, heads, tokens, dimensions of a head)."""
     ends, longest = packed["cu_seq_lens_q"], packed["max_length_q"]
     if query.is_cuda:
         parts = (each[0].transpose(0, 1) for each in (query, key, value))
@@ -58,36 +58,36 @@ transformers.AttentionInterface.register(ATTENTION, attention)
 
 
 def load(name: str, device: torch.device) -> nn.Module:
-    """A model of a folder or of Hugging Face's hub. Raises ModelError."""
+    """Loads a model from a folder or the Hugging Face Hub. Raises ModelError."""
     kind = torch.bfloat16 if device.type == "cuda" else torch.float32
     try:
         return transformers.AutoModelForCausalLM.from_pretrained(name, dtype=kind).to(device)
     except (OSError, ValueError) as error:
-        raise ModelError(f"{name} is no model to be had: {str(error).splitlines()[0]}") from error
+        raise ModelError(f"model {name} cannot be loaded: {str(error).splitlines()[0]}") from error
 
 
 def adapted(model: nn.Module, rank: int, alpha: int, targets: list[str] | None) -> PeftModel:
-    """The model with a new adapter; `targets` are names of layers, peft's usual ones without. Raises ModelError."""
+    """Adds a new adapter to the model. `targets` are names of layers, by default peft's. Raises ModelError."""
     config = LoraConfig(r=rank, lora_alpha=alpha, target_modules=targets, task_type="CAUSAL_LM")
     config._register_custom_module({nn.Linear: Linear})
     try:
         return get_peft_model(model, config)
     except ValueError as error:
-        raise ModelError(f"no adapter: {str(error).splitlines()[0]}") from error
+        raise ModelError(f"the adapter cannot be added: {str(error).splitlines()[0]}") from error
 
 
 class Learner:
     """Computes losses of rows, and gradients of LoRA's weights."""
 
     def __init__(self, model: PeftModel, size: int, longest: int) -> None:
-        """For rows of `size` tokens with sequences of at most `longest`. Raises ModelError."""
+        """Prepares rows of `size` tokens with sequences of at most `longest`. Raises ModelError."""
         self.size, self.longest = size, longest
         model.eval()  # without the dropout of pre-training
         self.causal = model.get_base_model()
         config = self.causal.config
         for key in ("max_position_embeddings", "sliding_window"):
             if longest > (most := getattr(config, key, None) or longest):
-                raise ModelError(f"sequences of {longest} tokens are too long: the model's {key} is {most}")
+                raise ModelError(f"--longest is {longest} tokens, but the model's {key} is {most}")
         self.causal.set_attn_implementation(ATTENTION)
         self.device = self.causal.device
         self.weight = self.causal.get_output_embeddings().weight
@@ -96,16 +96,16 @@ class Learner:
         self._chunk = _chunk
 
     def compile(self) -> None:
-        """Each block by itself, once for all of them."""
+        """Compiles each block separately, once for all of them."""
         self._chunk = torch.compile(_chunk, dynamic=False)
         for module in self.causal.modules():
             if type(module).__name__ in (self.causal._no_split_modules or ()):
                 module.compile()
 
     def loss(self, examples: list[Example], share: float, *, learn: bool) -> Tensor:
-        """The sum of the row's losses in nats, times `share`; learning adds that number's gradients to LoRA's."""
+        """Returns the sum of the row's losses in nats, times `share`; `learn` adds its gradients to LoRA's."""
         row = Row.of(examples, self.size, self.longest, self.unit, self.device)
-        torch._dynamo.mark_dynamic(row.ends, 0)  # all else has one shape
+        torch._dynamo.mark_dynamic(row.ends, 0)  # other shapes are fixed
         with torch.set_grad_enabled(learn):
             hidden = self._hidden(row)
         states, gradient = hidden.detach()[0], torch.zeros_like(hidden[0])
@@ -119,7 +119,7 @@ class Learner:
         return total
 
     def _hidden(self, row: Row) -> Tensor:
-        """(1, size, width), from which logits are made."""
+        """Returns the hidden states before the logits, (1, size, width)."""
         return self.causal.base_model(
             input_ids=row.tokens,
             position_ids=row.positions,
@@ -131,7 +131,7 @@ class Learner:
         ).last_hidden_state
 
     def check(self, example: Example) -> None:
-        """Compares with the model's own loss, before compiling. Raises ModelError where the model is not as others."""
+        """Compares with the model's own loss, before compiling. Raises ModelError if they differ."""
         ours = self.loss([example], 1 / example.learnt, learn=False).item()
         tokens = torch.from_numpy(example.tokens)[None].to(self.device)
         labels = tokens.clone()
@@ -141,11 +141,12 @@ class Learner:
             theirs = self.causal(input_ids=tokens, labels=labels, use_cache=False).loss.item()
         self.causal.set_attn_implementation(ATTENTION)
         if abs(ours - theirs) > _CLOSE[self.causal.dtype] * theirs:
-            raise ModelError(f"{self.causal.config.model_type} is not for this loop: its loss is {theirs}, not {ours}")
+            kind = self.causal.config.model_type
+            raise ModelError(f"models of type {kind} are not supported: the loss is {ours} instead of {theirs}")
 
 
 def _chunk(states: Tensor, weight: Tensor, targets: Tensor, scale: float, share: Tensor) -> tuple[Tensor, Tensor]:
-    """The sum of cross-entropies times `share`, and its gradient by `states`, without keeping logits."""
+    """Returns the sum of cross-entropies times `share`, and its gradient by `states`, without keeping logits."""
     logits = (states @ weight.t()).float() * scale
     kept = (targets != IGNORED)[:, None]
     right = torch.arange(weight.shape[0], device=targets.device) == targets[:, None]

@@ -1,7 +1,7 @@
-"""`python -m finetuning.ray_train`: the loop of finetuning.train in workers of Ray Train, one for each GPU.
+"""Runs the loop of finetuning.train in workers of Ray Train, one for each GPU: `python -m finetuning.ray_train`.
 
---output is a folder that all nodes mount. Ray starts all workers again after one that died, once there are GPUs for
-them, and the loop goes on from its own newest checkpoint there; Ray is told the metrics.
+All nodes mount the folder --output. If a worker dies, Ray restarts all of them when GPUs are available, and the loop
+continues from its newest checkpoint. Ray also receives the metrics.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from finetuning.options import RETRIES, START_RETRIES, UNFIT, ray_parser
 
 
 def loop(chosen: Mapping[str, Any]) -> str | None:
-    """In each worker; what is wrong with the options, in any worker: no retry would mend it."""
+    """Trains in each worker. Returns an error in the options of any worker, which a retry cannot fix."""
     training, wrong = None, None
     try:
         training = train.prepared(argparse.Namespace(**chosen), get_device())
@@ -29,14 +29,14 @@ def loop(chosen: Mapping[str, Any]) -> str | None:
         wrong = str(error)
     all_wrong: list[str | None] = [None] * train.world()[1]
     distributed.all_gather_object(all_wrong, wrong)
-    told = next(filter(None, all_wrong), None)
-    if not told:
+    first = next(filter(None, all_wrong), None)
+    if not first:
         training.run(report=lambda found: ray.train.report(dict(found)))
-    return told
+    return first
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """0 where it is trained, 2 for what is wrong with its options."""
+    """Returns 0 after the training, 2 for wrong options."""
     chosen = ray_parser().parse_args(arguments)
     chosen.output = chosen.output.absolute()
     ray.init(ignore_reinit_error=True)
@@ -50,10 +50,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             failure_config=FailureConfig(max_failures=RETRIES, controller_failure_limit=START_RETRIES),
         ),
     )
-    told = trainer.fit().return_value
-    if told:
-        print(f"error: {told}", file=sys.stderr)
-    return UNFIT if told else 0
+    wrong = trainer.fit().return_value
+    if wrong:
+        print(f"error: {wrong}", file=sys.stderr)
+    return UNFIT if wrong else 0
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What the loop says, and what it leaves beside its checkpoints. No torch is needed here."""
+"""Log lines of the loop, metrics.jsonl and result.json. This module does not need torch."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from pathlib import Path
 
 
 def begun(examples: int, steps: int, step: int, before: float) -> str:
-    """The first line; `step` is the last of the checkpoint that it goes on from."""
+    """Returns the first line; `step` is the last one of the checkpoint that it continues."""
     return f"{examples} examples in {steps} steps, from step {step}; loss {before:.4f}"
 
 
 def line(found: Mapping[str, float]) -> str:
-    """Of some steps, for people."""
+    """Returns the log line of some steps."""
     return "step {step}: loss {loss:.4f}, gradient {gradient:.2f}, {tokens_per_s:,.0f} tokens/s".format_map(found)
 
 
 def keep(output: Path, found: Mapping[str, float]) -> None:
-    """The same as a line of metrics.jsonl."""
+    """Adds a line to metrics.jsonl."""
     with (output / "metrics.jsonl").open("a") as file:
         file.write(json.dumps(found) + "\n")
 
 
 def stopped(step: int) -> str:
-    """The last line of one that was told to stop."""
-    return f"told to stop: step {step} is saved"
+    """Returns the last line of a training that was stopped."""
+    return f"stopped: step {step} is saved"
 
 
 def finished(result: Mapping[str, float]) -> str:
-    """The last line of one that is through."""
-    return "loss of what was not learnt: {before:.4f} before, {after:.4f} after".format_map(result)
+    """Returns the last line of a finished training."""
+    return "evaluation loss: {before:.4f} before, {after:.4f} after".format_map(result)
 
 
 def keep_result(output: Path, result: Mapping[str, float]) -> None:
-    """As result.json."""
+    """Writes result.json."""
     (output / "result.json").write_text(json.dumps(result))

@@ -1,6 +1,6 @@
-"""`python -m finetuning.train`: fine-tunes a model by LoRA, resumes where it was, and stops within its grace.
+"""Fine-tunes a model with LoRA, continues from checkpoints, and stops at SIGTERM: `python -m finetuning.train`.
 
-What a step learns is planned beforehand, of data, seed and sizes, and does not depend on how many GPUs learn it.
+Data, seed and sizes determine the examples of each step; the number of GPUs does not matter.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ transformers.utils.logging.disable_progress_bar()
 
 
 def world() -> tuple[int, int]:
-    """Rank and number of processes."""
+    """Returns rank and number of processes."""
     if not distributed.is_initialized():
         return 0, 1
     return distributed.get_rank(), distributed.get_world_size()
 
 
-def tell(text: str) -> None:
+def log(text: str) -> None:
     if world()[0] == 0:
         print(text, flush=True)
 
 
 def examples_of(chosen: argparse.Namespace, vocabulary: int) -> list[Example]:
-    """Raises DataError."""
+    """Returns all examples. Raises DataError."""
     if not chosen.data:
         count, *lengths = SYNTHETIC
         shortest, longest = (min(each, chosen.longest) for each in lengths)
@@ -51,18 +51,19 @@ def examples_of(chosen: argparse.Namespace, vocabulary: int) -> list[Example]:
     try:
         tokenizer = transformers.AutoTokenizer.from_pretrained(chosen.model)
     except (OSError, ValueError) as error:
-        raise DataError(f"{chosen.model} has no tokenizer to be had: {str(error).splitlines()[0]}") from error
+        what = f"the tokenizer of {chosen.model} cannot be loaded"
+        raise DataError(f"{what}: {str(error).splitlines()[0]}") from error
     found, cut = data.read(chosen.data, tokenizer, vocabulary, chosen.longest)
     if cut:
-        tell(f"{cut} examples have more than {chosen.longest} tokens, and are cut")
+        log(f"{cut} examples have more than {chosen.longest} tokens; the rest is cut off")
     return found
 
 
 class Training:
-    """One training in one process of several."""
+    """One process of a training."""
 
     def __init__(self, chosen: argparse.Namespace, base: nn.Module, examples: list[Example]) -> None:
-        """Raises ValueError (also DataError, ModelError and CheckpointError) with what is to be told."""
+        """Plans and loads the training. Raises ValueError (also DataError, ModelError, CheckpointError)."""
         check(chosen, world()[1], len(examples))
         self.chosen = chosen
         order = np.random.default_rng(chosen.seed).permutation(len(examples))
@@ -98,9 +99,9 @@ class Training:
         return found
 
     def run(self, report: Callable[[Mapping[str, Any]], None] = lambda _: None) -> int:
-        """The exit code: 0 where all steps are done. `report` is given all metrics, in every process."""
+        """Trains. Returns the exit code, 0 after all steps. `report` receives all metrics, in every process."""
         before = self.evaluate() if self.before is None else self.before
-        tell(reporting.begun(len(self.examples), self.steps, self.begun, before))
+        log(reporting.begun(len(self.examples), self.steps, self.begun, before))
         since, seen = time.monotonic(), 0
         for step in range(self.begun + 1, self.steps + 1):
             loss, norm, tokens = self.step(step)
@@ -115,13 +116,13 @@ class Training:
             if due and world()[0] == 0:
                 self.checkpoints.save(step, self.weights, self.optimizer, before)
             if stop:
-                tell(reporting.stopped(step))
+                log(reporting.stopped(step))
                 return EVICTED
         self.finish({"before": before, "after": self.evaluate(), "steps": self.steps}, report)
         return 0
 
     def step(self, step: int) -> tuple[Tensor, Tensor, int]:
-        """Mean loss of the batch and the norm of its gradient, still on the GPU; its tokens, without padding."""
+        """Returns the mean loss of the batch and the norm of its gradient, still on the GPU, and its tokens."""
         batch = self.rows[(step - 1) * self.chosen.batch : step * self.chosen.batch]
         share = 1 / sum(each.learnt for row in batch for each in row)
         rank, processes = world()
@@ -141,14 +142,14 @@ class Training:
         return loss, norm, sum(len(each.tokens) for row in batch for each in row)
 
     def rate(self, step: int) -> float:
-        """Up to the highest in the warm-up, then along a cosine to nothing; the first step is 1."""
+        """Returns the learning rate of a step: rises in the warm-up, then falls along a cosine to 0. The first is 1."""
         if step <= self.chosen.warmup:
             return self.chosen.rate * step / self.chosen.warmup
         done = (step - self.chosen.warmup) / max(1, self.steps + 1 - self.chosen.warmup)
         return self.chosen.rate * 0.5 * (1 + math.cos(math.pi * done))
 
     def evaluate(self) -> float:
-        """Mean loss, per token, of the examples that are not learnt; nan where there are none."""
+        """Returns the mean loss per token of the evaluation examples; nan without any."""
         share = 1 / max(1, sum(each.learnt for each in self.held))
         rows = self._packed(self.held, [0])[world()[0] :: world()[1]]
         loss = torch.zeros((), device=self.learner.device)
@@ -159,32 +160,32 @@ class Training:
         return loss.item() if len(self.held) else math.nan
 
     def _any_stops(self) -> bool:
-        """Whether any process was told to: all save the same step."""
+        """Returns whether any process must stop: all save the same step."""
         if world()[1] == 1:
             return self.stopped
-        told = torch.tensor(int(self.stopped), device=self.learner.device)
-        distributed.all_reduce(told, distributed.ReduceOp.MAX)
-        return bool(told.item())
+        any_stopped = torch.tensor(int(self.stopped), device=self.learner.device)
+        distributed.all_reduce(any_stopped, distributed.ReduceOp.MAX)
+        return bool(any_stopped.item())
 
     def log(self, found: Mapping[str, float], report: Callable[[Mapping[str, Any]], None]) -> None:
-        """A line for people, and one of metrics.jsonl."""
-        tell(reporting.line(found))
+        """Adds a line to the log and to metrics.jsonl."""
+        log(reporting.line(found))
         if world()[0] == 0:
             reporting.keep(self.chosen.output, found)
         report(found)
 
     def finish(self, result: Mapping[str, float], report: Callable[[Mapping[str, Any]], None]) -> None:
-        """Saves the adapter as peft reads it, and result.json."""
+        """Saves the adapter in peft's format, and result.json."""
         if world()[0] == 0:
             self.model.save_pretrained(self.chosen.output / "adapter", save_embedding_layers=False)
             reporting.keep_result(self.chosen.output, result)
-        tell(reporting.finished(result))
+        log(reporting.finished(result))
         report(result)
 
 
 def prepared(chosen: argparse.Namespace, device: torch.device) -> Training:
     """Loads model and data. Raises ValueError."""
-    if chosen.data:  # what is wrong with it shows in seconds; the model takes minutes
+    if chosen.data:  # errors in the data show in seconds; the model takes minutes
         lines.read(chosen.data, lambda *_: None)
     chosen.output.mkdir(parents=True, exist_ok=True)
     base = load(chosen.model, device)
@@ -192,7 +193,7 @@ def prepared(chosen: argparse.Namespace, device: torch.device) -> Training:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """0 where it is trained, 2 for what is wrong with its options, 143 where it was told to stop."""
+    """Returns 0 after the training, 2 for wrong options, 143 if it was stopped."""
     chosen = parser().parse_args(arguments)
     cuda = torch.cuda.is_available()
     device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))) if cuda else torch.device("cpu")

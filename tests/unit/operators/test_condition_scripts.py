@@ -81,8 +81,8 @@ def links(product: str, *inactive: list[int], total: int = 18) -> str:
         (links("NVIDIA H100 NVL", UNUSED) + "GPU 1: NVIDIA H100 NVL\nall links are inactive\n", PROBLEM, "inactive NV"),
         (links("NVIDIA H200", [], []).replace("26.562 GB/s", "0.000 GB/s"), PROBLEM, "inactive NVLinks: 0 of GPU 0"),
         (links("NVIDIA H200", []) + "GPU 1: NVIDIA H200\nGPU requires reset\n", PROBLEM, "GPU 1 requires a reset"),
-        (links("NVIDIA H200", []) + LOST, UNKNOWN, "nvidia-smi does not tell of all GPUs: Unable to determine"),
-        ("nothing\n", UNKNOWN, "nvidia-smi tells of no NVLink: nothing"),
+        (links("NVIDIA H200", []) + LOST, UNKNOWN, "nvidia-smi does not report all GPUs: Unable to determine"),
+        ("nothing\n", UNKNOWN, "nvidia-smi reports no NVLink: nothing"),
     ],
 )  # fmt: skip
 def test_ignores_links_that_the_product_never_uses(tmp_path: Path, output: str, code: int, words: str) -> None:

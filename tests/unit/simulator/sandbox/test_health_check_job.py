@@ -133,7 +133,9 @@ def test_a_node_without_a_log_is_unknown(tmp_path: Path) -> None:
     check.log_folder.mkdir()
     code, log = check.run()
     assert code == 2
-    assert verdict(log).startswith("VERDICT: UNKNOWN check_gpu_xid: the node has no log in /host/var/log")
+    assert verdict(log).startswith(
+        "VERDICT: UNKNOWN check_gpu_xid: the node's log in /host/var/log (syslog or messages)"
+    )
 
 
 def test_needs_no_log_without_checks_of_it(tmp_path: Path) -> None:
@@ -179,7 +181,7 @@ def test_a_missing_configuration_is_unknown(tmp_path: Path) -> None:
     check.files = {"topology.xml": check.files["topology.xml"]}
     code, log = check.run()
     assert code == 2
-    assert "UNKNOWN there is no check in /opt/health-check/aznhc.conf" in verdict(log)
+    assert "UNKNOWN /opt/health-check/aznhc.conf has no checks" in verdict(log)
 
 
 def test_a_failed_check_takes_precedence_over_an_unknown_one(tmp_path: Path) -> None:

@@ -123,7 +123,7 @@ def test_reports_a_lost_disk_and_overwrites_nothing(node: Node, started_by_the_n
     before = node.disks()
     code, log = set_up(node)
     assert code == 1
-    assert f"the scratch array has {DISKS} disks, of which this node shows {DISKS - 1}" in log
+    assert f"the scratch array has {DISKS} disks, but this node only has {DISKS - 1}" in log
     assert "Replace the node" in log
     assert node.disks() == before
 
@@ -133,7 +133,7 @@ def test_reports_a_disk_lost_from_a_running_array(node: Node) -> None:
     node.change(nvme=node.hardware.nvme[:-1])
     code, log = set_up(node)
     assert code == 1
-    assert "/dev/md127 has lost a disk, and with it the data of RAID 0. Replace the node" in log
+    assert "/dev/md127 has lost a disk, and with it all data (RAID 0). Replace the node" in log
 
 
 # -- wrong pod specs ---------------------------------------------------------------------------------------------------
@@ -174,4 +174,4 @@ def test_rejects_a_node_without_nvme_with_the_fix(tmp_path: Path) -> None:
     assert skus.sku(NO_NVME).nvme is None
     code, log = set_up(Node(tmp_path, sku=NO_NVME))
     assert code == 1
-    assert "no disk of model 'Microsoft NVMe Direct Disk': take the label local-nvme-scratch off its pool" in log
+    assert "no disk of model 'Microsoft NVMe Direct Disk': remove the label local-nvme-scratch from its pool" in log

@@ -119,7 +119,7 @@ def test_a_missing_driver_is_a_problem_and_makes_its_conditions_unknown(node: Ch
         "the GPU operator's driver does not run on the node",
     )
     for condition in ("GPUMissing", "GPUMemoryErrors", "GPURowRemapFailed", "NVLinkInactive", "GPUTooHot"):
-        assert node.check(condition) == (UNKNOWN, "there is no GPU driver on the node")
+        assert node.check(condition) == (UNKNOWN, "the node has no GPU driver")
     assert node.check("GPUXidCritical")[0] == OK
 
 
@@ -146,7 +146,7 @@ def test_a_node_without_a_log_is_unknown(node: Checked, condition: str) -> None:
     logs["value"] = "/tmp"
     assert node.check(condition) == (
         UNKNOWN,
-        "the node has no log in /tmp (syslog or messages) that can be read",
+        "the node has no readable log in /tmp (syslog or messages)",
     )
 
 
@@ -200,8 +200,8 @@ def test_a_missing_hca_is_a_problem(node: Checked) -> None:
 @pytest.mark.parametrize(
     ("condition", "arguments", "message"),
     [
-        ("GPUXidCritical", ["fatal"], "there is no severity fatal: critical, warning"),
-        ("InfiniBandDown", ["up", "8"], "there is no check up: active, rate"),
+        ("GPUXidCritical", ["fatal"], "unknown severity fatal; allowed: critical, warning"),
+        ("InfiniBandDown", ["up", "8"], "unknown check up; allowed: active, rate"),
     ],
 )
 def test_an_unknown_argument_is_unknown(node: Checked, condition: str, arguments: list[str], message: str) -> None:
@@ -217,5 +217,5 @@ def test_an_error_of_the_check_is_unknown(node: Checked) -> None:
     code, message = node.check("GPUMissing", [])
     assert (code, message.splitlines()[-1]) == (
         UNKNOWN,
-        "the check gpu-count.sh failed itself, see the log of its pod",
+        "check gpu-count.sh has an error, see the log of its pod",
     )

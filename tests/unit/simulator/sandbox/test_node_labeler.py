@@ -247,5 +247,5 @@ def test_cannot_reach_another_server_of_the_machine(node: Node, api: Api, tmp_pa
             log = run_until(node, api, lambda log: "ERROR" in log)
         finally:
             api.port = port
-        assert "trying again" in log
+        assert "retrying" in log
         assert other.patches == []

@@ -69,7 +69,7 @@ def test_saves_after_sigterm_and_continues_with_the_same_losses(tmp_path: Path, 
     ended = training.run()
     log = ended[0][1]
     assert [code for code, _ in ended] == [143] * nodes, ended
-    (step,) = re.findall(r"told to stop: step (\d+) is saved", log)
+    (step,) = re.findall(r"stopped: step (\d+) is saved", log)
     assert 10 <= int(step) < 30
     assert ("Using network IB" in log) == (nodes == 2)
     (code, more), *_ = training.run()
@@ -101,10 +101,13 @@ def test_a_lost_node_ends_the_other_one_and_the_last_checkpoint_stays(tmp_path: 
 @pytest.mark.parametrize(
     ("options", "error"),
     [
-        ({"batch": 12}, "a batch of 12 sequences does not divide among 8 GPUs: take 16"),
-        ({"modelSize": "13b", "sequence": 131072}, "GiB of each GPU, which has 69: take more GPUs, or fewer layers"),
+        ({"batch": 12}, "8 GPUs cannot share a batch of 12 sequences equally: use 16"),
+        ({"modelSize": "13b", "sequence": 131072}, "GiB of each GPU, of which 69 are usable: use more GPUs"),
         ({"dataContainer": "tokens"}, "/data has no file *.bin of token numbers"),
-        ({"modelSize": "350m"}, "is of another training: layers 12 and not 24, width 768 and not 1024"),
+        (
+            {"modelSize": "350m"},
+            "belongs to another training: layers is 12 instead of 24, width is 768 instead of 1024",
+        ),
     ],
 )
 def test_a_wrong_setting_ends_with_a_code_that_forbids_a_retry(

@@ -95,7 +95,7 @@ def test_the_probe_ends_the_submitter_if_the_node_of_the_head_is_lost(tmp_path: 
 @pytest.mark.parametrize(
     ("options", "error"),
     [
-        ({"batch": 12}, "12 packs do not divide among 8 GPUs: take --batch 16"),
+        ({"batch": 12}, "8 GPUs cannot share 12 packs equally: use --batch 16"),
         ({"dataContainer": "lines"}, "/data has no file *.jsonl"),
     ],
 )
@@ -109,7 +109,7 @@ def test_a_wrong_setting_fails_the_job_with_the_reason(tmp_path: Path, options: 
 
 def test_reads_files_of_lines_and_rejects_a_checkpoint_of_other_files(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
-    for count, expected in ((300, "236 examples in"), (400, "is of another training: examples 236 and not 336")):
+    for count, expected in ((300, "236 examples in"), (400, "examples is 236 instead of 336")):
         lines = [json.dumps({"prompt": "What is this?", "completion": "word " * 200}) for _ in range(count)]
         (tmp_path / "data" / "a.jsonl").write_text("\n".join(lines))
         code, log = Finetuning(tmp_path, options={"dataContainer": "lines"}).run()
