@@ -1,6 +1,6 @@
-"""The LoRA loop, on the CPU: what it computes is peft's, and it goes on to the same numbers when it is killed.
+"""The LoRA loop computes the same as peft, and continues with the same numbers after it was killed; on the CPU.
 
-`make test-training` runs it where torch, transformers, peft and accelerate are.
+`make test-training` runs these tests. They need torch, transformers, peft and accelerate.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ CONFIGS = {
 
 
 def saved(folder: Path, kind: str = "opt") -> Path:
-    """A model with random weights, large enough to differ, and a tokenizer of words."""
+    """Saves a model with large random weights, and a tokenizer of words."""
     torch.manual_seed(0)
     made = AutoModelForCausalLM.from_config(CONFIGS[kind])
     for each in made.parameters():
@@ -74,11 +74,11 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def lines(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Prompts of some words, completed by the same words backwards."""
+    """A file of prompts with some words; the completions have the same words backwards."""
     chance, file = np.random.default_rng(1), tmp_path_factory.mktemp("data") / "a.jsonl"
-    said = [[str(each) for each in chance.choice(WORDS, chance.integers(4, 24))] for _ in range(300)]
-    found = [{"prompt": " ".join(each), "completion": " ".join(reversed(each))} for each in said]
-    file.write_text("\n".join(json.dumps(each) for each in found))
+    words = [[str(each) for each in chance.choice(WORDS, chance.integers(4, 24))] for _ in range(300)]
+    examples = [{"prompt": " ".join(each), "completion": " ".join(reversed(each))} for each in words]
+    file.write_text("\n".join(json.dumps(each) for each in examples))
     return file
 
 
@@ -96,15 +96,15 @@ def tuned(model: Path, output: Path, *options: str, processes: int = 1) -> subpr
     return subprocess.run(argv, cwd=FOLDER, env=environment(), capture_output=True, text=True, check=False)
 
 
-def refused(told: str, capsys: pytest.CaptureFixture[str], model: Path, output: Path, *options: str) -> None:
-    """With one line, in this process."""
+def check_error(message: str, capsys: pytest.CaptureFixture[str], model: Path, output: Path, *options: str) -> None:
+    """Runs the loop in this process. It must fail with one line that has the message."""
     capsys.readouterr()
-    code, said = train.main(command(model, output, *options)[3:]), capsys.readouterr().err
-    assert (code, told in said, said.count("\n")) == (2, True, 1), said
+    code, error = train.main(command(model, output, *options)[3:]), capsys.readouterr().err
+    assert (code, message in error, error.count("\n")) == (2, True, 1), error
 
 
 def losses(folder: Path) -> dict[int, float]:
-    """By step."""
+    """Returns the losses by step."""
     found = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     return {each["step"]: each["loss"] for each in found}
 
@@ -120,7 +120,7 @@ def wait_for_checkpoint(training: subprocess.Popen[str], folder: Path) -> None:
 
 
 def learner(kind: str, folder: Path, size: int = 128) -> Any:
-    """Ours of a model whose adapter is not zero, and the model."""
+    """Returns the loop's learner and the model, whose adapter is not zero."""
     made = model.adapted(model.load(str(saved(folder, kind)), torch.device("cpu")), 4, 8, ["q_proj", "v_proj"])
     torch.manual_seed(1)
     for name, each in made.named_parameters():
@@ -130,21 +130,21 @@ def learner(kind: str, folder: Path, size: int = 128) -> Any:
 
 
 @pytest.fixture(scope="module")
-def whole(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What an unbroken run leaves; its data are synthetic."""
-    folder = tmp_path_factory.mktemp("whole")
+def complete(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run without interruption, on synthetic data."""
+    folder = tmp_path_factory.mktemp("complete")
     answer = tuned(base, folder)
     assert answer.returncode == 0, answer.stderr
     return folder
 
 
-def test_it_learns(whole: Path) -> None:
-    found = result(whole)
+def test_learns(complete: Path) -> None:
+    found = result(complete)
     assert found["before"] > found["after"] > math.log(4), "four tokens may follow each: no loss is below their entropy"
 
 
 @pytest.mark.parametrize("kind", list(CONFIGS))
-def test_packed_sequences_do_not_see_each_other(tmp_path: Path, kind: str) -> None:
+def test_packed_sequences_are_independent(tmp_path: Path, kind: str) -> None:
     ours, _ = learner(kind, tmp_path)
     examples = data.synthetic(64, 1, 3, (20, 40))
     apart = [ours.loss([each], 1.0, learn=False).item() for each in examples]
@@ -153,8 +153,8 @@ def test_packed_sequences_do_not_see_each_other(tmp_path: Path, kind: str) -> No
 
 
 @pytest.mark.parametrize("kind", list(CONFIGS))
-def test_loss_and_gradients_are_those_of_peft(tmp_path: Path, kind: str) -> None:
-    """Of a padded batch whose prompts are not learnt."""
+def test_loss_and_gradients_equal_pefts(tmp_path: Path, kind: str) -> None:
+    """The batch has padding, and prompts that are not trained on."""
     ours, adapted = learner(kind, tmp_path)
     adapted.save_pretrained(tmp_path / "adapter")
     plain = AutoModelForCausalLM.from_pretrained(tmp_path)
@@ -177,8 +177,8 @@ def test_loss_and_gradients_are_those_of_peft(tmp_path: Path, kind: str) -> None
         torch.testing.assert_close(gradient, own[name].grad, rtol=1e-3, atol=1e-6)
 
 
-def test_what_it_saves_peft_loads(base: Path, lines: Path, tmp_path: Path) -> None:
-    """Its loss of what was not learnt is the same, sequence by sequence, in peft's own hands."""
+def test_peft_loads_the_saved_adapter(base: Path, lines: Path, tmp_path: Path) -> None:
+    """With peft, the evaluation loss is the same."""
     argv = command(base, tmp_path, "--data", str(lines), "--epochs", "4")
     answer = subprocess.run(argv, cwd=FOLDER, env=environment(), capture_output=True, text=True, check=False)
     assert answer.returncode == 0, answer.stderr
@@ -196,8 +196,10 @@ def test_what_it_saves_peft_loads(base: Path, lines: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-def test_one_that_is_killed_goes_on_to_the_same_loss(base: Path, whole: Path, tmp_path: Path, processes: int) -> None:
-    """With another number of processes it reads the same checkpoint, and sums in another order."""
+def test_a_killed_training_continues_to_the_same_loss(
+    base: Path, complete: Path, tmp_path: Path, processes: int
+) -> None:
+    """Another number of processes reads the same checkpoint, and only sums in another order."""
     started = subprocess.Popen(command(base, tmp_path), cwd=FOLDER, env=environment(), text=True)
     wait_for_checkpoint(started, tmp_path)
     started.kill()
@@ -205,103 +207,93 @@ def test_one_that_is_killed_goes_on_to_the_same_loss(base: Path, whole: Path, tm
     assert not (tmp_path / "result.json").exists()
     answer = tuned(base, tmp_path, processes=processes)
     assert "from step 0" not in answer.stdout
-    assert result(tmp_path)["before"] == result(whole)["before"]
+    assert result(tmp_path)["before"] == result(complete)["before"]
     if processes == 1:
-        assert (losses(tmp_path), result(tmp_path)) == (losses(tmp_path) | losses(whole), result(whole))
-    assert result(tmp_path)["after"] == pytest.approx(result(whole)["after"], rel=1e-3)
+        assert (losses(tmp_path), result(tmp_path)) == (losses(tmp_path) | losses(complete), result(complete))
+    assert result(tmp_path)["after"] == pytest.approx(result(complete)["after"], rel=1e-3)
 
 
-def test_one_that_is_told_to_stop_saves_its_step(base: Path, tmp_path: Path) -> None:
+def test_saves_its_step_at_sigterm(base: Path, tmp_path: Path) -> None:
     started = subprocess.Popen(
         command(base, tmp_path, "--epochs", "1000"), cwd=FOLDER, env=environment(), stdout=subprocess.PIPE, text=True
     )
     wait_for_checkpoint(started, tmp_path)
     started.send_signal(signal.SIGTERM)
-    said, _ = started.communicate(timeout=60)
+    log, _ = started.communicate(timeout=60)
     assert started.returncode == 143
-    step = int(said.rstrip().rpartition("step ")[2].partition(" ")[0])
+    step = int(log.rstrip().rpartition("step ")[2].partition(" ")[0])
     assert (tmp_path / "checkpoints" / f"step-{step}.pt").is_file()
 
 
-def test_a_checkpoint_that_was_broken_off_is_passed_over(base: Path, whole: Path, tmp_path: Path) -> None:
+def test_ignores_incomplete_checkpoints(base: Path, complete: Path, tmp_path: Path) -> None:
     (tmp_path / "checkpoints").mkdir()
     (tmp_path / "checkpoints" / "step-50.pt.unfinished").write_bytes(b"half of")
     assert tuned(base, tmp_path).returncode == 0
-    assert losses(tmp_path) == losses(whole)
+    assert losses(tmp_path) == losses(complete)
 
 
 @pytest.mark.parametrize(
-    ("options", "kind", "told"),
+    ("options", "kind", "message"),
     [
-        (["--rank", "8"], "opt", "rank 4 and not 8"),
-        (["--seed", "2"], "opt", "seed 1 and not 2"),
-        ([], "llama", "model_type opt and not llama"),
+        (["--rank", "8"], "opt", "rank is 4 instead of 8"),
+        (["--seed", "2"], "opt", "seed is 1 instead of 2"),
+        ([], "llama", "model_type is opt instead of llama"),
     ],
 )
-def test_a_checkpoint_of_another_training_is_refused(
-    whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], kind: str, told: str
+def test_rejects_the_checkpoint_of_another_training(
+    complete: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], kind: str, message: str
 ) -> None:
-    refused(told, capsys, saved(tmp_path, kind), whole, *options)
+    check_error(message, capsys, saved(tmp_path, kind), complete, *options)
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
-        (["--pack", "32"], "no room for an example of 64"),
         (["--longest", "80"], "max_position_embeddings is 64"),
-        (["--evaluation", "5000"], "--evaluation is 5000, and may be 0 to 2047"),
-        (["--targets", "nothing"], "no adapter"),
+        (["--targets", "nothing"], "the adapter cannot be added"),
     ],
 )
-def test_sizes_that_do_not_fit_are_refused(
-    base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], told: str
+def test_rejects_options_that_do_not_fit_the_model(
+    base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], message: str
 ) -> None:
-    refused(told, capsys, base, tmp_path, *options)
+    check_error(message, capsys, base, tmp_path, *options)
 
 
-def test_a_batch_that_does_not_divide_is_refused_with_what_would(base: Path, tmp_path: Path) -> None:
+def test_rejects_a_batch_that_the_processes_cannot_share(base: Path, tmp_path: Path) -> None:
     answer = tuned(base, tmp_path, "--batch", "3", processes=2)
     assert answer.returncode != 0
-    assert "take --batch 4" in answer.stderr
+    assert "use --batch 4" in answer.stderr
 
 
 @pytest.mark.parametrize(
-    ("lines", "told"),
+    ("lines", "message"),
     [
-        (None, "is not there"),
-        ("", "is empty"),
-        ('{"text": "w1 w2"}\nno', "a.jsonl:2: not JSON"),
-        ('{"words": "w1"}', "a.jsonl:1: neither `text` nor"),
-        ('{"prompt": "' + "w1 " * 70 + '", "completion": "w2"}', "nothing of a completion is left"),
-        ('{"text": "w1 w2"}', "--evaluation is 8, and may be 0"),
+        (None, "does not exist"),
+        ('{"prompt": "' + "w1 " * 70 + '", "completion": "w2"}', "so no completion is left"),
     ],
 )
-def test_files_that_are_of_no_use_are_refused(
-    base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], lines: str | None, told: str
+def test_rejects_useless_files(
+    base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], lines: str | None, message: str
 ) -> None:
     file = tmp_path / "a.jsonl"
     if lines is not None:
         file.write_text(lines)
-    refused(told, capsys, base, tmp_path, "--data", str(file))
+    check_error(message, capsys, base, tmp_path, "--data", str(file))
 
 
-def test_a_folder_without_files_is_refused(base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    refused("has no file *.jsonl", capsys, base, tmp_path / "output", "--data", str(tmp_path))
+def test_rejects_a_model_that_does_not_exist(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    check_error("cannot be loaded", capsys, tmp_path / "none", tmp_path)
 
 
-def test_a_model_that_is_not_there_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    refused("is no model to be had", capsys, tmp_path / "none", tmp_path)
-
-
-def test_a_model_whose_loss_is_another_is_refused(tmp_path: Path) -> None:
-    """As one that caps its logits: the loop makes them itself."""
+def test_rejects_a_model_with_another_loss(tmp_path: Path) -> None:
+    """A model that caps its logits is an example, because the loop computes them itself."""
     ours, adapted = learner("llama", tmp_path)
     ours.scale = 0.5
-    with pytest.raises(model.ModelError, match="llama is not for this loop"):
+    with pytest.raises(model.ModelError, match="models of type llama are not supported"):
         ours.check(data.synthetic(64, 1, 1, (40, 40))[0])
 
 
-def test_rows_are_nearly_full() -> None:
+def test_packs_rows_nearly_full() -> None:
     lengths = np.random.default_rng(1).integers(256, 2048, 2000)
     rows = pack(lengths, range(2000), 16384)
     assert sorted(each for row in rows for each in row) == list(range(2000))
@@ -309,17 +301,17 @@ def test_rows_are_nearly_full() -> None:
     assert lengths.sum() > 0.97 * 16384 * len(rows)
 
 
-def test_on_ray_two_workers_learn_the_same(base: Path, whole: Path, tmp_path: Path) -> None:
+def test_two_workers_on_ray_learn_the_same(base: Path, complete: Path, tmp_path: Path) -> None:
     pytest.importorskip("ray")
     arguments = command(base, tmp_path, "--workers", "2")
     arguments[arguments.index("finetuning.train")] = "finetuning.ray_train"
     around = {**environment(), "PYTHONPATH": str(FOLDER)}
     answer = subprocess.run(arguments, cwd=FOLDER, env=around, capture_output=True, text=True, check=False)
     assert answer.returncode == 0, answer.stderr
-    assert result(tmp_path)["after"] == pytest.approx(result(whole)["after"], rel=1e-3)
+    assert result(tmp_path)["after"] == pytest.approx(result(complete)["after"], rel=1e-3)
 
 
-def test_the_measure_compares_what_computes_the_same() -> None:
+def test_the_benchmark_compares_equal_computations() -> None:
     argv = [sys.executable, str(ROOT / "benchmarks" / "finetuning.py"), "check"]
     answer = subprocess.run(argv, env=environment(), capture_output=True, text=True, check=False)
     found = json.loads(answer.stdout)

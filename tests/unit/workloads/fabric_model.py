@@ -1,4 +1,4 @@
-"""A model of a fabric, for searches of it: what a group's bandwidth is follows from what is broken of its parts."""
+"""A simulated fabric for the bisection. Broken parts determine the bandwidth of each group."""
 
 from __future__ import annotations
 
@@ -19,38 +19,38 @@ def name(number: int) -> str:
 
 
 def node(number: int) -> list[Link]:
-    """All links of a node."""
+    """Returns all links of a node."""
     return [(number, rail) for rail in range(RAILS)]
 
 
 @dataclass
 class Fabric:
-    """So many nodes. What is slow shows in every group that uses it, what is dead ends it without a result."""
+    """A fabric of `count` nodes. A slow part slows each group that uses it; a dead part leaves it without a result."""
 
     count: int
     slow: Collection[Link] = ()
     slow_rails: Collection[int] = ()
     slow_inside: Collection[int] = ()
-    """Nodes that are slow with all of their GPUs, and not with one."""
+    """Nodes that are slow with all of their GPUs, but not with one."""
     dead: Collection[int] = ()
     dead_links: Collection[Link] = ()
     down: Mapping[tuple[str, int], str] = field(default_factory=dict)
-    """Links that are known not to work, by name of the node: nobody measures them."""
+    """Links that are known to be down, by the node's name; they are not measured."""
     together: int = 0
-    """From so many nodes on every group is slow, as behind switches that are too narrow."""
+    """Groups of at least so many nodes are slow, like with switches that are too narrow."""
     instead: Mapping[int, Outcome] = field(default_factory=dict)
-    """What measurements give by chance, by their numbers."""
+    """Results by chance, by the number of the measurement."""
     rounds: list[Sequence[Group]] = field(default_factory=list)
-    """What was measured."""
+    """The measured groups of each round."""
 
     def search(self) -> Report:
-        """What is found."""
+        """Runs the bisection."""
         report = bisect([name(number) for number in range(self.count)], RAILS, self.measure, self.down)
         assert (report.rounds, report.measurements) == (len(self.rounds), sum(map(len, self.rounds)))
         return report
 
     def measure(self, groups: Sequence[Group]) -> list[Outcome]:
-        """One round, in which no device is used twice."""
+        """Measures one round, in which no device is used twice."""
         used = list(itertools.chain.from_iterable(itertools.product(each.nodes, each.rails) for each in groups))
         assert len(used) == len(set(used))
         assert not set(used) & set(self.down)
@@ -69,6 +69,6 @@ class Fabric:
         return SLOW if slow or inside or wide else Outcome(GOOD, 46, 45)
 
 
-def told(findings: Sequence[Finding]) -> list[tuple[str, str, int | None, str]]:
-    """In short."""
+def short(findings: Sequence[Finding]) -> list[tuple[str, str, int | None, str]]:
+    """Returns kind, node, rail and state of each finding."""
     return [(each.kind, each.node, each.rail, each.outcome.state) for each in findings]

@@ -1,4 +1,4 @@
-"""What all_reduce_perf and NCCL print, and how the script judges it."""
+"""Output of all_reduce_perf and NCCL, and the verdict of the script."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from simulator.host.paths import ROOT
 
 INFO = "node-0:60:60 [0] NCCL INFO"
 INFINIBAND = f"{INFO} Using network IB\n{INFO} Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0/GDRDMA"
-# What NCCL 2.28.9 prints before any channel on a host without InfiniBand, and up to 2.10 on one with it.
+# Output of NCCL 2.28.9 before any channel on a host without InfiniBand; before 2.11 also with InfiniBand.
 INITIALISED = "\n".join(
     f"{INFO} {text}"
     for text in (
@@ -39,7 +39,7 @@ GOOD = row(17179869184, 470, 476)
 
 
 def ranks(*hosts: str) -> str:
-    """The list of ranks before a table: one rank on each host."""
+    """Returns the list of ranks before a table, with one rank for each given host."""
     device = "device  0 [0001:00:00] NVIDIA H100"
     lines = (f"#  Rank {rank:2} Group  0 Pid 2{rank} on {host} {device}" for rank, host in enumerate(hosts))
     return "\n".join(["# Using devices", *lines, ""])

@@ -1,4 +1,4 @@
-"""`python -m workloads.resim` with what it acts on: a cluster and a container that are kept in memory."""
+"""The command `python -m workloads.resim` with a simulated cluster and container."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class KeptBlobs:
         self.blobs[name] = data
 
     def finish(self, batch: str, *scenarios: str, attempts: int = 1) -> None:
-        """As their pods would."""
+        """Writes the results of scenarios."""
         for number, scenario in enumerate(scenarios):
-            told = {"node": "aks-t4-1-vmss0", "started": 0, "ended": 60 + number, "attempts": attempts}
+            result = {"node": "aks-t4-1-vmss0", "started": 0, "ended": 60 + number, "attempts": attempts}
             folder = f"ai/{batch}/results/{scenario}"
-            self.blobs[f"{folder}/result.json"] = json.dumps({**told, "outputBytes": 100, "inputBytes": 7}).encode()
+            self.blobs[f"{folder}/result.json"] = json.dumps({**result, "outputBytes": 100, "inputBytes": 7}).encode()
             self.blobs[f"{folder}/log.txt"] = f"log of {scenario}\n".encode()
 
     def _check(self) -> None:
@@ -55,7 +55,7 @@ class KeptBlobs:
 
 
 class KeptCluster:
-    """kubectl, as far as the commands call it."""
+    """The calls of kubectl that the commands use."""
 
     def __init__(self) -> None:
         self.namespace = "ai"
@@ -83,13 +83,14 @@ class KeptCluster:
         self.jobs = [job for job in self.jobs if job not in self.list("jobs", selector)]
 
     def pod(self, name: str, batch: str, phase: str) -> None:
-        """One of a batch."""
+        """Adds a pod of a batch."""
         self.pods.append({"metadata": {"name": name, "labels": {"ai-on-aks/batch": batch}}, "status": {"phase": phase}})
 
-    def end(self, how: str = "Complete", **status: Any) -> None:
-        """All Jobs have ended."""
+    def end(self, condition: str = "Complete", **status: Any) -> None:
+        """Ends all Jobs."""
+        found = {"type": condition, "status": "True", "reason": "r", "message": "m"}
         for job in self.jobs:
-            job["status"] = {**status, "conditions": [{"type": how, "status": "True", "reason": "r", "message": "m"}]}
+            job["status"] = {**status, "conditions": [found]}
 
 
 def outputs(**changes: Any) -> dict[str, Any]:
@@ -110,13 +111,13 @@ def outputs(**changes: Any) -> dict[str, Any]:
 
 
 class Cli:
-    """The command with what it acts on."""
+    """The command, with its cluster, container and stack outputs."""
 
     def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
         self.blobs, self.cluster, self.outputs, self._capsys = KeptBlobs(), KeptCluster(), outputs(), capsys
 
     def __call__(self, *words: str) -> tuple[int, str]:
-        """Exit code, and what is put out; where it fails, what is said of that."""
+        """Returns the exit code and the output, or the error if there is no output."""
         code = arguments.main(words)
         out, error = self._capsys.readouterr()
         return code, error if code and not out else out
@@ -128,14 +129,14 @@ class Cli:
 
 
 def refused(cli: Cli, *words: str) -> str:
-    """One error of three lines, and nothing begun."""
+    """Returns the error of a command that must fail and change nothing."""
     jobs, blobs = list(cli.cluster.jobs), dict(cli.blobs.blobs)
-    code, said = cli(*words)
+    code, error = cli(*words)
     assert (code, cli.cluster.jobs, cli.blobs.blobs) == (1, jobs, blobs)
-    assert said.startswith("error: ")
-    assert "\n    allowed: " in said
-    assert "\n    fix:     " in said
-    return said
+    assert error.startswith("error: ")
+    assert "\n    allowed: " in error
+    assert "\n    fix:     " in error
+    return error
 
 
 def error_of(code: str) -> HttpResponseError:

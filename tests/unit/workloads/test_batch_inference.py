@@ -1,4 +1,4 @@
-"""The batch as plain data: the job of a team, wrapped and plain, and what its results say in short."""
+"""The manifests of a team's batch, with and without an AppWrapper, and the summary of its results."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def run(vm_sku: str = H100, **options: Any) -> Run:
 
 
 def containers(found: Run) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The server and the load generator."""
+    """Returns the server and the load generator."""
     server, generator = manifests.template(found)["spec"]["containers"]
     return server, generator
 
@@ -43,7 +43,7 @@ def after(words: list[str], name: str) -> str:
     return words[words.index(name) + 1]
 
 
-def test_the_server_has_the_gpus_and_the_load_generator_none() -> None:
+def test_only_the_server_has_gpus() -> None:
     server, generator = containers(run(gpus=4))
     assert (server["name"], server["resources"]["limits"]) == ("vllm", {"nvidia.com/gpu": "4"})
     assert generator["resources"] == {"requests": {"cpu": "2", "memory": "4Gi"}}
@@ -51,14 +51,14 @@ def test_the_server_has_the_gpus_and_the_load_generator_none() -> None:
     assert "NVIDIA_VISIBLE_DEVICES" not in variables(server)
 
 
-def test_both_take_a_share_of_the_node_as_large_as_of_its_gpus() -> None:
+def test_requests_the_same_share_of_cpus_and_memory_as_of_gpus() -> None:
     server, generator = containers(run(gpus=2))
     asked = [each["resources"]["requests"] for each in (server, generator)]
     assert sum(int(each["cpu"]) for each in asked) == 21
     assert sum(int(each["memory"].removesuffix("Gi")) for each in asked) == 419
 
 
-def test_options_reach_both() -> None:
+def test_passes_options_to_both_containers() -> None:
     server, generator = containers(run(model="Qwen/Qwen2.5-7B-Instruct", inputLength=1000, outputLength=200, gpus=4))
     assert server["args"][0] == after(generator["args"], "--model") == "Qwen/Qwen2.5-7B-Instruct"
     assert after(server["args"], "--tensor-parallel-size") == "4"
@@ -69,12 +69,12 @@ def test_options_reach_both() -> None:
 
 
 @case_table(__file__, "longest")
-def test_the_server_is_ready_for_no_more_than_the_model_can_see(options: dict[str, Any], longest: str) -> None:
+def test_limits_the_length_to_the_models_maximum(options: dict[str, Any], longest: str) -> None:
     server, _ = containers(run(**{"model": "Qwen/Qwen2.5-7B-Instruct", **options}))
     assert after(server["args"], "--max-model-len") == longest
 
 
-def test_the_token_is_given_by_reference_and_to_the_server_alone() -> None:
+def test_only_the_server_gets_the_token() -> None:
     server, generator = containers(run(huggingFaceToken=TOKEN))
     assert variables(server)["HF_TOKEN"] == {"secretKeyRef": {"name": "mine-batch-inference", "key": "HF_TOKEN"}}
     assert "HF_TOKEN" not in variables(generator)
@@ -83,7 +83,7 @@ def test_the_token_is_given_by_reference_and_to_the_server_alone() -> None:
     assert "HF_TOKEN" not in variables(containers(run())[0])
 
 
-def test_what_would_make_other_results_has_another_file() -> None:
+def test_only_options_that_change_results_change_the_file() -> None:
     changes: list[dict[str, Any]] = [{"run": 2}, {"prompts": 8}, {"concurrency": 8}, {"gpus": 2}, {"model": "a/b"}]
     found = {run().result, run(H200).result, *(run(**each).result for each in changes)}
     assert len(found) == 2 + len(changes)
@@ -91,23 +91,16 @@ def test_what_would_make_other_results_has_another_file() -> None:
     assert run().result.startswith("/cache/results/mine-batch-inference/1-")
 
 
-def test_wrapped_a_failed_pod_ends_the_job_and_alone_another_is_made() -> None:
+def test_retries_failed_pods_only_without_an_appwrapper() -> None:
     assert manifests.job(run())["spec"]["backoffLimit"] == 0
     plain = manifests.job(run(appWrapper=False, restarts=5))["spec"]
     assert plain["backoffLimit"] == 5
-    assert "podFailurePolicy" not in plain, "it would wait for a node that is gone"
+    assert "podFailurePolicy" not in plain, "it would wait for a lost node"
     assert manifests.wrapper_options(run(restarts=5))["retryLimit"] == "5"
 
 
-def test_overrides_come_last_and_reach_either_container() -> None:
-    changed = {"spec": {"containers": [{"name": "load-generator", "resources": {"requests": {"cpu": "7"}}}]}}
-    server, generator = containers(run(podOverrides=changed))
-    assert generator["resources"]["requests"]["cpu"] == "7"
-    assert server["resources"]["limits"] == {"nvidia.com/gpu": "1"}
-
-
 @pytest.mark.parametrize("model", ["ibm-granite/granite-3.2-8b-instruct", "Qwen/Qwen2.5-7B-Instruct", "a_b/C__d"])
-def test_a_model_has_one_claim_of_a_name_that_kubernetes_takes(model: str) -> None:
+def test_the_name_of_a_models_claim_is_valid(model: str) -> None:
     name = manifests.claim_name(model)
     assert name == name.lower()
     assert not set(name) - set("abcdefghijklmnopqrstuvwxyz0123456789.-")
@@ -129,17 +122,17 @@ RESULT = {
 }
 
 
-def test_results_are_told_in_a_short_table() -> None:
+def test_prints_results_as_a_short_table() -> None:
     first, head, ttft, *_, rates = report.lines(RESULT)
-    assert first == "a/b: 40 prompts answered in 5.0 s, 8 at once"
+    assert first == "a/b: 40 prompts answered in 5.0 s, 8 in parallel"
     assert head.split() == ["ms", *report.STATISTICS]
     assert ttft.split()[-4:] == ["0.00", "1.00", "2.00", "3.00"]
     assert rates == "requests/s 7.97, output tokens/s 1020, all tokens/s 2040"
 
 
-def test_a_batch_of_which_prompts_failed_is_none() -> None:
-    assert report.lacking(RESULT, 40) == ""
-    assert report.lacking(RESULT, 41) == "40 of 41 prompts were answered: no results are kept"
+def test_stores_no_results_if_prompts_failed() -> None:
+    assert report.error(RESULT, 40) == ""
+    assert report.error(RESULT, 41) == "only 40 of 41 prompts were answered; no results are stored"
 
 
 CASES = read(__file__, "language_models")
@@ -156,24 +149,24 @@ def options(**more: Any) -> BatchInferenceOptions:
 
 
 @case_table(__file__, "parameters", file="language_models")
-def test_shapes_have_the_parameters_that_are_published(name: str, parameters: int) -> None:
-    """To the rounding of their cards: 8.1, 2.5, 8.0, 70.6, 7.6 and 72.7 billion; OPT's are in its paper's names."""
+def test_models_have_their_published_parameters(name: str, parameters: int) -> None:
+    """Model cards round them to 8.1, 2.5, 8.0, 70.6, 7.6 and 72.7 billion; the names of OPT's models have theirs."""
     assert language_models()[name].parameters == parameters
 
 
-def test_keys_and_values_are_shared_by_gpus_as_far_as_there_are_heads() -> None:
+def test_gpus_share_keys_and_values_by_heads() -> None:
     model = language_models()[QWEN]  # 4 heads with keys
     assert model.kv_bytes(1) == 2 * 2 * 28 * 4 * 128
     assert model.kv_bytes(4) == model.kv_bytes(1) // 4
-    assert model.kv_bytes(28) == model.kv_bytes(4), "a head's are on several"
+    assert model.kv_bytes(28) == model.kv_bytes(4), "several GPUs have the same head"
 
 
 @case_table(__file__, "fits", file="language_models")
-def test_what_fits(given: dict[str, Any], size: str, gpus: int, fits: bool) -> None:
+def test_knows_which_models_fit(given: dict[str, Any], size: str, gpus: int, fits: bool) -> None:
     assert memory.fits(options(**given), sku(size), gpus) is fits
 
 
-def test_so_many_prompts_as_there_is_room_for_fit_and_no_more() -> None:
+def test_computes_the_largest_number_of_parallel_prompts() -> None:
     given = options(concurrency=10**6, prompts=10**6, inputLength=4000, outputLength=96)
     most = memory.most_at_once(given, sku(H100), 1)
     assert memory.fits(given.model_copy(update={"concurrency": most}), sku(H100), 1)
@@ -182,15 +175,15 @@ def test_so_many_prompts_as_there_is_room_for_fit_and_no_more() -> None:
 
 
 @pytest.mark.parametrize(("model", "gpus"), [(GRANITE, [1, 2, 4, 8]), (QWEN, [1, 2, 4]), (LLAMA, [1, 2, 4, 8])])
-def test_gpus_that_can_share_a_model(model: str, gpus: list[int]) -> None:
+def test_knows_which_numbers_of_gpus_can_share_a_model(model: str, gpus: list[int]) -> None:
     assert [count for count in range(1, 9) if memory.shares(options(model=model), count)] == gpus
 
 
 @case_table(__file__, "slips", file="language_models")
-def test_a_slip_is_seen(name: str, meant: str) -> None:
+def test_recognizes_misspelt_models(name: str, meant: str) -> None:
     assert misspelt(name)[:1] == [meant]
 
 
 @pytest.mark.parametrize("name", CASES["others"])
-def test_another_model_is_none(name: str) -> None:
+def test_other_models_are_not_misspelt(name: str) -> None:
     assert misspelt(name) == []

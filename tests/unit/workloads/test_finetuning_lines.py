@@ -24,7 +24,7 @@ IMAGE = ROOT / "docker/ray-finetuning"
 GOOD = '{"text": "fabric"}'
 _CYRILLIC, _JAPANESE = "\u043f\u0440\u0438\u0432\u0435\u0442", "\u65e5\u672c\u8a9e\u306e"
 FOREIGN = {"cp1251": _CYRILLIC, "shift_jis": _JAPANESE, "euc_kr": "\ud55c\uad6d\uc5b4"}
-"""Text in encodings that cannot be told from others."""
+"""Text in encodings that cannot be recognized."""
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def texts(lines: Any, path: Path) -> list[str]:
     ],
     ids=["mark", "joined", "windows", "old mac", "separators in a string", "pair and NaN", "two megabytes"],
 )
-def test_what_editors_and_tools_write_is_read(lines: Any, tmp_path: Path, content: bytes) -> None:
+def test_reads_the_output_of_editors_and_tools(lines: Any, tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "a.jsonl"
     file.write_bytes(content)
     assert len(texts(lines, file)) == content.count(b'"text"')
@@ -58,7 +58,7 @@ def test_what_editors_and_tools_write_is_read(lines: Any, tmp_path: Path, conten
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         (GOOD.encode("utf-16"), "a.jsonl:1 is not UTF-8, probably UTF-16: iconv -f UTF-16 -t UTF-8 "),
         (GOOD.encode("utf-16-be"), "iconv -f UTF-16BE -t UTF-8 "),
@@ -77,10 +77,9 @@ def test_what_editors_and_tools_write_is_read(lines: Any, tmp_path: Path, conten
         (b'[{"text": "a"}]', "a.jsonl:1: a JSON array; each line must be one object: jq -c "),
         (b'{\n  "text": "a"\n}', r"a.jsonl:1: not JSON \(.*\); each line must be one object"),
         (b'{"text": "a", "text": "b"}', "duplicate key in text, text"),
-        (b'{"prompt": "", "completion": ""}', "a.jsonl:1: no text to learn"),
-        (b'{"text": ""}', "a.jsonl:1: no text to learn"),
+        (b'{"prompt": "", "completion": ""}', "a.jsonl:1: the text is empty"),
+        (b'{"text": ""}', "a.jsonl:1: the text is empty"),
         (b'{"text": null}', "as strings; it has text: null"),
-        (b'{"text": 5}', "it has text: 5"),
         (b'{"prompt": "a", "completion": ["b"]}', r'it has prompt: "a", completion: \["b"\]'),
         (b'{"messages": [{"role": "user"}]}', "it has messages: "),
         (b"3", "it has none"),
@@ -90,20 +89,19 @@ def test_what_editors_and_tools_write_is_read(lines: Any, tmp_path: Path, conten
         (b'{"text": ' + b"[" * 100_000, "nested too deeply"),
         (GOOD.encode() + b'\n{"text": "cut sh', r"a.jsonl:2: not JSON \(Unterminated string"),
         (b"\xef\xbb\xbf \n", "a.jsonl is empty"),
-        (b"text,label\nfabric,1\n", "a.jsonl:1: not JSON"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_read_is_refused_by_file_and_line(lines: Any, tmp_path: Path, content: bytes, told: str) -> None:
+def test_rejects_other_files_with_file_and_line(lines: Any, tmp_path: Path, content: bytes, message: str) -> None:
     (tmp_path / "a.jsonl").write_bytes(content)
-    with pytest.raises(lines.DataError, match=told):
+    with pytest.raises(lines.DataError, match=message):
         lines.read(tmp_path / "a.jsonl", lambda prompt, text: text)
 
 
 @case_table(__file__, "ignored")
-def test_files_that_would_be_ignored_are_refused(lines: Any, tmp_path: Path, names: list[str], told: str) -> None:
+def test_rejects_files_with_other_names(lines: Any, tmp_path: Path, names: list[str], message: str) -> None:
     for name in names:
         (tmp_path / name).write_text(GOOD)
-    with pytest.raises(lines.DataError, match=told):
+    with pytest.raises(lines.DataError, match=message):
         lines.read(tmp_path, lambda prompt, text: text)
 
 
@@ -111,16 +109,16 @@ def test_the_suggested_command_converts(lines: Any, tmp_path: Path) -> None:
     for number, encoding in enumerate(("utf-16", "utf-16-be", "utf-32", "cp1252")):
         file = tmp_path / f"{number}.jsonl"
         file.write_bytes('{"text": "Größe"}'.encode(encoding))
-        with pytest.raises(lines.DataError) as told:
+        with pytest.raises(lines.DataError) as error:
             texts(lines, file)
-        command = re.search("iconv .*", str(told.value))
+        command = re.search("iconv .*", str(error.value))
         assert command
         subprocess.run(command[0], shell=True, check=True)  # noqa: S602 - as a user would
         assert texts(lines, Path(f"{file}.utf8")) == ["Größe"]
 
 
 @given(st.binary(max_size=200) | st.text(max_size=100).map(str.encode))
-def test_any_bytes_are_read_or_refused(lines: Any, tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+def test_reads_or_rejects_any_bytes(lines: Any, tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
     file = tmp_path_factory.getbasetemp() / "any.jsonl"
     file.write_bytes(content)
     with contextlib.suppress(lines.DataError):
@@ -131,8 +129,8 @@ def test_the_command_checks_a_file(tmp_path: Path) -> None:
     file = tmp_path / "a.jsonl"
     file.write_text(json.dumps({"text": "a"}))
     command = [sys.executable, "-m", "finetuning.lines", str(file)]
-    how: dict[str, Any] = {"env": {**os.environ, "PYTHONPATH": str(IMAGE)}, "capture_output": True, "text": True}
-    assert subprocess.run(command, **how).stdout == "1 examples\n"
+    options: dict[str, Any] = {"env": {**os.environ, "PYTHONPATH": str(IMAGE)}, "capture_output": True, "text": True}
+    assert subprocess.run(command, **options).stdout == "1 examples\n"
     file.write_text("no")
-    answer = subprocess.run(command, **how)
+    answer = subprocess.run(command, **options)
     assert (answer.returncode, answer.stderr) == (1, f"error: {file}:1: not JSON (Expecting value, column 1)\n")

@@ -1,4 +1,4 @@
-"""The health check: what is checked on each VM size, and the job that does it."""
+"""The health check has checks for each VM size, and a job that runs them."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def template(**fields: Any) -> dict[str, Any]:
 
 
 @case_table(__file__, "limits", file="health_check_limits")
-def test_limits_and_their_order(vm_sku: str, expected: str) -> None:
+def test_checks_have_limits_of_the_size(vm_sku: str, expected: str) -> None:
     assert expected in checks(vm_sku)
 
 
-def test_what_a_size_does_not_have_is_not_checked() -> None:
+def test_checks_no_missing_hardware() -> None:
     found = " ".join(checks(T4))
     assert not re.findall("_ib|nvme|topology|nccl|nvlink|gpu_bw", found)
 
@@ -54,11 +54,13 @@ def test_every_size_has_checks_and_all_are_known() -> None:
 
 def test_checks_can_be_left_out() -> None:
     assert len(checks(H100, "check_hw_ib", "check_gpu_xid")) == len(checks(H100)) - 9
-    assert "check_gpu_xid" not in files(run(leave_out=("check_gpu_xid",))).contents["aznhc.conf"]
+    without = run(leave_out=("check_gpu_xid",))
+    assert "check_gpu_xid" not in files(without).contents["aznhc.conf"]
+    assert "check_gpu_xid" not in str(job_without_devices(without))
 
 
-def test_a_node_that_lacks_devices_is_checked_by_a_pod_that_takes_none() -> None:
-    """On each node one, at once, beside whatever job is there: it measures nothing, and opens no GPU."""
+def test_checks_nodes_with_missing_devices_without_requesting_any() -> None:
+    """Each node gets one such pod, also beside other jobs. It measures nothing and opens no GPU."""
     name, spec = job_without_devices(replace(run(node_names=("aks-x-1",)), taint_effect="NoSchedule"))
     pod = spec["template"]["spec"]
     (container,) = pod["containers"]
@@ -70,7 +72,7 @@ def test_a_node_that_lacks_devices_is_checked_by_a_pod_that_takes_none() -> None
     assert "aks-x-1" in str(pod["affinity"]["nodeAffinity"])
     variables = {each["name"]: each.get("value", "") for each in container["env"]}
     assert variables["DEVICES"] == f"nvidia.com/gpu=8 {RDMA}=8"
-    assert "ALL" not in variables  # it takes no taint away
+    assert "ALL" not in variables  # so it removes no taint
     names = set(re.findall("check_[a-z_]+", variables["CHECKS"]))
     assert {"check_hw_ib", "check_gpu_xid"} <= names
     assert not names & {
@@ -82,12 +84,7 @@ def test_a_node_that_lacks_devices_is_checked_by_a_pod_that_takes_none() -> None
     }
 
 
-def test_what_is_left_out_is_left_out_there_too() -> None:
-    _, spec = job_without_devices(run(leave_out=("check_gpu_xid",)))
-    assert "check_gpu_xid" not in str(spec)
-
-
-def test_jobs_of_several_pools_share_no_object() -> None:
+def test_jobs_of_several_pools_have_separate_objects() -> None:
     other = replace(run(), name=f"{NAME}-dev")
     assert files(other).config_map == f"{NAME}-dev"
     annotations = job_spec(other)["template"]["metadata"]["annotations"]
@@ -95,32 +92,32 @@ def test_jobs_of_several_pools_share_no_object() -> None:
     assert f"job-name={NAME}-dev " in command("ai", other.name)
 
 
-def test_it_checks_the_whole_pool_unless_told() -> None:
+def test_checks_all_nodes_by_default() -> None:
     assert WORKLOAD.nodes(HealthCheckOptions(), 5) == 5
     assert WORKLOAD.nodes(HealthCheckOptions(num_nodes=2), 5) == 2
 
 
-def said(line: str, sku: str = H100) -> str:
+def fault(line: str, sku: str = H100) -> str:
     return "; ".join(what for what, _ in faults(pool(sku).sku, line))
 
 
 @case_table(__file__, "refused", file="health_check_lines")
-def test_what_no_healthy_node_could_pass_is_refused(line: str, why: str) -> None:
-    assert why in said(line)
+def test_rejects_limits_that_no_healthy_node_reaches(line: str, why: str) -> None:
+    assert why in fault(line)
 
 
-def test_infiniband_is_not_checked_where_there_is_none() -> None:
-    assert "which Standard_NC4as_T4_v3 does not have" in said("check_ib_bw_gdr 100", T4)
+def test_rejects_infiniband_checks_without_infiniband() -> None:
+    assert "which Standard_NC4as_T4_v3 does not have" in fault("check_ib_bw_gdr 100", T4)
 
 
 @pytest.mark.parametrize("name", [size.name for size in catalogue().values() if size.gpus and size.supported])
-def test_what_is_generated_is_never_refused(name: str) -> None:
+def test_accepts_all_generated_checks(name: str) -> None:
     text = configuration(catalogue()[name], "/opt/topology.xml")
     lines = [line for line in text.splitlines() if "||" in line and parsed(line)[0] in CHOSEN]
     assert lines
-    assert not [line for line in lines if said(line, name)]
+    assert not [line for line in lines if fault(line, name)]
 
 
-def test_a_check_of_ones_own_takes_the_place_of_its_name() -> None:
+def test_an_own_check_replaces_the_generated_one() -> None:
     text = configuration(pool(A100).sku, "/opt/t.xml", own=[parsed("* || check_ib_bw_gdr 190")])
     assert [line for line in text.splitlines() if "check_ib_bw_gdr" in line] == [" * || check_ib_bw_gdr 190"]

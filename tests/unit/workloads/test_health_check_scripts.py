@@ -1,4 +1,4 @@
-"""How the log of Azure's node health checks is judged: lines as mej/nhc and aznhc write them."""
+"""The logs of Azure's node health checks are judged, with lines of mej/nhc and aznhc."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def stamped(log: str, prefix: str) -> str:
 
 
 @case_table(__file__, "prefixes")
-def test_prefixes_hide_neither_a_pass_nor_a_fault(tmp_path: Path, prefix: str) -> None:
+def test_ignores_prefixes_of_lines(tmp_path: Path, prefix: str) -> None:
     passed = (0, "VERDICT: PASS; node=n checks=2/2")
     assert judge(tmp_path, stamped(RAN + ENDED, prefix)) == passed
     assert judge(tmp_path, stamped(RAN + ENDED, prefix).replace("\n", "\r\n")) == passed
@@ -60,8 +60,8 @@ def test_prefixes_hide_neither_a_pass_nor_a_fault(tmp_path: Path, prefix: str) -
     assert (code, verdict.partition(":")[2][:30]) == (1, " FAIL check_gpu_count: Expecte")
 
 
-def test_the_last_check_has_ended_if_it_reports_success(tmp_path: Path) -> None:
-    """Except one that reports each device on its own."""
+def test_the_last_check_is_complete_if_it_reports_success(tmp_path: Path) -> None:
+    """A check that reports each device separately is not."""
     success = "SUCCESS:  nhc:  Health check passed:  {}: done\n"
     last = FIRST + success.format("check_gpu_count")
     assert judge(tmp_path, last, CONFIGURATION.splitlines()[1])[1] == "VERDICT: PASS; node=n checks=1/1"
@@ -72,35 +72,35 @@ def test_the_last_check_has_ended_if_it_reports_success(tmp_path: Path) -> None:
 
 
 @case_table(__file__, "configurations")
-def test_comments_and_checks_of_other_hosts_are_not_expected(tmp_path: Path, configuration: str) -> None:
+def test_ignores_comments_and_checks_of_other_hosts(tmp_path: Path, configuration: str) -> None:
     assert judge(tmp_path, RAN + ENDED, configuration) == (0, "VERDICT: PASS; node=n checks=2/2")
 
 
 @case_table(__file__, "unknown", file="nhc_logs")
-def test_a_log_that_does_not_show_each_check_is_unknown(tmp_path: Path, log: str, why: str) -> None:
-    code, verdict = judge(tmp_path, log)
+def test_an_incomplete_log_is_unknown(tmp_path: Path, log: str, why: str) -> None:
+    code, verdict = judge(tmp_path, log.format(ran=RAN, ended=ENDED))
     assert code == 2, verdict
     assert verdict.startswith(f"VERDICT: UNKNOWN {why}")
 
 
 @case_table(__file__, "fault", file="nhc_logs")
-def test_a_fault_is_seen_in_all_its_words(tmp_path: Path, log: str, why: str) -> None:
-    code, verdict = judge(tmp_path, log)
+def test_finds_faults(tmp_path: Path, log: str, why: str) -> None:
+    code, verdict = judge(tmp_path, log.format(ran=RAN, ended=ENDED))
     assert code == 1, verdict
     assert verdict.startswith(f"VERDICT: FAIL {why}")
 
 
 @case_table(__file__, "clocks")
-def test_clocks_that_the_hardware_slows_down_are_a_fault(tmp_path: Path, reason: str, code: int, names: str) -> None:
-    """check_gpu_clock_throttling itself only warns."""
+def test_clocks_slowed_by_the_hardware_are_a_fault(tmp_path: Path, reason: str, code: int, names: str) -> None:
+    """check_gpu_clock_throttling only warns."""
     found, verdict = judge(tmp_path, f"{FIRST}Warning: GPU 3 throttled, reason={reason}\n{SECOND}{ENDED}")
     assert found == code, verdict
     text = f"check_gpu_clock_throttling: GPU 3 throttled, reason={reason}"
-    said = ("PASS", f"FAIL {text} ({names})", f"UNKNOWN {text}")[code]
-    assert verdict == f"VERDICT: {said}; node=n checks=2/2"
+    expected = ("PASS", f"FAIL {text} ({names})", f"UNKNOWN {text}")[code]
+    assert verdict == f"VERDICT: {expected}; node=n checks=2/2"
 
 
-def test_only_checks_that_found_a_fault_are_named_as_failed(tmp_path: Path) -> None:
+def test_lists_only_checks_that_found_a_fault_as_failed(tmp_path: Path) -> None:
     hung = FIRST + COUNT + SECOND + ERROR + "Script timed out.\n"
     stopped = FIRST + COUNT + SECOND + ERROR + "Terminated by signal SIGTERM.\n"
     for log, failed in ((hung, "check_gpu_count 8\ncheck_ib_bw_gdr 380\n"), (stopped, "check_gpu_count 8\n")):
@@ -109,7 +109,7 @@ def test_only_checks_that_found_a_fault_are_named_as_failed(tmp_path: Path) -> N
         assert subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout == failed
 
 
-def test_the_first_fault_is_named_and_the_others_counted(tmp_path: Path) -> None:
+def test_reports_the_first_fault_and_counts_the_others(tmp_path: Path) -> None:
     _, verdict = judge(tmp_path, RAN + COUNT + SLOW)
     assert verdict == (
         "VERDICT: FAIL check_gpu_count: Expected to see 8 but found 7. FaultCode: NHC2009 (and 1 more); "
@@ -118,28 +118,28 @@ def test_the_first_fault_is_named_and_the_others_counted(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("before", ["-e ", "\\t "])
-def test_what_aznhc_means_for_echo_is_no_part_of_the_verdict(tmp_path: Path, before: str) -> None:
-    """Of `die 1 -e ...` (azure_gpu_count.nhc) and a tab (azure_gpu_bandwidth.nhc) nhc's log has the signs."""
+def test_removes_options_of_echo_from_the_verdict(tmp_path: Path, before: str) -> None:
+    """nhc logs the -e of `die 1 -e ...` (azure_gpu_count.nhc) and the \\t of azure_gpu_bandwidth.nhc."""
     _, verdict = judge(tmp_path, RAN + COUNT.replace("check_gpu_count:", f"{before}check_gpu_count:"))
     assert verdict.startswith("VERDICT: FAIL check_gpu_count: Expected")
 
 
-def test_without_a_configuration_nhc_ends_well_and_says_nothing_of_the_node(tmp_path: Path) -> None:
+def test_a_configuration_without_checks_is_unknown(tmp_path: Path) -> None:
     assert judge(tmp_path, "", "# nothing\n")[0] == 2
 
 
 @pytest.mark.parametrize("line", CASES["a program fails"])
-def test_a_check_in_which_a_program_fails_never_passes(tmp_path: Path, line: str) -> None:
+def test_a_check_with_a_failing_program_is_unknown(tmp_path: Path, line: str) -> None:
     code, verdict = judge(tmp_path, FIRST + line + "\n" + SECOND + ENDED)
     assert (code, verdict.partition(";")[0]) == (2, f"VERDICT: UNKNOWN check_gpu_count 8: its script failed: {line}")
 
 
 @pytest.mark.parametrize("line", CASES["healthy"])
-def test_what_healthy_nodes_log_passes(tmp_path: Path, line: str) -> None:
+def test_accepts_the_log_lines_of_healthy_nodes(tmp_path: Path, line: str) -> None:
     assert judge(tmp_path, f"{FIRST}{line}\n{SECOND}{line}\n{ENDED}")[0] == 0
 
 
-def test_a_byte_order_mark_is_no_other_node(tmp_path: Path) -> None:
+def test_ignores_a_byte_order_mark(tmp_path: Path) -> None:
     assert judge(tmp_path, f"\ufeff{RAN}{ENDED}")[0] == 0
 
 
@@ -151,14 +151,14 @@ LINES = {
     **{f"check_hw_{name}": [] for name in ("cpuinfo", "eth", "ib", "physmem", "swap")},
     **{f"check_{name}": [] for name in ("gpu_clock_throttling", "ib_link_flapping")},
 }
-"""What tests print that do not print one line with their name."""
+"""The output of tests that do not print exactly one line with their name."""
 H100_CHECKS = configuration(catalogue()[H100], "/opt/topology.xml")
 CHECKS = [line.partition("|| ")[2] for line in H100_CHECKS.splitlines()[1:]]
 ALL = f"{len(CHECKS)}/{len(CHECKS)}"
 
 
 def log(lines: dict[str, list[str]], checks: list[str] = CHECKS, *, other: bool = True) -> str:
-    """The log of a run. `lines` replaces what these checks print; without `other`, the other checks print nothing."""
+    """Returns a log. `lines` replaces the output of these checks; without `other`, the others print nothing."""
     text = ""
     for check in checks:
         name = check.split()[0]
@@ -178,7 +178,7 @@ def log(lines: dict[str, list[str]], checks: list[str] = CHECKS, *, other: bool 
         {"check_ib_bw_gdr": [line for line in IB_BW for _ in "12"]},
     ],
 )
-def test_each_check_that_reports_success_passes(tmp_path: Path, lines: dict[str, list[str]]) -> None:
+def test_checks_that_report_success_pass(tmp_path: Path, lines: dict[str, list[str]]) -> None:
     assert judge(tmp_path, log(lines), H100_CHECKS) == (0, f"VERDICT: PASS; node=n checks={ALL}")
 
 
@@ -215,7 +215,7 @@ def test_a_check_without_its_success_is_unknown(tmp_path: Path, name: str, lines
         (["check_nccl_allreduce 460 1 16G", "check_nccl_allreduce 9 1 1M"], ["check_nccl_allreduce: passed"], ""),
     ],
 )
-def test_the_configuration_shows_how_many_devices_there_are(
+def test_reads_the_number_of_devices_from_the_configuration(
     tmp_path: Path, checks: list[str], lines: list[str], of: str
 ) -> None:
     (name,) = {check.split()[0] for check in checks} - {"check_gpu_count", "check_hw_ib"}
@@ -224,8 +224,8 @@ def test_the_configuration_shows_how_many_devices_there_are(
     assert (code, of in verdict) == (2 if of else 0, True), verdict
 
 
-def test_before_v0_4_1_no_test_reports_success(tmp_path: Path) -> None:
-    """check_nvme_count came later, and the tests in this image show what they print."""
+def test_expects_no_success_lines_before_v0_4_1(tmp_path: Path) -> None:
+    """A configuration with check_nvme_count, or the image's tests, show a later version."""
     old = [check for check in CHECKS if "nvme" not in check]
     lines = "".join(f"* || {check}\n" for check in old)
     assert judge(tmp_path, log({}, old, other=False), lines)[0] == 0

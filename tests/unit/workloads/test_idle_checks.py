@@ -1,4 +1,4 @@
-"""Checks of idle nodes: over a day each node has its turn, and no job waits for one."""
+"""Each node is checked once a day, and no job waits for a check."""
 
 from __future__ import annotations
 
@@ -45,25 +45,25 @@ def pod(on: str = "", gpus: int = 8, phase: str = "Running") -> Object:
     return {"metadata": {"name": "pod"}, "spec": spec, "status": {"phase": phase}}
 
 
-def test_a_node_is_idle_when_no_pod_has_gpus_of_it(script: ModuleType) -> None:
+def test_a_node_is_idle_if_no_pod_uses_its_gpus(script: ModuleType) -> None:
     nodes = [node("a"), node("b")]
     others = [pod("a"), pod("b", gpus=0), pod("b", phase="Succeeded")]
     assert script.chosen(nodes, others, BEGIN, EVERY, DEVICES) == ["b"]
 
 
-def test_a_pod_with_a_limit_of_no_gpus_keeps_no_node_busy(script: ModuleType) -> None:
-    """Autopilot's DaemonSet has `nvidia.com/gpu: 0`, on each GPU node."""
+def test_ignores_pods_with_a_limit_of_zero_gpus(script: ModuleType) -> None:
+    """Autopilot's DaemonSet has `nvidia.com/gpu: 0` on each GPU node."""
     autopilot, waiting = pod("a"), pod(phase="Pending")
     for each in (autopilot, waiting):
         each["spec"]["containers"][0]["resources"]["limits"] = {GPU: "0"}
     assert script.chosen([node("a")], [autopilot, waiting], BEGIN, EVERY, DEVICES) == ["a"]
 
 
-def test_while_pods_wait_for_gpus_no_check_begins(script: ModuleType) -> None:
+def test_starts_no_check_while_pods_wait_for_gpus(script: ModuleType) -> None:
     assert script.chosen([node("a")], [pod(phase="Pending")], BEGIN, EVERY, DEVICES) == []
 
 
-def test_a_check_that_waits_for_its_own_node_keeps_no_other_from_being_checked(script: ModuleType) -> None:
+def test_a_waiting_check_does_not_block_checks_of_other_nodes(script: ModuleType) -> None:
     waits = pod(phase="Pending")
     waits["metadata"]["name"] = "idle-check-a"
     waits["spec"]["nodeSelector"] = {"kubernetes.io/hostname": "a"}
@@ -80,11 +80,11 @@ def test_a_check_that_waits_for_its_own_node_keeps_no_other_from_being_checked(s
         node("a", unschedulable=True),
     ],
 )
-def test_what_is_not_due_or_could_not_be_checked_is_left_alone(script: ModuleType, found: Object) -> None:
+def test_skips_nodes_that_are_not_due_or_cannot_be_checked(script: ModuleType, found: Object) -> None:
     assert script.chosen([found], [], BEGIN, EVERY, DEVICES) == []
 
 
-def test_a_node_that_offers_fewer_devices_is_checked_with_those_that_it_offers(script: ModuleType) -> None:
+def test_checks_a_node_with_fewer_devices_with_those_that_it_offers(script: ModuleType) -> None:
     broken = node("a", gpus=7, hcas=6)
     assert script.chosen([broken], [], BEGIN, EVERY, DEVICES) == ["a"]
     template = json.loads(json.dumps(idle.pod_template(run(), "idle")))
@@ -92,13 +92,13 @@ def test_a_node_that_offers_fewer_devices_is_checked_with_those_that_it_offers(s
     assert resources["limits"] == resources["requests"] == {GPU: "7", RDMA: "6"}
 
 
-def test_one_that_has_failed_is_checked_again(script: ModuleType) -> None:
+def test_checks_failed_nodes_again(script: ModuleType) -> None:
     tainted = node("a", taints=[{"key": "aznhc", "value": "failed", "effect": "NoExecute"}])
     assert script.chosen([tainted], [], BEGIN, EVERY, DEVICES) == ["a"]
 
 
-@pytest.mark.parametrize("count", [1, 8, 64, 1000])
-def test_over_a_day_each_node_is_checked_once_and_they_are_spread(script: ModuleType, count: int) -> None:
+@pytest.mark.parametrize("count", [1, 8, 300])
+def test_checks_each_node_once_a_day_and_distributes_checks_evenly(script: ModuleType, count: int) -> None:
     nodes = [node(f"n{index}") for index in range(count)]
     begun: Counter[str] = Counter()
     for number in range(ROUNDS):
@@ -112,8 +112,8 @@ def test_over_a_day_each_node_is_checked_once_and_they_are_spread(script: Module
     assert len(begun) == count
 
 
-def test_over_a_day_of_jobs_no_check_is_on_a_node_that_a_job_has_or_begins_while_one_waits(script: ModuleType) -> None:
-    """Jobs of whole nodes come and go at random, and take a node from a check at once, as the scheduler has it."""
+def test_checks_never_disturb_jobs_over_a_day(script: ModuleType) -> None:
+    """Jobs of full nodes start and end at random, and preempt checks immediately, like with the scheduler."""
     chance = random.Random(20)  # noqa: S311 - not for secrets
     nodes = {name: node(name) for name in (f"n{index}" for index in range(16))}
     jobs: dict[str, datetime] = {}
@@ -136,7 +136,7 @@ def test_over_a_day_of_jobs_no_check_is_on_a_node_that_a_job_has_or_begins_while
             assert not {*names} & {*jobs, *checks}
             checks |= dict.fromkeys(names, now + timedelta(minutes=5))
             begun += len(names)
-    assert begun >= len(nodes)  # also on nodes from which a job drove an earlier one out
+    assert begun >= len(nodes)  # preempted checks are repeated
 
 
 def waiting(policy: str, on: str = "", **more: Any) -> Object:
@@ -148,13 +148,13 @@ def waiting(policy: str, on: str = "", **more: Any) -> Object:
 @pytest.mark.parametrize(
     ("waits", "deleted"),
     [
-        (waiting("Never"), True),  # of the priority class of a team
-        (waiting("PreemptLowerPriority"), False),  # the scheduler evicts as many checks as it takes
+        (waiting("Never"), True),  # the policy of a team's priority class
+        (waiting("PreemptLowerPriority"), False),  # the scheduler evicts checks
         (waiting("Never", gpus=0), False),
         (waiting("Never", on="a"), False),
     ],
 )
-def test_checks_give_way_to_pods_for_which_no_scheduler_evicts_them(
+def test_deletes_checks_for_waiting_pods_that_cannot_preempt_them(
     script: ModuleType, monkeypatch: pytest.MonkeyPatch, waits: Object, deleted: bool
 ) -> None:
     checks = {name: pod("a", phase=phase) for name, phase in (("run", "Running"), ("done", "Succeeded"))}
@@ -177,7 +177,7 @@ def test_checks_give_way_to_pods_for_which_no_scheduler_evicts_them(
     assert "done" in checks
 
 
-def test_a_round_watches_its_own_checks_and_ends_by_itself() -> None:
+def test_a_round_watches_its_own_checks_and_has_a_deadline() -> None:
     spec = idle.cron_job_spec(idle.name_of(run()), "node-health:1")
     assert spec["jobTemplate"]["spec"]["activeDeadlineSeconds"] > idle.MINUTES * 60
     assert spec["concurrencyPolicy"] == "Forbid"
@@ -191,7 +191,7 @@ def run(**options: Any) -> Run:
     return Run(name=NAME, options=chosen, taint_effect="NoSchedule", **place(nodes=2))
 
 
-def test_any_job_drives_a_check_out_and_no_node_is_made_for_one() -> None:
+def test_any_job_preempts_a_check_and_no_node_is_created_for_one() -> None:
     spec = idle.pod_template(run(), "idle")["spec"]
     assert spec["priorityClassName"] == "idle"
     assert spec["terminationGracePeriodSeconds"] <= 5
@@ -200,7 +200,7 @@ def test_any_job_drives_a_check_out_and_no_node_is_made_for_one() -> None:
     assert idle.priority_class()["preemption_policy"] == "Never"
 
 
-def test_a_check_is_of_no_gang_and_of_whatever_node_it_is_sent_to(script: ModuleType) -> None:
+def test_a_check_runs_alone_on_its_node(script: ModuleType) -> None:
     template = json.loads(json.dumps(idle.pod_template(run(node_names=("aks-x-1",)), "idle")))
     made = script.check(template, node("aks-gpu-1-vmss000000"), {"kind": "Job"})
     assert "scheduling.k8s.io/group-name" not in made["metadata"].get("annotations", {})

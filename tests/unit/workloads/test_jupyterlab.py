@@ -1,4 +1,4 @@
-"""JupyterLab: its password stays out of sight, it runs without rights, and it takes the GPUs that it was given."""
+"""JupyterLab keeps its password secret, runs without privileges, and uses only the given GPUs."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def problems(shared_files: KeptOn = "smb", **options: Any) -> list[tuple[str, st
     return [(path_text(problem.path), problem.what, problem.fix) for problem in found]
 
 
-def test_the_hash_is_one_that_jupyter_server_verifies() -> None:
+def test_jupyter_server_accepts_the_hash() -> None:
     kind, _, phc = hashed(PASSWORD, "a/b/c").partition(":")
     assert kind == "argon2"
     Argon2id.verify_phc_encoded(PASSWORD.encode(), phc)
@@ -60,28 +60,24 @@ def test_the_hash_is_one_that_jupyter_server_verifies() -> None:
         Argon2id.verify_phc_encoded(b"hunter3", phc)
 
 
-def test_the_hash_stays_the_same_and_differs_from_other_stacks() -> None:
+def test_the_hash_is_stable_and_unique_per_stack() -> None:
     assert hashed(PASSWORD, "a/b/dev") == hashed(PASSWORD, "a/b/dev")
     assert hashed(PASSWORD, "a/b/dev") != hashed(PASSWORD, "a/b/prod")
 
 
-def test_neither_password_nor_hash_is_in_the_pod() -> None:
+def test_the_pod_has_neither_password_nor_hash() -> None:
     text = json.dumps(template())
     assert PASSWORD not in text
     assert "argon2" not in text
 
 
-def test_the_password_is_not_printed_with_the_options() -> None:
-    assert PASSWORD not in repr(JupyterLabOptions(password=PASSWORD))
-
-
-def test_another_password_is_another_pod() -> None:
+def test_a_new_password_changes_the_pod() -> None:
     before = deployment_spec(notebook())
     assert deployment_spec(replace(notebook(), server_config=server_config("argon2:y"))) != before
 
 
-def test_where_there_are_no_shared_files_it_is_refused() -> None:
-    """As on a private platform, unless that has them by NFS."""
+def test_requires_shared_files() -> None:
+    """A private platform only has them with NFS."""
     ((path, what, fix),) = problems("none", password=PASSWORD)
     assert path == "storage.sharedFiles"
     assert what == "is none, but workload jupyterlab needs shared files"
@@ -89,21 +85,21 @@ def test_where_there_are_no_shared_files_it_is_refused() -> None:
     assert problems("nfs", password=PASSWORD) == []
 
 
-def test_a_password_of_digits_is_a_password() -> None:
+def test_accepts_a_password_of_digits() -> None:
     password = JupyterLabOptions.model_validate({"password": 12345}).password
     assert password is not None
     assert password.get_secret_value() == "12345"
 
 
-def test_it_takes_no_gpu_unless_told() -> None:
-    """Nor sees one: images with CUDA ask the container runtime for all of them."""
+def test_requests_no_gpu_by_default() -> None:
+    """The variable hides GPUs, because images with CUDA request all from the container runtime."""
     assert container()["resources"] == {"requests": {"cpu": "1", "memory": "4Gi"}}
     assert container()["env"] == [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}]
     assert container(gpus=2)["resources"]["limits"] == {"nvidia.com/gpu": "2"}
     assert "env" not in container(gpus=2)
 
 
-def test_overrides_come_last_and_leave_the_labels() -> None:
+def test_overrides_keep_the_labels() -> None:
     found = template(pod_overrides={"metadata": {"labels": {"team": "red"}}, "spec": {"priorityClassName": "low"}})
     assert found["metadata"]["labels"] == {**LABELS, "team": "red"}
     assert found["spec"]["priorityClassName"] == "low"

@@ -1,11 +1,10 @@
-"""The job that trains a model: its command line against the table, its options, its manifests."""
+"""The job that trains a model has the table's command line, the options, and its manifests."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
 
 from tests.support.case_files import read
 from tests.support.pools import place
@@ -27,7 +26,7 @@ def run(size: str = "1.3b", vm_sku: str = H100, nodes: int | None = None, **opti
 
 
 def command(run: Run) -> dict[str, str]:
-    """The options of metaseq-train, as train.sh reads them; those without a value have an empty one."""
+    """Returns the options of metaseq-train in train.sh's arguments; options without a value are empty."""
     found: dict[str, str] = {}
     for word in files(run).contents["arguments"].splitlines():
         if word.startswith("--"):
@@ -39,7 +38,7 @@ def command(run: Run) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("size", TABLE)
-def test_the_command_line_is_the_tables(size: str) -> None:
+def test_the_command_line_has_the_tables_values(size: str) -> None:
     layers, width, heads, batch, rate, split, warmup, updates, end = TABLE[size]
     found = command(run(size))
     assert found["--decoder-layers"] == str(layers)
@@ -55,39 +54,26 @@ def test_the_command_line_is_the_tables(size: str) -> None:
     assert sequences * int(found["--tokens-per-sample"]) == batch
 
 
-def test_what_is_set_is_not_derived() -> None:
+def test_options_replace_derived_values() -> None:
     found = command(run(num_updates=20, warmup_updates=0))
     assert (found["--max-update"], found["--total-num-update"], found["--warmup-updates"]) == ("20", "20", "0")
 
 
-def test_dashboards_are_off_unless_asked_for() -> None:
+def test_dashboards_are_off_by_default() -> None:
     assert not {"--aim-repo", "--tensorboard-logdir"} & set(command(run()))
     found = command(run(aim=True, tensorboard=True))
     assert found["--aim-repo"] == "/workspace/aim"
     assert found["--tensorboard-logdir"] == "/workspace/tensorboard"
 
 
-@pytest.mark.parametrize("options", [{"numNodes": 0}, {"numUpdates": 0}, {"warmupUpdates": -1}, {"aim": "maybe"}])
-def test_options_that_make_no_sense(options: dict[str, Any]) -> None:
-    with pytest.raises(ValidationError):
-        MetaseqOptions.model_validate(options)
-
-
-def test_the_number_of_nodes_does_not_follow_the_pools() -> None:
+def test_the_number_of_nodes_does_not_depend_on_the_pool() -> None:
     workload = find()["metaseq"]
     assert workload.nodes(MetaseqOptions(), pool_nodes=3) == 1
     assert workload.nodes(MetaseqOptions(num_nodes=2), pool_nodes=3) == 2
     assert workload.keys == {"modelSize": "modelSize"}
 
 
-def test_throughput_is_measured_against_all_gpus() -> None:
-    found = job(run("66b")).environment()
-    assert found["GPUS"] == "16"
-    assert float(found["PEAK_FLOPS"]) == pytest.approx(16 * 989e12)
-    assert float(found["FLOPS_PER_TOKEN"]) == pytest.approx(4.087e11, rel=1e-3)
-
-
-def test_another_size_changes_the_command_line_and_so_the_pods() -> None:
+def test_another_size_changes_the_command_line_and_the_pods() -> None:
     def annotations(run: Run) -> list[Any]:
         return [task["template"]["metadata"]["annotations"] for task in job(run).spec()["tasks"]]
 

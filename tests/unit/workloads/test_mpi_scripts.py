@@ -1,4 +1,4 @@
-"""The scripts of MPI jobs, run as scripts: how they start ranks and workers, and what a training's log shows."""
+"""Runs the scripts of MPI jobs, which start ranks and workers, and the script that measures a training's log."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ SETTINGS = {
 }
 HOSTS = "job-mpiworker-0.job\njob-mpiworker-1.job\n"
 FAILS = {"nccl_allreduce": "VERDICT: FAIL", "metaseq": "FAILED:"}
-"""How the last line of a job begins that has failed."""
+"""The start of the last line of a failed job."""
 
 
 @pytest.fixture
 def commands(tmp_path: Path) -> Path:
-    """A folder of commands that stand in for those of the image."""
+    """A folder of simulated commands."""
     folder = tmp_path / "bin"
     folder.mkdir()
     command(folder, "ssh", "exit 0")
@@ -43,7 +43,7 @@ def run(words: list[str], commands: Path, text: str = "", **variables: str) -> s
 
 
 def put_scripts(folder: Path, workload: str) -> None:
-    """As the job's ConfigMap brings them, with the host file moved to where a test may write."""
+    """Writes the files of the job's ConfigMap, with another path of the host file."""
     for part in ("_scripts", "_mpi_scripts", f"{workload}/scripts"):
         for script in (WORKLOADS / part).glob("*.sh"):
             moved = script.read_text().replace("/etc/volcano/mpiworker.host", str(folder / "hosts"))
@@ -51,7 +51,7 @@ def put_scripts(folder: Path, workload: str) -> None:
 
 
 def launch(folder: Path, commands: Path, workload: str, hosts: str = HOSTS) -> tuple[int, list[str]]:
-    """The exit code of launch.sh, and the lines that it prints."""
+    """Returns exit code and output of launch.sh."""
     put_scripts(folder, workload)
     (folder / "hosts").write_text(hosts)
     done = run(["bash", str(folder / "launch.sh")], commands, TMPDIR=str(folder), **SETTINGS)
@@ -70,7 +70,7 @@ def test_launches_one_rank_per_gpu_with_the_environment(tmp_path: Path, commands
     assert (code, lines[-1].startswith("VERDICT: PASS")) == (0, True)
 
 
-def test_ranks_of_a_training_are_consecutive_on_each_node(tmp_path: Path, commands: Path) -> None:
+def test_starts_consecutive_ranks_on_each_node(tmp_path: Path, commands: Path) -> None:
     command(commands, "mpirun", 'printf "%s\\n" "$@"')
     code, lines = launch(tmp_path, commands, "metaseq")
     words = " ".join(lines)
@@ -79,7 +79,7 @@ def test_ranks_of_a_training_are_consecutive_on_each_node(tmp_path: Path, comman
 
 
 @pytest.mark.parametrize("workload", FAILS)
-def test_a_worker_that_never_answers_is_named(tmp_path: Path, commands: Path, workload: str) -> None:
+def test_reports_a_worker_that_does_not_answer(tmp_path: Path, commands: Path, workload: str) -> None:
     command(commands, "ssh", '[[ "$*" != *mpiworker-1* ]]')
     code, lines = launch(tmp_path, commands, workload)
     assert (code, lines[-1]) == (1, f"{FAILS[workload]} no ssh to worker job-mpiworker-1.job within 1 s")
@@ -92,28 +92,30 @@ def test_a_failed_mpirun_fails(tmp_path: Path, commands: Path, workload: str) ->
     assert (code, lines[-1]) == (1, f"{FAILS[workload]} mpirun ended with exit code 3")
 
 
-def test_too_few_hosts_are_refused(tmp_path: Path, commands: Path) -> None:
+def test_rejects_too_few_hosts(tmp_path: Path, commands: Path) -> None:
     code, lines = launch(tmp_path, commands, "nccl_allreduce", "job-mpiworker-0.job\n")
     assert (code, "names 1 workers instead of 2" in "\n".join(lines)) == (1, True)
 
 
-def test_a_job_that_has_lost_a_worker_may_be_begun_anew_before_it_fails(tmp_path: Path, commands: Path) -> None:
-    """Volcano restarts it when that pod is deleted, but not once the master has failed."""
+def test_waits_for_a_restart_after_a_lost_worker(tmp_path: Path, commands: Path) -> None:
+    """Volcano restarts a job when the lost pod is deleted, but not after the master has failed."""
     command(commands, "ssh", f'[[ ! -e {tmp_path}/gone || "$*" != *mpiworker-1* ]]')
     command(commands, "mpirun", f"touch {tmp_path}/gone; exit 3")
-    code, (*_, waits, last) = launch(tmp_path, commands, "nccl_allreduce")
-    assert waits.startswith("Worker job-mpiworker-1.job does not answer any more. If its pod is deleted within 0.1 s")
+    code, (*_, waits, advice, last) = launch(tmp_path, commands, "nccl_allreduce")
+    assert waits.startswith("Worker job-mpiworker-1.job no longer answers. If its pod is deleted within 0.1 s")
+    assert "docs/health-check.md" in advice
+    assert "docs/nccl-bisection.md" in advice
     assert (code, last) == (1, "VERDICT: FAIL mpirun ended with exit code 3")
 
 
-def test_wrong_values_are_the_verdict_though_the_test_ends_with_an_error(tmp_path: Path, commands: Path) -> None:
+def test_reports_wrong_values_of_a_failed_test(tmp_path: Path, commands: Path) -> None:
     (tmp_path / "output").write_text(table(row(17179869184, 470, 476, wrong="2")))
     command(commands, "mpirun", f"cat {tmp_path}/output; exit 1")
     code, lines = launch(tmp_path, commands, "nccl_allreduce")
     assert (code, lines[-1].partition("; ")[0]) == (1, "VERDICT: FAIL 4 wrong values in the results")
 
 
-def test_the_worker_names_infiniband_ports_only(tmp_path: Path, commands: Path) -> None:
+def test_the_worker_configures_only_infiniband_ports(tmp_path: Path, commands: Path) -> None:
     for device, layer in (("mlx5_0", "InfiniBand"), ("mlx5_1", "InfiniBand"), ("mlx5_8", "Ethernet")):
         port = tmp_path / "sys/class/infiniband" / device / "ports/1"
         port.mkdir(parents=True)
@@ -138,7 +140,7 @@ def test_the_worker_names_infiniband_ports_only(tmp_path: Path, commands: Path) 
 
 
 @pytest.mark.parametrize("mpi", [True, False])
-def test_a_rank_says_who_it_is_and_does_not_start_outside_of_mpi(tmp_path: Path, commands: Path, mpi: bool) -> None:
+def test_a_rank_requires_mpis_environment(tmp_path: Path, commands: Path, mpi: bool) -> None:
     put_scripts(tmp_path, "metaseq")
     command(commands, "metaseq-train", 'printf "%s\\n" "$@"')
     (tmp_path / "arguments").write_text("--adam-betas\n(0.9, 0.95)\n")
@@ -155,30 +157,30 @@ def test_a_rank_says_who_it_is_and_does_not_start_outside_of_mpi(tmp_path: Path,
 
 
 def update(number: int, rate: str) -> str:
-    """A line as metaseq's JSON progress bar logs it."""
+    """Returns a log line of metaseq's JSON progress bar."""
     stats = f'{{"epoch": 1, "loss": "15.878", "wps": "{rate}", "ups": "0.71", "num_updates": "{number}"}}'
     return f"2026-11-21 14:05:27 | INFO | train_inner | {stats}"
 
 
 def measured(folder: Path, *rates: str) -> list[str]:
-    """What throughput.sh adds to a log with these updates."""
+    """Returns the lines that throughput.sh adds to a log with these updates."""
     put_scripts(folder, "metaseq")
     lines = [update(number, rate) for number, rate in enumerate(rates, start=1)]
     text = "\n".join(["NCCL INFO Init COMPLETE", *lines]) + "\n"
     done = run(["bash", str(folder / "throughput.sh")], folder, text, **SPEED)
     assert done.returncode == 0, done
     assert done.stdout.splitlines()[0] == "NCCL INFO Init COMPLETE"
-    assert [line for line in done.stdout.splitlines() if line in lines] == lines, "the log itself is passed on"
+    assert [line for line in done.stdout.splitlines() if line in lines] == lines, "the log is printed"
     return [line for line in done.stdout.splitlines()[1:] if line not in lines]
 
 
 @pytest.mark.parametrize(("rate", "tokens", "mfu"), [("400000", 400_000, "46.0"), ("1.2e+06", 1_200_000, "138.0")])
-def test_each_update_gets_its_rate_and_mfu(tmp_path: Path, rate: str, tokens: int, mfu: str) -> None:
+def test_prints_rate_and_mfu_of_each_update(tmp_path: Path, rate: str, tokens: int, mfu: str) -> None:
     (line,) = measured(tmp_path, "0", rate)
     assert line == f"throughput: {tokens} tokens/s, {tokens // 8} tokens/s/GPU, MFU {mfu} %"
 
 
-def test_the_mean_leaves_the_first_updates_out(tmp_path: Path) -> None:
+def test_the_mean_excludes_the_first_updates(tmp_path: Path) -> None:
     *_, last = measured(tmp_path, "0", "1000", "2000", "3000", "300000", "500000")
     assert last == "mean of the last 2 updates: 400000 tokens/s, 50000 tokens/s/GPU, MFU 46.0 %"
 

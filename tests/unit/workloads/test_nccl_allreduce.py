@@ -1,4 +1,4 @@
-"""The NCCL all-reduce as a job, and NCCL's topology file."""
+"""The job of the NCCL all-reduce, and NCCL's topology file."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def run(vm_sku: str = H100, nodes: int = 2, **options: Any) -> Run:
     return Run(options=NcclAllreduceOptions(**options), service_account="mpi", **place(vm_sku, nodes))
 
 
-def test_sharp_is_one_switch() -> None:
+def test_sharp_sets_one_variable() -> None:
     assert job(run()).environment()["NCCL_COLLNET_ENABLE"] == "1"
     assert not [name for name in job(run(sharp=False)).environment() if "SHARP" in name or "COLLNET" in name]
 
 
-def test_the_floor_follows_size_nodes_and_sharp_unless_set() -> None:
+def test_the_default_floor_depends_on_size_nodes_and_sharp() -> None:
     size = sku(H100)
     assert floor_gbs(run(nodes=1)) == size.busbw_floor(1)
     assert floor_gbs(run(nodes=2, sharp=False)) == size.busbw_floor(2, sharp=False)
@@ -35,8 +35,7 @@ def test_the_floor_follows_size_nodes_and_sharp_unless_set() -> None:
     assert job(run(floor_gbs=123.5)).environment()["BUSBW_FLOOR_GBS"] == "123.5"
 
 
-def test_what_is_expected_follows_size_nodes_and_sharp() -> None:
-    assert job(run(nodes=1)).environment()["BUSBW_EXPECTED_GBS"] == "476"
+def test_the_expected_bandwidth_depends_on_size_nodes_and_sharp() -> None:
     assert job(run(nodes=2)).environment()["BUSBW_EXPECTED_GBS"] == "450"
     assert job(run(nodes=8, sharp=False)).environment()["BUSBW_EXPECTED_GBS"] == "368"
     assert job(run("Standard_ND96asr_v4", nodes=2)).environment()["BUSBW_EXPECTED_GBS"] == "187"
@@ -49,7 +48,7 @@ def test_every_infiniband_size_has_a_floor_and_a_topology() -> None:
             assert "topology.xml" in files(pool(size.name)).contents
 
 
-def test_the_registry_finds_every_module_by_its_own_name() -> None:
+def test_finds_every_workload_by_its_name() -> None:
     found = find()
     assert found["nccl-allreduce"].requires.infiniband
     assert all(name == workload.name for name, workload in found.items())
@@ -61,7 +60,7 @@ def test_affinity_masks(cpus: list[int], mask: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["ndv5", "ndv4"])
-def test_every_hca_shares_its_bridge_with_gpus(name: str) -> None:
+def test_every_hca_shares_a_bridge_with_a_gpu(name: str) -> None:
     system = ElementTree.fromstring(topology_xml(topologies()[name]))  # noqa: S314  our own text
     bridges = system.findall("cpu/pci")
     assert [bridge.get("busid") for bridge in bridges] == [f"ffff:ff:{i:02x}.0" for i in range(1, len(bridges) + 1)]
@@ -71,16 +70,10 @@ def test_every_hca_shares_its_bridge_with_gpus(name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "cpus", "bridges"), [("ndv5", 2, 8), ("ndv4", 4, 4)])
-def test_the_shape_of_each_topology(name: str, cpus: int, bridges: int) -> None:
+def test_topologies_have_numa_nodes_bridges_and_gpus(name: str, cpus: int, bridges: int) -> None:
     system = ElementTree.fromstring(topology_xml(topologies()[name]))  # noqa: S314  our own text
     assert len(system.findall("cpu")) == cpus
     assert len(system.findall("cpu/pci")) == bridges
     gpus = [d.get("busid", "") for d in system.iter("pci") if d.get("class") == "0x030200"]
     assert len(gpus) == len(set(gpus)) == 8
     assert (system.find("cpu/pci").get("vendor") is not None) == (name == "ndv5")  # type: ignore[union-attr]
-
-
-def test_nvidia_smi_order_of_ndv5() -> None:
-    system = ElementTree.fromstring(topology_xml(topologies()["ndv5"]))  # noqa: S314  our own text
-    gpus = sorted(d.get("busid", "") for d in system.iter("pci") if d.get("class") == "0x030200")
-    assert [gpu[:4] for gpu in gpus] == ["0001", "0002", "0003", "0008", "0009", "000a", "000b", "000c"]

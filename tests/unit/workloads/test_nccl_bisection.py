@@ -1,4 +1,4 @@
-"""The search for what is slow, on a model of the fabric: what it finds, whom it spares, and in how many rounds."""
+"""The bisection finds all faults of a simulated fabric, and nothing else, in few rounds."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import pytest
 from bisection import BAD, LINK, NODE, POOL, RAIL, UNKNOWN
 
 from simulator.host.paths import ROOT
-from tests.unit.workloads.fabric_model import NOTHING, RAILS, SLOW, Fabric, name, node, told
+from tests.unit.workloads.fabric_model import NOTHING, RAILS, SLOW, Fabric, name, node, short
 
 SIZES = (8, 64, 1000)
 
 
 def most_rounds(nodes: int) -> int:
-    """All nodes; each rail; pairs; halves of halves; beside another; the rest. For some faults it is as for one."""
+    """Returns the number for one fault: all nodes, rails, pairs, halves of halves, confirmation, all good nodes."""
     return 5 + math.ceil(math.log2(nodes))
 
 
@@ -39,31 +39,31 @@ ALL_KINDS = [*TWO_RAILS, (LINK, name(1), 0, BAD), (NODE, name(4), None, BAD), (N
     [
         ({"slow": [(1, 3)]}, [(LINK, name(1), 3, BAD)], most_rounds),
         ({"slow": node(2)}, [(NODE, name(2), None, BAD)], most_rounds),
-        # Alone, to tell where it is slow.
+        # One more: the node alone.
         ({"slow_inside": [2]}, [(NODE, name(2), None, BAD)], lambda count: most_rounds(count) + 1),
         ({"slow_rails": [2, 5]}, TWO_RAILS, lambda count: 6),
-        # Once for links, once for what is slow with all devices.
+        # Twice: for links, and for nodes that are slow with all devices.
         (
             {"slow": [(1, 0), *node(4)], "slow_rails": [2, 5], "slow_inside": [6]},
             ALL_KINDS,
             lambda count: 2 * most_rounds(count),
         ),
     ],
-    ids=["a link", "a node by all of its links", "a node though its links are good", "two rails", "all at once"],
+    ids=["a link", "all links of a node", "a node with good links", "two rails", "all together"],
 )
-def test_faults_are_found_in_few_rounds(
+def test_finds_faults_in_few_rounds(
     count: int, faults: dict[str, Any], found: list[Any], rounds: Callable[[int], int]
 ) -> None:
     report = Fabric(count, **faults).search()
-    assert told(report.findings) == found
+    assert short(report.findings) == found
     assert report.rounds <= rounds(count)
     assert report.rest is not None
     assert report.rest.state == "good"
     if "slow_inside" in faults and len(faults) == 1:
-        assert "alone, by NVLink, 11 GB/s of 45: bad" in report.findings[0].outcome.why
+        assert "alone, over NVLink, 11 GB/s of 45: bad" in report.findings[0].outcome.why
 
 
-TOLD: dict[str, dict[str, Any]] = {
+DOCUMENTED: dict[str, dict[str, Any]] = {
     "nothing slow": {},
     "a link": {"slow": [(1, 3)]},
     "a node, by all of its links": {"slow": node(2)},
@@ -71,12 +71,12 @@ TOLD: dict[str, dict[str, Any]] = {
     "two rails": {"slow_rails": [2, 5]},
     "all of these at once": {"slow": [(1, 0), *node(4)], "slow_rails": [2, 5], "slow_inside": [6]},
 }
-"""The faults of which the page has a table."""
+"""The faults in the document's table."""
 
 
-def test_the_page_has_these_rounds_and_runs() -> None:
+def test_the_document_has_these_rounds_and_runs() -> None:
     page = (ROOT / "docs" / "nccl-bisection.md").read_text(encoding="utf-8")
-    for what, faults in TOLD.items():
+    for what, faults in DOCUMENTED.items():
         reports = [Fabric(count, **faults).search() for count in SIZES]
         cells = [f"{each.rounds} rounds, {each.measurements} runs" for each in reports]
         assert f"| {what} | {' | '.join(cells)} |".replace("1 rounds, 1 runs", "1 round, 1 run") in page
@@ -84,7 +84,7 @@ def test_the_page_has_these_rounds_and_runs() -> None:
 
 @pytest.mark.parametrize("count", SIZES)
 @pytest.mark.parametrize("seed", range(12))
-def test_any_faults_are_found_and_nothing_else_accused(count: int, seed: int) -> None:
+def test_finds_random_faults_and_nothing_else(count: int, seed: int) -> None:
     chosen = random.Random(f"{count} {seed}")  # noqa: S311  the same faults each time
     links = {(chosen.randrange(count), chosen.randrange(RAILS)) for _ in range(chosen.randint(0, count // 2 - 1) % 20)}
     rails = set(chosen.sample(range(RAILS), chosen.randint(0, 3)))
@@ -100,9 +100,9 @@ def test_any_faults_are_found_and_nothing_else_accused(count: int, seed: int) ->
 
 
 @pytest.mark.parametrize("count", SIZES)
-def test_what_gives_no_result_is_unknown_and_hides_nothing(count: int) -> None:
+def test_missing_results_are_unknown_and_hide_no_faults(count: int) -> None:
     report = Fabric(count, dead=[3], dead_links=[(5, 1)], slow=[(6, 7)], slow_rails=[4]).search()
-    assert told(report.findings) == [
+    assert short(report.findings) == [
         (RAIL, "", 4, BAD),
         (NODE, name(3), None, UNKNOWN),
         (LINK, name(5), 1, UNKNOWN),
@@ -110,25 +110,25 @@ def test_what_gives_no_result_is_unknown_and_hides_nothing(count: int) -> None:
     ]
 
 
-def test_where_nothing_gives_a_result_nobody_is_accused() -> None:
+def test_a_pool_without_any_result_is_unknown() -> None:
     report = Fabric(8, dead=range(8)).search()
-    assert told(report.findings) == [(POOL, "", None, UNKNOWN)]
+    assert short(report.findings) == [(POOL, "", None, UNKNOWN)]
 
 
 FAULTS = (Fabric(8), Fabric(8, slow=[(1, 3)]), Fabric(8, slow=node(5)), Fabric(8, slow_rails=[2, 5]))
 
 
 @pytest.mark.parametrize("fabric", FAULTS, ids=("healthy", "link", "node", "rails"))
-def test_one_slow_run_accuses_nobody_whichever_it_is(fabric: Fabric) -> None:
-    truth = Fabric(8, slow=fabric.slow, slow_rails=fabric.slow_rails).search()
-    for number in range(truth.measurements):
+def test_one_slow_run_by_chance_changes_no_finding(fabric: Fabric) -> None:
+    expected = Fabric(8, slow=fabric.slow, slow_rails=fabric.slow_rails).search()
+    for number in range(expected.measurements):
         report = Fabric(8, slow=fabric.slow, slow_rails=fabric.slow_rails, instead={number: SLOW}).search()
-        assert told(report.findings) == told(truth.findings), number
+        assert short(report.findings) == short(expected.findings), number
     first = Fabric(8, instead={0: SLOW}).search()
-    assert told(first.chance) == [(POOL, "", None, BAD)]
+    assert short(first.chance) == [(POOL, "", None, BAD)]
 
 
-def test_nobody_is_accused_beside_one_other_alone() -> None:
+def test_each_suspect_is_measured_with_two_different_nodes() -> None:
     fabric = Fabric(8, slow=[(1, 3)])
     fabric.search()
     *_, first, second, _ = [group.nodes for groups in fabric.rounds for group in groups if name(1) in group.nodes] + [
@@ -139,44 +139,44 @@ def test_nobody_is_accused_beside_one_other_alone() -> None:
 
 
 @pytest.mark.parametrize("number", [13, 15], ids=["first look", "second look"])
-def test_what_was_slow_once_and_once_gave_no_result_is_unknown(number: int) -> None:
-    """Looks at one of two suspects: after the pool, eight rails and four pairs."""
+def test_a_link_that_is_slow_once_and_then_without_result_is_unknown(number: int) -> None:
+    """The measurements are those of one of two suspects, after the pool, eight rails and four pairs."""
     report = Fabric(8, slow=[(1, 3)], instead={number: NOTHING}).search()
-    assert told(report.findings) == [(LINK, name(1), 3, UNKNOWN)]
+    assert short(report.findings) == [(LINK, name(1), 3, UNKNOWN)]
 
 
-def test_a_rail_that_was_slow_once_and_then_gave_no_result_is_unknown() -> None:
+def test_a_rail_that_is_slow_once_and_then_without_result_is_unknown() -> None:
     report = Fabric(2, slow_rails=[3], instead={10: NOTHING, 11: NOTHING}).search()
-    assert told(report.findings) == [(RAIL, "", 3, UNKNOWN)]
+    assert short(report.findings) == [(RAIL, "", 3, UNKNOWN)]
 
 
-def test_what_is_slow_only_as_a_whole_is_the_pool() -> None:
+def test_a_pool_that_is_only_slow_together_is_bad() -> None:
     report = Fabric(8, together=6).search()
-    assert told(report.findings) == [(POOL, "", None, BAD)]
-    assert "no node, link or rail of it is bad by itself" in report.findings[0].outcome.why
+    assert short(report.findings) == [(POOL, "", None, BAD)]
+    assert "each node, link and rail alone is good" in report.findings[0].outcome.why
 
 
 @pytest.mark.parametrize("bad", [1, 2, 3])
-def test_fewer_than_half_of_the_links_are_no_bad_rail(bad: int) -> None:
+def test_slow_links_of_few_nodes_are_not_a_bad_rail(bad: int) -> None:
     report = Fabric(8, slow=[(number, 3) for number in range(bad)]).search()
-    assert told(report.findings) == [(LINK, name(number), 3, BAD) for number in range(bad)]
+    assert short(report.findings) == [(LINK, name(number), 3, BAD) for number in range(bad)]
 
 
-def test_of_three_nodes_one_link_is_told_of_two_it_is_not() -> None:
-    assert told(Fabric(3, slow=[(1, 3)]).search().findings) == [(LINK, name(1), 3, BAD)]
-    assert told(Fabric(2, slow=[(1, 3)]).search().findings) == [(RAIL, "", 3, BAD)]
+def test_two_nodes_are_too_few_to_separate_a_link_from_its_rail() -> None:
+    assert short(Fabric(3, slow=[(1, 3)]).search().findings) == [(LINK, name(1), 3, BAD)]
+    assert short(Fabric(2, slow=[(1, 3)]).search().findings) == [(RAIL, "", 3, BAD)]
 
 
-def test_where_good_nodes_are_few_it_takes_more_rounds() -> None:
-    """Two good ones: each of six others needs one of them, and none of the two is beside two at a time."""
+def test_finds_all_faults_with_few_good_nodes() -> None:
+    """Each suspect needs one of the two good nodes for its measurement."""
     report = Fabric(8, slow=[(number, 0) for number in (2, 3, 4)], dead_links=[(5, 0), (6, 0)]).search()
-    assert {state for *_, state in told(report.findings)} == {BAD, UNKNOWN}
+    assert {state for *_, state in short(report.findings)} == {BAD, UNKNOWN}
     assert len(report.findings) == 5
 
 
-def test_links_that_are_down_are_told_without_a_measurement() -> None:
+def test_reports_links_that_are_down_without_a_measurement() -> None:
     report = Fabric(8, down={(name(2), 3): "port is DOWN"}, slow=[(2, 4), (5, 3)]).search()
-    assert told(report.findings) == [
+    assert short(report.findings) == [
         (LINK, name(2), 3, BAD),
         (LINK, name(2), 4, BAD),
         (LINK, name(5), 3, BAD),
@@ -184,6 +184,6 @@ def test_links_that_are_down_are_told_without_a_measurement() -> None:
     assert report.findings[0].outcome.why == "port is DOWN"
 
 
-def test_a_node_without_a_link_that_is_up_is_bad_as_a_node() -> None:
+def test_a_node_with_all_links_down_is_bad() -> None:
     report = Fabric(8, down={(name(2), rail): "port is DOWN" for rail in range(RAILS)}).search()
-    assert told(report.findings) == [(NODE, name(2), None, BAD)]
+    assert short(report.findings) == [(NODE, name(2), None, BAD)]

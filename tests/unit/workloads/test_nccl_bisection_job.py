@@ -1,4 +1,4 @@
-"""The bisection as a job, and stacks that cannot have it."""
+"""The job of the bisection, and stacks that cannot run it."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ def test_the_master_has_the_baselines_of_the_size_without_sharp() -> None:
     assert not [name for name in found if "SHARP" in name or "COLLNET" in name]
 
 
-def test_a_floor_of_ones_own_is_that_of_groups_of_nodes() -> None:
+def test_floor_gbs_sets_the_floor_of_groups_of_nodes() -> None:
     assert baselines(run(floor_gbs=300))["floor"] == {"one": 460, "two": 300, "many": 300}
 
 
-def test_every_script_that_another_calls_is_mounted() -> None:
+def test_mounts_all_scripts() -> None:
     found = set(files(pool()).contents)
     assert found >= {"launch.sh", "hosts.sh", "infiniband.sh", "links.sh", "measure.sh", "node.sh", "worker.sh"}
     assert found >= {"search.py", "bisection.py", "report.py", "verdict.sh", "topology.xml"}
 
 
-def test_the_gpu_and_the_hca_of_one_index_are_neighbours() -> None:
-    """Which makes a rail of them: devices are numbered in the order of their PCI domains."""
+def test_the_gpu_and_the_hca_of_an_index_share_a_bridge() -> None:
+    """A rail is the GPU and the HCA with the same index, in the order of PCI domains."""
     for size in catalogue().values():
         if size.supported and size.infiniband and size.topology:
             bridges = [bridge for numa in topologies()[size.topology].numa for bridge in numa.bridges]
@@ -55,7 +55,7 @@ def test_the_gpu_and_the_hca_of_one_index_are_neighbours() -> None:
                 )
 
 
-def test_nothing_is_wrong_with_the_defaults() -> None:
+def test_accepts_the_defaults() -> None:
     assert list(problems(NcclBisectionOptions(), candidate(nodes=8))) == []
     assert list(problems(NcclBisectionOptions(floor_gbs=368), candidate(nodes=8))) == []
 
@@ -66,7 +66,7 @@ def test_nothing_is_wrong_with_the_defaults() -> None:
         (
             {"num_nodes": 1},
             ALONE,
-            "one node alone uses no link",
+            "a single node uses no link",
             "numNodes' 2",
         ),
         (
@@ -78,14 +78,14 @@ def test_nothing_is_wrong_with_the_defaults() -> None:
         (
             {"floor_gbs": 400},
             candidate(nodes=8),
-            f"of {H100} without faults, and without SHARP, reaches 368 GB/s",
+            f"a healthy fabric of {H100} without SHARP reaches 368 GB/s",
             "floorGbs' 340",
         ),
-        ({"floor_gbs": 385}, candidate(nodes=2), "without SHARP, reaches 384 GB/s", "floorGbs' 360"),
+        ({"floor_gbs": 385}, candidate(nodes=2), "without SHARP reaches 384 GB/s", "floorGbs' 360"),
         ({"floor_gbs": 190}, candidate(A100, 8), "at most 184; by default 170", "floorGbs' 170"),
     ],
 )
-def test_what_could_not_work_is_refused(options: dict[str, Any], where: Candidate, what: str, fix: str) -> None:
+def test_rejects_options_that_cannot_work(options: dict[str, Any], where: Candidate, what: str, fix: str) -> None:
     (problem,) = problems(NcclBisectionOptions(**options), where)
     assert what in str(problem)
     assert fix in problem.fix

@@ -1,4 +1,4 @@
-"""What the search reads of the nodes, and what it prints: table, JSON, verdict; and the picture made of the JSON."""
+"""The search reads the nodes' output, and prints a table, JSON and a verdict; the JSON makes a picture."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def fleet(*lines: str) -> search.Fleet:
     return search.Fleet.read(lines, hcas=2)
 
 
-def test_a_fleet_is_what_its_nodes_say() -> None:
+def test_reads_the_nodes_output() -> None:
     found = fleet(
         "HOST w-0.job", "HOST w-1.job", f"NODE w-1 vmss1 {UP}", f"noise NODE w-1 {UP}", f"NODE w-0 vmss0 {UP}"
     )
@@ -35,18 +35,18 @@ def test_a_fleet_is_what_its_nodes_say() -> None:
     assert (found.ports, found.down, found.left_out) == (PORTS, {}, {})
 
 
-def test_ports_are_in_the_order_of_their_numbers() -> None:
+def test_sorts_ports_by_number() -> None:
     ports = [f"mlx5_{number}:1" for number in (10, 9, 2)]
     found = search.Fleet.read(["HOST w-0.job", f"NODE w-0 vmss0 {' '.join(f'{port}=ACTIVE' for port in ports)}"], 3)
     assert found.ports == ("mlx5_2:1", "mlx5_9:1", "mlx5_10:1")
 
 
-def test_a_port_that_is_down_is_known_before_anything_is_measured() -> None:
+def test_reads_ports_that_are_down() -> None:
     found = fleet("HOST w-0.job", "NODE w-0 vmss0 mlx5_0:1=ACTIVE mlx5_1:1=DOWN")
     assert found.down == {("vmss0", 1): "port is DOWN"}
 
 
-def test_nodes_that_cannot_be_searched_are_left_out_by_name() -> None:
+def test_leaves_out_unusable_nodes_with_the_reason() -> None:
     found = fleet(
         "HOST w-0.job", "HOST w-1.job", "HOST w-2.job", "LOST w-3.job no ssh within 10 s",
         f"NODE w-0 vmss0 {UP}", "NODE w-1 vmss1 mlx5_0:1=ACTIVE",
@@ -54,8 +54,8 @@ def test_nodes_that_cannot_be_searched_are_left_out_by_name() -> None:
     assert list(found.hosts) == ["vmss0"]
     assert found.left_out == {
         "w-3.job": "no ssh within 10 s",
-        "w-2.job": "said nothing of its HCAs",
-        "vmss1": "has the InfiniBand ports mlx5_0:1, and others are usual",
+        "w-2.job": "did not list its HCAs",
+        "vmss1": "has other InfiniBand ports than most nodes: mlx5_0:1",
     }
 
 
@@ -73,7 +73,7 @@ def test_a_measurement_is_good_bad_or_unknown(code: int, printed: str, expected:
         (Group(("a",), (1,)), 460),
     ],
 )
-def test_each_rail_has_its_part_of_the_floor(group: Group, floor: float) -> None:
+def test_each_rail_has_its_share_of_the_floor(group: Group, floor: float) -> None:
     meter = search.Meter(fleet("HOST w", f"NODE w a {UP}"), {"one": 460, "two": 360, "many": 340}, {})
     assert meter.floor(group) == floor
 
@@ -112,10 +112,10 @@ def test_the_table_has_a_row_for_each_finding() -> None:
         ["link", "vmss1", "mlx5_1", "11.40", "42.5", "bad"],
         ["node", "vmss2", "unknown", "no", "result"],
     ]
-    assert "once bad, then good, and so not held against it: pool" in lines
+    assert "once bad, then good, so it does not count: pool" in lines
 
 
-def test_the_json_is_in_the_log_and_the_picture_is_made_of_it() -> None:
+def test_draws_the_picture_from_the_json_in_the_log() -> None:
     found = searched(LINK, RAIL, left_out={"w-3.job": "no ssh"})
     log = "\n".join(["round 1: ...", *report.lines(found)])
     assert result(log) == found == result(json.dumps(found))
@@ -128,14 +128,14 @@ def test_the_json_is_in_the_log_and_the_picture_is_made_of_it() -> None:
 
 
 def squares(document: str) -> dict[str, str]:
-    """Colour of each link, by node and rail."""
+    """Returns the colour of each link, by node and rail."""
     root = ElementTree.fromstring(document)  # noqa: S314  our own text
     space = "{http://www.w3.org/2000/svg}"
     rects = {rect.findtext(f"{space}title", ""): rect.get("fill", "") for rect in root.iter(f"{space}rect")}
     return {title.partition(":")[0]: colour for title, colour in rects.items() if title}
 
 
-def test_a_picture_of_a_thousand_nodes_names_those_that_matter() -> None:
+def test_a_large_picture_only_labels_bad_nodes() -> None:
     nodes = tuple(f"vmss{number:06d}" for number in range(1000))
     found = report.result({}, nodes, PORTS, Report(findings=[Finding("node", LINK.outcome, nodes[700])]), {})
     document = svg(found)
@@ -144,21 +144,19 @@ def test_a_picture_of_a_thousand_nodes_names_those_that_matter() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "VERDICT: UNKNOWN no ssh", "[]", '{"nodes": []}', "JSON {"])
-def test_what_is_no_result_is_refused(text: str) -> None:
+def test_rejects_text_without_a_result(text: str) -> None:
     with pytest.raises(NoResult):
         result(text)
 
 
-def test_the_command_draws_what_is_piped_in(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_reads_standard_input(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO(f"JSON {json.dumps(searched(LINK))}\nVERDICT: FAIL"))
     assert main([]) == 0
     assert capsys.readouterr().out.startswith("<svg")
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le"])
-def test_the_command_draws_a_log_that_powershell_wrote(
+def test_the_command_reads_logs_from_powershell(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], encoding: str
 ) -> None:
     (tmp_path / "log").write_bytes(f"began\r\nJSON {json.dumps(searched(LINK))}\r\n".encode(encoding))
@@ -166,10 +164,10 @@ def test_the_command_draws_a_log_that_powershell_wrote(
     assert capsys.readouterr().out.startswith("<svg")
 
 
-def test_the_command_says_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_reports_errors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(tmp_path / "nowhere")]) == 1
     (tmp_path / "log").write_text("VERDICT: UNKNOWN no ssh\n")
     assert main([str(tmp_path / "log")]) == 1
-    said = capsys.readouterr().err
-    assert "No such file" in said
-    assert "the search has not ended, or this is no log of it" in said
+    error = capsys.readouterr().err
+    assert "No such file" in error
+    assert "the search has not ended, or this is not its log" in error

@@ -1,4 +1,4 @@
-"""The verdict of the NCCL job, by its script, on the networks and devices that NCCL reports."""
+"""The script of the NCCL job judges the networks and devices in NCCL's log."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from tests.support.case_files import case_table
 from tests.unit.workloads.nccl_output import GOOD, INFINIBAND, INFO, INITIALISED, SOCKET, judge, row, table
 
 
-def test_tcp_fails_whatever_the_bandwidth(tmp_path: Path) -> None:
+def test_tcp_fails_at_any_bandwidth(tmp_path: Path) -> None:
     code, verdict = judge(tmp_path, table(row(17179869184, 999, 999), transport=SOCKET))
     assert code == 1
     assert "TCP (NET/Socket)" in verdict
 
 
 @case_table(__file__, "shown")
-def test_between_nodes_channels_must_show_infiniband(tmp_path: Path, transport: str) -> None:
+def test_channels_between_nodes_must_use_infiniband(tmp_path: Path, transport: str) -> None:
     code, verdict = judge(tmp_path, table(row(17179869184, 999, 999), transport=transport))
     assert code == 1
     assert "no channel shows that NCCL used InfiniBand" in verdict
 
 
 @case_table(__file__, "channels")
-def test_initialisation_counts_for_nothing(tmp_path: Path, nodes: int, channel: str, transport: str) -> None:
-    """Within a node the transport is only told."""
+def test_reads_the_transport_from_channels_only(tmp_path: Path, nodes: int, channel: str, transport: str) -> None:
+    """The transport within one node is printed and not judged."""
     output = table(row(17179869184, 470, 476), transport=f"{INITIALISED}\n{INFO} {channel}")
     code, verdict = judge(tmp_path, output, nodes=nodes)
     assert code == 0, verdict
     assert verdict.endswith(f"transport={transport}")
 
 
-def test_one_channel_by_tcp_among_others_fails(tmp_path: Path) -> None:
+def test_one_channel_over_tcp_fails(tmp_path: Path) -> None:
     output = table(row(17179869184, 999, 999), transport=f"{INFINIBAND}\n[receive] via NET/Socket/0")
     assert judge(tmp_path, output) == (
         1,
@@ -40,15 +40,15 @@ def test_one_channel_by_tcp_among_others_fails(tmp_path: Path) -> None:
 
 
 @case_table(__file__, "warnings")
-def test_errors_of_infiniband_fail_even_a_test_that_survives_them(tmp_path: Path, text: str, code: int) -> None:
+def test_infiniband_errors_fail_a_complete_test(tmp_path: Path, text: str, code: int) -> None:
     line = f"n2:1000:1011 [3] NCCL WARN {text}"
     found, verdict = judge(tmp_path, table(GOOD, transport=f"{INFINIBAND}\n{line}"))
-    said = f"FAIL InfiniBand failed during the test: {line}; busbw" if code else "PASS; busbw"
-    assert (found, verdict[: len(said) + 9]) == (code, f"VERDICT: {said}")
+    expected = f"FAIL InfiniBand failed during the test: {line}; busbw" if code else "PASS; busbw"
+    assert (found, verdict[: len(expected) + 9]) == (code, f"VERDICT: {expected}")
 
 
 @case_table(__file__, "devices")
-def test_between_nodes_the_link_layer_of_the_devices_counts(
+def test_devices_between_nodes_must_be_infiniband(
     tmp_path: Path, using: str, channel: str, code: int, words: str
 ) -> None:
     log = f"{INFO} {using}\n{INFO} Channel 00/0 : 0[0] -> 8[0] {channel}"

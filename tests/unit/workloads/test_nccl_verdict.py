@@ -1,4 +1,4 @@
-"""The verdict of the NCCL job, by its script, of what all_reduce_perf may print."""
+"""The script of the NCCL job judges the output of all_reduce_perf."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def test_passes_on_the_largest_message_and_the_better_direction(tmp_path: Path) 
     )
 
 
-def test_what_is_expected_is_told_only_where_it_is_known(tmp_path: Path) -> None:
+def test_prints_the_expected_bandwidth_if_it_is_known(tmp_path: Path) -> None:
     _, verdict = judge(tmp_path, table(row(17179869184, 470, 476)), expected="")
     assert "expected" not in verdict
 
 
-def test_numbers_are_compared_as_numbers(tmp_path: Path) -> None:
+def test_compares_numbers_numerically(tmp_path: Path) -> None:
     assert judge(tmp_path, table(row(1024, 99, 100), row(2048, 1000, 1001)), floor="400")[0] == 0
 
 
@@ -37,7 +37,7 @@ def test_low_bandwidth_fails(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("halves", [(189.63, 453.67), (453.67, 189.63)])
-def test_both_directions_have_to_reach_the_floor(tmp_path: Path, halves: tuple[float, float]) -> None:
+def test_both_directions_must_reach_the_floor(tmp_path: Path, halves: tuple[float, float]) -> None:
     for output in (
         table(row(17179869184, *halves)),
         table(row(17179869184, *halves)) + table(row(17179869184, 470, 476)),
@@ -46,7 +46,7 @@ def test_both_directions_have_to_reach_the_floor(tmp_path: Path, halves: tuple[f
         assert (code, "the other is 453.67 GB/s; busbw=189.63 GB/s" in verdict) == (1, True), verdict
 
 
-def test_tags_colours_and_carriage_returns_do_not_hide_results(tmp_path: Path) -> None:
+def test_ignores_tags_colours_and_carriage_returns(tmp_path: Path) -> None:
     lines = table(row(17179869184, 470, 476)).splitlines()
     output = "".join(f"[1,{number % 2}]<stdout>:\033[1m{line}\033[0m\r\n" for number, line in enumerate(lines))
     assert judge(tmp_path, output)[0] == 0
@@ -54,7 +54,7 @@ def test_tags_colours_and_carriage_returns_do_not_hide_results(tmp_path: Path) -
 
 @case_table(__file__, "cut")
 @pytest.mark.parametrize("at", [35, 41, 67])  # within a word, between words, between the halves
-def test_rows_that_other_ranks_cut_are_read(tmp_path: Path, mixed: str, at: int) -> None:
+def test_reads_rows_with_other_ranks_output_in_between(tmp_path: Path, mixed: str, at: int) -> None:
     text = row(17179869184, 470, 476)
     cut = mixed.format(begin=text[:at], end=text[at:], info=f"{INFO} Channel 01/0 : 3[3] -> 4[4] via P2P/CUMEM")
     code, verdict = judge(tmp_path, table(row(8388608, 80, 81)) + cut)
@@ -62,14 +62,14 @@ def test_rows_that_other_ranks_cut_are_read(tmp_path: Path, mixed: str, at: int)
     assert "busbw=476.00" in verdict
 
 
-def test_of_several_runs_the_slowest_counts(tmp_path: Path) -> None:
+def test_the_slowest_run_counts(tmp_path: Path) -> None:
     output = table(row(1024, 1, 1), row(17179869184, 390, 391)) + table(row(1024, 1, 1), row(17179869184, 470, 476))
     code, verdict = judge(tmp_path, output)
     assert code == 1
     assert "busbw=391.00" in verdict
 
 
-def test_rows_of_other_versions_are_read(tmp_path: Path) -> None:
+def test_reads_rows_of_other_versions(tmp_path: Path) -> None:
     old = table("  17179869184  4294967296  float  sum  69000  470.1  470.20  4e-07  69001  476.1  476.20  4e-07")
     old = old.replace("redop    root ", "redop ").replace("#wrong", "error")
     assert "busbw=476.20" in judge(tmp_path, old)[1]
@@ -84,7 +84,7 @@ def test_rows_of_other_versions_are_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("wrong", "total"), [("3", "6"), ("1.5e+06", "3000000")])
-def test_wrong_results_fail(tmp_path: Path, wrong: str, total: str) -> None:
+def test_wrong_values_fail(tmp_path: Path, wrong: str, total: str) -> None:
     code, verdict = judge(tmp_path, table(row(1024, 1, 1, wrong=wrong), row(17179869184, 470, 476)))
     assert code == 1
     assert f"{total} wrong values" in verdict
@@ -95,10 +95,10 @@ def test_wrong_results_fail(tmp_path: Path, wrong: str, total: str) -> None:
     ["", "node-1: Test NCCL failure common.cu:1204 'remote process exited or there was a network error / '",
      "mpirun noticed that process rank 3 with PID 63 on node node-1 exited on signal 9 (Killed)."],
 )  # fmt: skip
-def test_a_test_that_did_not_come_to_its_end_is_no_pass(tmp_path: Path, end: str) -> None:
+def test_an_incomplete_test_fails(tmp_path: Path, end: str) -> None:
     code, verdict = judge(tmp_path, "\n".join([INFINIBAND, HEADER, row(8388608, 446.5, 446.5), end]))
     assert code == 2
-    assert verdict.startswith("VERDICT: FAIL all_reduce_perf did not come to its end")
+    assert verdict.startswith("VERDICT: FAIL all_reduce_perf did not finish")
 
 
 def test_unchecked_results_pass(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_unchecked_results_pass(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("output", ["", HEADER + "\n", "node-0: Test NCCL failure common.cu:1204\n"])
-def test_no_result_is_no_pass(tmp_path: Path, output: str) -> None:
+def test_an_output_without_results_fails(tmp_path: Path, output: str) -> None:
     assert judge(tmp_path, output) == (2, "VERDICT: FAIL no all_reduce_perf result in the output")
 
 
@@ -137,9 +137,9 @@ ALONE = "cudaDev 0 nvmlDev 0 busId 100000 - Init COMPLETE"
         # A process that failed after its results, and a run that has none.
         (table(GOOD) + "a: Test CUDA failure common.cu:941 'unknown error'\n", 2, 2, "FAIL all_reduce_perf did not"),
         (table(GOOD) + "mpirun noticed that process rank 3 exited on signal 9.\n", 2, 2, "FAIL all_reduce_perf did"),
-        (ranks(*"ab") + table(GOOD) + ranks(*"ab"), 2, 2, "FAIL all_reduce_perf did not come to its end"),
-        (table(GOOD) * 2 + "# nThread 1 nGpus 1\n" * 3, 2, 2, "FAIL all_reduce_perf did not come to its end"),
-        (f"{START}all_reduce_perf\n{table(GOOD)}{START}all_reduce_perf\n", 2, 2, "FAIL all_reduce_perf did not come"),
+        (ranks(*"ab") + table(GOOD) + ranks(*"ab"), 2, 2, "FAIL all_reduce_perf did not finish"),
+        (table(GOOD) * 2 + "# nThread 1 nGpus 1\n" * 3, 2, 2, "FAIL all_reduce_perf did not finish"),
+        (f"{START}all_reduce_perf\n{table(GOOD)}{START}all_reduce_perf\n", 2, 2, "FAIL all_reduce_perf did not finish"),
         # Other collectives, whose bus bandwidth has another factor.
         (f"{START}sendrecv_perf\n{table(GOOD)}", 2, 2, NONE),
         (f"{START}sendrecv_perf\n{table(GOOD)}{START}all_reduce_perf_mpi\n{table(GOOD)}", 2, 0, "PASS"),
@@ -150,8 +150,8 @@ ALONE = "cudaDev 0 nvmlDev 0 busId 100000 - Init COMPLETE"
         (f"{START}all_reduce_perf\n{table(GOOD)}", 2, 0, "PASS"),
         # Interrupted, after wrong values or before the end of the second test.
         ("\n".join([INFINIBAND, HEADER, row(1024, 1, 1, wrong="7")]), 2, 1, "FAIL 14 wrong values"),
-        ("\n".join([table(GOOD), HEADER, row(1024, 1, 1)]), 2, 2, "FAIL all_reduce_perf did not come to its end"),
-        ("\n".join([table(GOOD), HEADER]), 1, 2, "FAIL all_reduce_perf did not come to its end"),
+        ("\n".join([table(GOOD), HEADER, row(1024, 1, 1)]), 2, 2, "FAIL all_reduce_perf did not finish"),
+        ("\n".join([table(GOOD), HEADER]), 1, 2, "FAIL all_reduce_perf did not finish"),
         # No numbers.
         (table(row(1024, 9, 9), row(2048, float("nan"), 476)), 2, 2, "FAIL all_reduce_perf measured no bandwidth: nan"),
         (table(row(2048, 476, float("inf")), row(1024, 9, 9)), 2, 2, "FAIL all_reduce_perf measured no bandwidth: inf"),
@@ -174,28 +174,28 @@ ALONE = "cudaDev 0 nvmlDev 0 busId 100000 - Init COMPLETE"
          f"{NONE}: NCCL WARN socketProgress"),
     ],
 )  # fmt: skip
-def test_what_else_may_be_in_the_log(tmp_path: Path, output: str, nodes: int, code: int, words: str) -> None:
+def test_judges_other_logs(tmp_path: Path, output: str, nodes: int, code: int, words: str) -> None:
     floor = "400" if nodes > 1 else "1"
     found, verdict = judge(tmp_path, output, nodes=nodes, floor=floor)
     assert (found, verdict.removeprefix("VERDICT: ")[: len(words)]) == (code, words)
 
 
 @pytest.mark.parametrize("end", ENDS["failed"])
-def test_a_process_that_fails_after_its_results_is_named(tmp_path: Path, end: str) -> None:
-    words = f"VERDICT: FAIL all_reduce_perf did not come to its end: the output says why: {end}"
+def test_reports_a_process_that_fails_after_its_results(tmp_path: Path, end: str) -> None:
+    words = f"VERDICT: FAIL all_reduce_perf did not finish: {end}"
     code, verdict = judge(tmp_path, f"{table(GOOD)}{end}\n")
     assert (code, verdict[: len(words)]) == (2, words)
 
 
 @pytest.mark.parametrize("end", ENDS["others"])
-def test_processes_beside_it_may_be_ended(tmp_path: Path, end: str) -> None:
+def test_ignores_the_end_of_other_processes(tmp_path: Path, end: str) -> None:
     assert judge(tmp_path, f"{table(GOOD)}{end}\n")[0] == 0
 
 
 HEADING = "# nThread 1 nGpus 1 minBytes {} maxBytes {} step: {} warmup iters: 5 iters: 20 agg iters: 1 validation: 1\n"
 LARGE = HEADING.format(8388608, 17179869184, "2(factor)")
 SMALL = row(8589934592, 470, 476)
-MISSING = "FAIL the largest message, of 17179869184 B, has no result that can be read"
+MISSING = "FAIL the largest message, 17179869184 B, has no readable result"
 
 
 @pytest.mark.parametrize(
@@ -217,7 +217,7 @@ MISSING = "FAIL the largest message, of 17179869184 B, has no result that can be
         (f"{START}sendrecv_perf\n{LARGE}{table(SMALL)}{START}all_reduce_perf\n{LARGE}{table(GOOD)}", "PASS"),
     ],
 )
-def test_a_smaller_message_is_not_judged_for_the_largest(tmp_path: Path, output: str, words: str) -> None:
+def test_requires_a_result_for_the_largest_message(tmp_path: Path, output: str, words: str) -> None:
     found, verdict = judge(tmp_path, output)
     assert (found, verdict.removeprefix("VERDICT: ")[: len(words)]) == (0 if words[0] == "P" else 2, words)
 
@@ -239,23 +239,23 @@ UNEQUAL = "the nodes have different numbers of ranks"
         (WHOLE.replace(*CUT), 2, "8", ""),
         (WHOLE.replace("\n", "\r\n[1,0]<stdout>:"), 2, "8", ""),
         (WHOLE.replace("\n", "\nFri Nov 27 01:00:00 2026[1,0]<stdout>:"), 2, "8", ""),
-        (SEVEN_AND_EIGHT, 2, "", f"{UNEQUAL}, 15 together"),
-        (ranks(*"aaaaaaaabbbbbb"), 2, "", f"{UNEQUAL}, 14 together"),
+        (SEVEN_AND_EIGHT, 2, "", f"{UNEQUAL}, 15 in total"),
+        (ranks(*"aaaaaaaabbbbbb"), 2, "", f"{UNEQUAL}, 14 in total"),
         (ranks(*"aaaaaaabbbbbbb"), 2, "8", "14 ranks of 16 took part"),
         (f"{WHOLE}{table(GOOD)}{SEVEN_AND_EIGHT}", 2, "8", "15 ranks of 16 took part"),
         (SEVEN, 1, "8", "7 ranks of 8 took part"),
         (SEVEN, 1, "", ""),  # nothing shows how many GPUs the node has
         (NP_8 + SEVEN, 1, "", "7 ranks of 8 took part"),
         (f"{INFO} comm 0x1 rank 0 nranks 8 {ALONE}\n{SEVEN}", 1, "", "7 ranks of 8 took part"),
-        (f"{INFO} comm 0x1 rank 0 nranks 15 {ALONE}\n", 2, "", f"{UNEQUAL}, 15 together"),
+        (f"{INFO} comm 0x1 rank 0 nranks 15 {ALONE}\n", 2, "", f"{UNEQUAL}, 15 in total"),
         (f"{INFO} comm 0x1 rank 0 nranks 14 {ALONE}\n", 2, "8", "14 ranks of 16 took part"),
-        (LOCAL.format(14, 8) + LOCAL.format(14, 6), 2, "", f"{UNEQUAL}, 14 together"),
+        (LOCAL.format(14, 8) + LOCAL.format(14, 6), 2, "", f"{UNEQUAL}, 14 in total"),
         (LOCAL.format(16, 8) * 2, 2, "8", ""),
         ("", 2, "8", "no log line shows how many ranks took part"),
         ("", 2, "", ""),
     ],
 )
-def test_a_gpu_that_took_no_part_fails(tmp_path: Path, output: str, nodes: int, gpus: str, words: str) -> None:
+def test_all_gpus_must_take_part(tmp_path: Path, output: str, nodes: int, gpus: str, words: str) -> None:
     found, verdict = judge(tmp_path, output + table(GOOD), nodes=nodes, gpus=gpus)
     start = f"FAIL not all GPUs took part: {words}" if words else "PASS"
     assert (found, verdict.removeprefix("VERDICT: ")[: len(start)]) == (int(bool(words)), start)

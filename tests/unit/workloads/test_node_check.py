@@ -1,4 +1,4 @@
-"""The check of nodes before jobs begin there: its container in the pods of each kind of job, and who cannot have it."""
+"""Nodes are checked before a job starts there, by a container in the job's pods."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def pod(node_check: NodeCheck | None, gpus: int | None = None, **more: Any) -> d
 
 
 def checks(spec: dict[str, Any]) -> set[str]:
-    """Names of what is checked."""
+    """Returns the names of the checks."""
     text = variables(spec)["CHECKS"]
     return {line.split()[2] for line in text.splitlines() if "||" in line}
 
@@ -40,7 +40,7 @@ def variables(spec: dict[str, Any]) -> dict[str, str]:
     return {each["name"]: each.get("value", "") for each in found["env"]}
 
 
-def test_it_has_the_very_devices_of_the_job() -> None:
+def test_requests_the_devices_of_the_job() -> None:
     spec = pod(check())
     (found,) = spec["initContainers"]
     assert found["name"] == CONTAINER
@@ -61,35 +61,29 @@ def _containers(spec: dict[str, Any]) -> list[dict[str, Any]]:
     return [*spec["initContainers"], *spec["containers"]]
 
 
-def test_light_measures_nothing_and_full_does() -> None:
+def test_only_a_full_check_measures() -> None:
     assert not checks(pod(check("light"))) & MEASURES
     assert checks(pod(check("full"), topology="/opt/x/topology.xml")) >= MEASURES
 
 
-def test_without_a_topology_file_only_the_check_that_reads_it_is_left_out() -> None:
+def test_leaves_out_one_check_without_a_topology_file() -> None:
     assert MEASURES - checks(pod(check("full"))) <= {"check_nccl_allreduce_ib_loopback"}
 
 
-def test_of_a_part_of_a_node_so_many_gpus_are_counted() -> None:
+def test_checks_only_the_requested_gpus() -> None:
     spec = pod(check(), gpus=2)
     assert " * || check_gpu_count 2" in variables(spec)["CHECKS"].splitlines()
     assert not checks(spec) & {"check_nvlink_status", "check_hw_topology"}
 
 
-def test_a_team_mounts_no_folder_of_its_node_and_so_reads_no_log() -> None:
+def test_a_teams_check_does_not_read_the_nodes_log() -> None:
     spec = pod(check(of_team=True))
     assert not [volume for volume in spec["volumes"] if "hostPath" in volume]
     assert not checks(spec) & {"check_gpu_xid", "check_ib_link_flapping"}
     assert "KERNEL_LOGS" not in variables(spec)
 
 
-def test_without_it_pods_are_as_they_were() -> None:
-    spec = pod(None)
-    assert "initContainers" not in spec
-    assert "serviceAccountName" not in spec
-
-
-def test_an_mpi_job_begins_anew_when_a_worker_is_on_a_bad_node() -> None:
+def test_an_mpi_job_restarts_if_a_worker_is_on_a_bad_node() -> None:
     options = NcclAllreduceOptions(node_check="light")
     run = nccl.Run(options=options, node_check=check(), service_account="mpi", **place(nodes=2))
     master, worker = nccl.job(run).spec()["tasks"]
@@ -98,7 +92,7 @@ def test_an_mpi_job_begins_anew_when_a_worker_is_on_a_bad_node() -> None:
     assert worker["template"]["spec"]["initContainers"][0]["name"] == CONTAINER
 
 
-def test_its_topology_file_is_the_jobs() -> None:
+def test_uses_the_topology_file_of_the_job() -> None:
     run = metaseq.Run(
         options=MetaseqOptions(num_updates=5), node_check=check("full"), service_account="mpi", **place(nodes=2)
     )
@@ -107,7 +101,7 @@ def test_its_topology_file_is_the_jobs() -> None:
     assert "files" in [mount["name"] for mount in spec["initContainers"][0]["volumeMounts"]]
 
 
-def test_a_bad_node_is_no_failure_of_a_job() -> None:
+def test_a_bad_node_does_not_count_as_a_failure_of_the_job() -> None:
     run = Run(options=gpu_batch.GpuBatchOptions(), node_check=check(), **place(nodes=2))
     rules = gpu_batch.job_spec(run)["podFailurePolicy"]["rules"]
     ignored = {"containerName": CONTAINER, "operator": "In", "values": [1]}

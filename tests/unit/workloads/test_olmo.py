@@ -1,4 +1,4 @@
-"""OLMo as plain data: the training, and the Job that brings its data."""
+"""The manifests of OLMo's training, and of the Job that copies its data."""
 
 from __future__ import annotations
 
@@ -44,17 +44,17 @@ def container(**fields: Any) -> dict[str, Any]:
 # --- the training ---
 
 
-def test_where_coscheduling_places_pods_the_gang_is_of_its_kind() -> None:
-    """`pods` of a PodGroup of scheduling.x-k8s.io are those with its label, not with Volcano's annotation."""
+def test_uses_coschedulings_pod_group_label() -> None:
+    """A PodGroup of scheduling.x-k8s.io selects pods by label, not by Volcano's annotation."""
     found = template(nodes=2, scheduler="scheduler-plugins-scheduler")
     assert found["spec"]["schedulerName"] == "scheduler-plugins-scheduler"
     assert found["metadata"]["labels"] == {"scheduling.x-k8s.io/pod-group": "olmo"}
     assert not [name for name in found["metadata"].get("annotations", {}) if name.startswith("scheduling")]
 
 
-def test_a_lost_node_is_no_failure_but_a_mistake_is_the_last() -> None:
+def test_retries_after_a_lost_node_but_not_after_a_wrong_setting() -> None:
     spec = manifests.job_spec(run(nodes=2, restarts=3))
-    assert spec["backoffLimit"] == 6, "a failure of the whole is one of every pod"
+    assert spec["backoffLimit"] == 6, "a failed training counts as a failure of every pod"
     ignored, final = spec["podFailurePolicy"]["rules"]
     assert (ignored["action"], ignored["onPodConditions"][0]["type"]) == ("Ignore", "DisruptionTarget")
     assert (final["action"], final["onExitCodes"]["values"]) == ("FailJob", [HOPELESS])
@@ -64,13 +64,13 @@ def test_a_lost_node_is_no_failure_but_a_mistake_is_the_last() -> None:
 
 
 @pytest.mark.parametrize("profile", ["checkpoints", "sequential"])
-def test_a_node_writes_no_more_files_of_a_checkpoint_than_its_mount_has_blocks_for(profile: str) -> None:
-    """Each rank writes as many files at once as OLMo-core has threads: 16, where that is not set."""
+def test_writes_only_as_many_files_in_parallel_as_the_mount_has_blocks(profile: str) -> None:
+    """Each rank writes as many files in parallel as OLMo-core has threads, by default 16."""
     found = manifests.variables(run())
     assert int(found["OLMO_NUM_THREADS"]) * int(found["GPUS_PER_NODE"]) <= files_at_once(profile)
 
 
-def test_options_reach_the_script() -> None:
+def test_passes_options_to_the_script() -> None:
     variables = manifests.variables(
         run(config="OLMo2-7B", stopAt=20, maxFiles=2, evaluate=False, runName="mine", microBatch=1)
     )
@@ -83,7 +83,7 @@ def test_options_reach_the_script() -> None:
 # --- the preparation ---
 
 
-def test_preparation_and_training_mean_the_same_files() -> None:
+def test_preparation_and_training_use_the_same_files() -> None:
     options = OlmoOptions.model_validate({"maxFiles": 2, "evaluate": False})
     spec = preparation.job_spec(options, image="olmo:1", upload_secret="up")["template"]["spec"]
     prepared = {entry["name"]: entry["value"] for entry in spec["containers"][0]["env"]}
@@ -99,9 +99,7 @@ def test_another_training_script_does_not_copy_again() -> None:
 
 
 @pytest.mark.parametrize(("address", "code"), [("s3://ai2-llm/part-0.npy", 0), ("r2://olmo-data/part-0.npy", 64)])
-def test_the_check_of_a_custom_images_config_takes_no_gpu_node_and_refuses_other_data(
-    tmp_path: Path, address: str, code: int
-) -> None:
+def test_checks_a_custom_images_config_without_a_gpu_node(tmp_path: Path, address: str, code: int) -> None:
     found = run()
     spec = preparation.check_spec(found)
     pod = spec["template"]["spec"]

@@ -1,4 +1,4 @@
-"""Which files a training config names, in every form that YAML allows; other addresses are refused by name."""
+"""Training configs name their files in any form of YAML; other addresses are rejected by name."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def run(config: Path, want: str, most: int = 0, *, evaluate: bool = True) -> sub
 
 
 def local(value: Any) -> Any:
-    """The same with local paths in place of addresses."""
+    """Returns the same value with local paths instead of addresses."""
     if isinstance(value, dict):
         return {key: local(each) for key, each in value.items()}
     if isinstance(value, list):
@@ -39,7 +39,7 @@ def local(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_every_form_of_a_list_is_read_as_yaml_reads_it(tmp_path: Path, form: str) -> None:
+def test_reads_lists_in_every_form_of_yaml(tmp_path: Path, form: str) -> None:
     config = tmp_path / "config.yaml"
     config.write_bytes(f"{FORMS[form]}model: {{d_model: 8}}\n".encode())
     assert run(config, "urls").stdout.split() == URLS
@@ -47,7 +47,7 @@ def test_every_form_of_a_list_is_read_as_yaml_reads_it(tmp_path: Path, form: str
 
 
 @pytest.mark.parametrize("form", [name for name in FORMS if name not in ("masks", "evaluators")])
-def test_only_the_first_files_are_used(tmp_path: Path, form: str) -> None:
+def test_uses_only_the_first_files(tmp_path: Path, form: str) -> None:
     config = tmp_path / "config.yaml"
     config.write_bytes(FORMS[form].encode())
     assert run(config, "urls", 1).stdout.split() == URLS[:1]
@@ -60,7 +60,7 @@ def test_each_file_keeps_its_mask(tmp_path: Path) -> None:
     assert run(config, "urls", 1).stdout.split() == URLS
 
 
-def test_evaluations_go_with_their_files(tmp_path: Path) -> None:
+def test_leaves_out_evaluations_and_their_files(tmp_path: Path) -> None:
     config = tmp_path / "config.yaml"
     config.write_text(FORMS["evaluators"] + FORMS["block"])
     assert run(config, "urls", 1, evaluate=False).stdout.split() == URLS[:1]
@@ -69,7 +69,7 @@ def test_evaluations_go_with_their_files(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("address", CASES["others"])
 @pytest.mark.parametrize("form", ["block", "quotes", "windows", "evaluators", "flow, quoted"])
-def test_other_addresses_are_refused_by_file_and_line(tmp_path: Path, address: str, form: str) -> None:
+def test_rejects_other_addresses_with_file_and_line(tmp_path: Path, address: str, form: str) -> None:
     config = tmp_path / "config.yaml"
     text = FORMS[form].replace(A, address)
     config.write_bytes(text.encode())
@@ -81,13 +81,13 @@ def test_other_addresses_are_refused_by_file_and_line(tmp_path: Path, address: s
 
 
 @pytest.mark.parametrize("form", ["paths: {}", "paths: >-\n    {}", "datasets:\n    c4: {}", "paths:\n\t- {}"])
-def test_addresses_outside_of_lists_are_refused(tmp_path: Path, form: str) -> None:
+def test_rejects_addresses_outside_of_lists(tmp_path: Path, form: str) -> None:
     config = tmp_path / "config.yaml"
     config.write_text(f"data:\n  {form.format(B)}\n")
     assert re.search(rf"^{config}:\d: (- )?{B} \(not an entry of a list\)\n", run(config, "urls").stderr)
 
 
-def test_what_is_refused_is_told_in_short_and_only_where_it_is_used(tmp_path: Path) -> None:
+def test_shortens_the_error_and_ignores_unused_addresses(tmp_path: Path) -> None:
     config = tmp_path / "config.yaml"
     entries = "".join(f"    - weka://x/part-{number}.npy\n" for number in range(1000))
     config.write_text(f"data:\n  paths:\n    - {A}\n{entries}")
@@ -98,7 +98,7 @@ def test_what_is_refused_is_told_in_short_and_only_where_it_is_used(tmp_path: Pa
 
 
 @given(st.lists(st.sampled_from([A, B]), min_size=1, max_size=6), st.integers(0, 7), st.booleans())
-def test_lists_of_any_length_are_cut_as_asked(
+def test_cuts_lists_of_any_length(
     tmp_path_factory: pytest.TempPathFactory, addresses: list[str], most: int, flow: bool
 ) -> None:
     config = tmp_path_factory.getbasetemp() / "any.yaml"

@@ -1,4 +1,4 @@
-"""The pods that use GPUs and RDMA: what the hardware asks for is added, what the user overrides comes last."""
+"""Pods with GPUs and RDMA have the settings of their hardware, and the user's overrides last."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from k8s.scheduling import toleration
 from tests.support.pools import RDMA, pool
 from tests.support.sizes import H100, T4
 from workloads._lib.files import Files, nccl_variables, topology_file
-from workloads._lib.pods import GpuPod, Mount, blob, devices, scratch
+from workloads._lib.pods import GpuPod, Mount, blob, scratch
 from workloads._lib.results import SECONDS, Results
 
 CONTAINER = {"name": "train", "image": "train:1"}
@@ -31,11 +31,7 @@ def container(vm_sku: str = H100, **fields: Any) -> dict[str, Any]:
     return found
 
 
-def test_nodes_without_infiniband_have_no_hcas_to_ask_for() -> None:
-    assert devices(pool(T4), RDMA)["limits"] == {"nvidia.com/gpu": "1"}
-
-
-def test_part_of_a_node_comes_without_rdma() -> None:
+def test_a_part_of_a_node_has_no_rdma() -> None:
     found = container(gpus=2)
     assert found["resources"]["limits"] == {"nvidia.com/gpu": "2"}
     assert "securityContext" not in found
@@ -48,22 +44,17 @@ def test_part_of_a_node_comes_without_rdma() -> None:
         ("a:NoExecute", {"key": "a", "operator": "Exists", "effect": "NoExecute"}),
     ],
 )
-def test_tolerations_match_their_taints(taint: str, expected: dict[str, str]) -> None:
+def test_a_toleration_matches_its_taint(taint: str, expected: dict[str, str]) -> None:
     assert toleration(taint) == expected
 
 
 @pytest.mark.parametrize(("fields", "kept"), [({}, "false"), ({"repeatable": True}, None)])
-def test_the_autoscaler_moves_only_what_is_cheap_to_repeat(fields: dict[str, Any], kept: str | None) -> None:
+def test_the_autoscaler_may_only_evict_repeatable_pods(fields: dict[str, Any], kept: str | None) -> None:
     annotations = template(**fields).get("metadata", {}).get("annotations", {})
     assert annotations.get("cluster-autoscaler.kubernetes.io/safe-to-evict") == kept
 
 
-def test_the_users_annotation_comes_last() -> None:
-    mine = {"metadata": {"annotations": {"cluster-autoscaler.kubernetes.io/safe-to-evict": "true"}}}
-    assert template(overrides=mine)["metadata"] == mine["metadata"]
-
-
-def test_the_containers_own_settings_are_kept() -> None:
+def test_keeps_the_containers_own_settings() -> None:
     own: dict[str, Any] = {
         **CONTAINER,
         "env": [{"name": "NODE", "valueFrom": "x"}],
@@ -74,11 +65,11 @@ def test_the_containers_own_settings_are_kept() -> None:
     assert found["resources"]["requests"] == {"nvidia.com/gpu": "8", RDMA: "8", "cpu": "4"}
 
 
-def test_without_nvme_scratch_is_beside_the_pods() -> None:
+def test_scratch_is_an_empty_dir_without_nvme() -> None:
     assert scratch(pool(), "/scratch").volume() == {"name": "scratch", "emptyDir": {}}
 
 
-def test_a_new_sas_is_a_new_pod() -> None:
+def test_a_new_sas_changes_the_pod() -> None:
     def with_sas(expiry: str) -> dict[str, Any]:
         volume = BlobVolume(claim="data", read_only=True, annotations={"sas": expiry}, upload_secret=None)
         return template(mounts=[blob("data", volume, "/data")])
@@ -90,20 +81,20 @@ def test_a_new_sas_is_a_new_pod() -> None:
     ]
 
 
-def test_a_pod_runs_under_the_account_whose_identity_opens_its_container() -> None:
+def test_a_pod_uses_the_service_account_of_its_container() -> None:
     volume = BlobVolume(claim="data", read_only=True, annotations={}, service_account="blobs", upload_secret=None)
     mounted = template(mounts=[blob("data", volume, "/data")])["spec"]
     assert mounted["serviceAccountName"] == "blobs"
     assert "serviceAccountName" not in template(mounts=[])["spec"]
 
 
-def test_another_file_is_another_pod() -> None:
+def test_a_changed_file_changes_the_pod() -> None:
     before, after = (template(mounts=[files(**{"run.sh": text}).mount()]) for text in ("echo 1", "echo 2"))
     assert before["spec"] == after["spec"]
     assert before["metadata"] != after["metadata"]
 
 
-def test_nccl_is_told_of_the_topology_where_there_is_one() -> None:
+def test_nccl_gets_the_topology_file_of_the_size() -> None:
     with_topology = files(**topology_file(pool(H100)))
     assert nccl_variables(pool(H100), with_topology, sharp=False)["NCCL_TOPO_FILE"] == "/opt/train/topology.xml"
     assert "NCCL_TOPO_FILE" not in nccl_variables(pool(T4), files(**topology_file(pool(T4))), sharp=False)
@@ -130,7 +121,7 @@ def test_overrides_come_last() -> None:
 CLAIM = Mount(name="cache", path="/cache", source={"persistentVolumeClaim": {"claimName": "model"}})
 
 
-def test_it_queues_takes_no_gpu_only_reads_and_leaves_nothing() -> None:
+def test_the_job_for_results_queues_without_gpus_and_only_reads() -> None:
     job = Results(job="train", image="trainer:1", scheduler=COSCHEDULER, mount=CLAIM).manifest()
     assert job["metadata"]["labels"] == {"kueue.x-k8s.io/queue-name": "default-queue"}
     spec, pod = job["spec"], job["spec"]["template"]["spec"]

@@ -1,4 +1,4 @@
-"""Files of token numbers as tools write them: read, or refused with the file and the command that converts it."""
+"""Files of token numbers are read, or rejected with the command that converts them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.support.docker_modules import imported
 
 IMAGE = ROOT / "docker/pytorch-pretraining"
 SMALL, LARGE = 50257, 128256
-"""Vocabularies of 16 and of 32 bits."""
+"""Vocabularies with tokens of 16 and of 32 bits."""
 TOKENS = [(token * 7919 + 12) % SMALL for token in range(3000)]
 
 
@@ -45,7 +45,7 @@ def check(files: Any, folder: Path, vocabulary: int) -> list[str]:
 
 
 @pytest.mark.parametrize(("kind", "vocabulary"), [("<H", SMALL), ("<I", LARGE)])
-def test_bare_little_endian_numbers_are_read(files: Any, tmp_path: Path, kind: str, vocabulary: int) -> None:
+def test_reads_little_endian_numbers_without_a_header(files: Any, tmp_path: Path, kind: str, vocabulary: int) -> None:
     (tmp_path / "a.bin").write_bytes(packed(kind))
     (tmp_path / "b.bin").write_bytes(packed(kind, [0] * 64))
     (tmp_path / "empty.bin").touch()
@@ -54,7 +54,7 @@ def test_bare_little_endian_numbers_are_read(files: Any, tmp_path: Path, kind: s
 
 
 @pytest.mark.parametrize(
-    ("content", "vocabulary", "told"),
+    ("content", "vocabulary", "message"),
     [
         (packed("<I"), SMALL, r"a.bin has 32 bits per token, and 16 are read .*: python -c .*<u4.*<u2"),
         (packed("<q"), SMALL, "a.bin has 64 bits per token, and 16 are read .*<u8.*<u2"),
@@ -86,36 +86,35 @@ def test_bare_little_endian_numbers_are_read(files: Any, tmp_path: Path, kind: s
         (b"Once upon a time, there was", SMALL, "a.bin is text"),
         ("\ufeff" + "hello world this is text\n" * 101, SMALL, r"a.bin is text \(UTF-8 with a byte-order mark\)"),
         ("\ufeff<?xml?><Error><Code>AuthenticationFailed</Code></Error>", SMALL, "a.bin is text .UTF-8 with"),
-        ('\ufeff{"text":"a b"}\n' * 20, LARGE, "a.bin is text .UTF-8 with"),
         ('{"text":"héllo wörld"}\n' * 100, SMALL, r"a.bin is text \(UTF-8\)"),
         ("Привет, 世界 🙂\n" * 2000, SMALL, r"a.bin is text \(UTF-8\)"),
         ("déjà vu, où était-ce?\n".encode("latin-1") * 100, SMALL, "a.bin is text .neither ASCII nor Unicode"),
         ("今日は、世界\n".encode("gbk") * 100, SMALL, "a.bin is text .neither ASCII nor Unicode"),
         *((("\ufeff" + text * 200).encode(f"utf-16-{order}"), size, r"a.bin is text \(UTF-16\)")
           for text in ("Once upon a time\n", "世界 🙂\r\n") for order in ("le", "be") for size in (SMALL, LARGE)),
-        (packed("<H")[:-1], SMALL, "a.bin of .*: no whole number of 16 bits"),
-        (packed("<H", TOKENS[:1]), LARGE, "a.bin of .*: no whole number of 32 bits"),
+        (packed("<H")[:-1], SMALL, "a.bin of .*: the size is not a multiple of 16 bits"),
+        (packed("<H", TOKENS[:1]), LARGE, "a.bin of .*: the size is not a multiple of 32 bits"),
         (b"", SMALL, "all files of .* are empty"),
     ],
 )  # fmt: skip
-def test_other_formats_are_refused_by_name(
-    files: Any, tmp_path: Path, content: bytes | str, vocabulary: int, told: str
+def test_rejects_other_formats_by_name(
+    files: Any, tmp_path: Path, content: bytes | str, vocabulary: int, message: str
 ) -> None:
     (tmp_path / "a.bin").write_bytes(content.encode() if isinstance(content, str) else content)
-    with pytest.raises(files.DataError, match=told):
+    with pytest.raises(files.DataError, match=message):
         check(files, tmp_path, vocabulary)
 
 
 @case_table(__file__, "ignored")
-def test_files_that_would_be_ignored_are_refused(files: Any, tmp_path: Path, names: list[str], told: str) -> None:
+def test_rejects_files_with_other_names(files: Any, tmp_path: Path, names: list[str], message: str) -> None:
     for name in names:
         (tmp_path / name).write_bytes(packed("<H"))
-    with pytest.raises(files.DataError, match=told):
+    with pytest.raises(files.DataError, match=message):
         check(files, tmp_path, SMALL)
 
 
 @given(st.binary(max_size=400), st.sampled_from([SMALL, LARGE]))
-def test_any_bytes_are_read_or_refused(
+def test_reads_or_rejects_any_bytes(
     files: Any, tmp_path_factory: pytest.TempPathFactory, content: bytes, vocabulary: int
 ) -> None:
     folder = tmp_path_factory.getbasetemp() / "any"
@@ -126,9 +125,7 @@ def test_any_bytes_are_read_or_refused(
 
 
 @given(st.lists(st.integers(0, SMALL - 1), min_size=64, max_size=300))
-def test_valid_tokens_are_never_refused(
-    files: Any, tmp_path_factory: pytest.TempPathFactory, tokens: list[int]
-) -> None:
+def test_accepts_all_valid_tokens(files: Any, tmp_path_factory: pytest.TempPathFactory, tokens: list[int]) -> None:
     folder = tmp_path_factory.getbasetemp() / "tokens"
     folder.mkdir(exist_ok=True)
     (folder / "a.bin").write_bytes(array("H", [*tokens, *range(4, 68)]).tobytes())
@@ -137,10 +134,10 @@ def test_valid_tokens_are_never_refused(
 
 @given(st.randoms(use_true_random=True), st.sampled_from([("<H", SMALL), ("<H", 2**16), ("<I", LARGE)]))
 def test_random_tokens_are_not_text(
-    files: Any, tmp_path_factory: pytest.TempPathFactory, random: Random, how: tuple[str, int]
+    files: Any, tmp_path_factory: pytest.TempPathFactory, random: Random, form: tuple[str, int]
 ) -> None:
-    """Also after the numbers of a byte-order mark."""
-    kind, vocabulary = how
+    """Tokens with the bytes of a byte-order mark are no text either."""
+    kind, vocabulary = form
     folder = tmp_path_factory.getbasetemp() / "random"
     folder.mkdir(exist_ok=True)
     tokens = [random.randrange(vocabulary) for _ in range(256)]
@@ -154,7 +151,7 @@ def test_random_tokens_are_not_text(
 def test_the_command_checks_a_folder(tmp_path: Path) -> None:
     (tmp_path / "a.bin").write_bytes(packed("<I"))
     command = [sys.executable, "-m", "pretraining.token_files", str(tmp_path)]
-    how: dict[str, Any] = {"env": {**os.environ, "PYTHONPATH": str(IMAGE)}, "capture_output": True, "text": True}
-    assert subprocess.run([*command, str(LARGE)], **how).stdout == "3,000 tokens\n"
-    answer = subprocess.run(command, **how)
+    options: dict[str, Any] = {"env": {**os.environ, "PYTHONPATH": str(IMAGE)}, "capture_output": True, "text": True}
+    assert subprocess.run([*command, str(LARGE)], **options).stdout == "3,000 tokens\n"
+    answer = subprocess.run(command, **options)
     assert (answer.returncode, "32 bits per token" in answer.stderr) == (1, True)

@@ -1,4 +1,4 @@
-"""The pre-training as plain data: the job of a team, wrapped and plain."""
+"""The manifests of a team's pre-training, with and without an AppWrapper."""
 
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ def argument(name: str, **options: Any) -> str | None:
     return words[words.index(name) + 1] if name in words else None
 
 
-def test_a_pod_on_each_node_the_first_of_which_is_the_master() -> None:
+def test_creates_a_master_and_workers() -> None:
     several = manifests.pytorch_job(run(nodes=3))["spec"]["pytorchReplicaSpecs"]
     assert {kind: pods["replicas"] for kind, pods in several.items()} == {"Master": 1, "Worker": 2}
     assert several["Master"]["template"] == several["Worker"]["template"]
     assert container(run())["name"] == "pytorch", "the training operator's webhook asks for it"
 
 
-def test_wrapped_a_failed_pod_ends_the_job_and_alone_it_is_started_again() -> None:
-    """Ranks that are there do not take in another that comes again."""
+def test_restarts_failed_pods_only_without_an_appwrapper() -> None:
+    """Running ranks do not accept a restarted one, so an AppWrapper restarts all."""
     wrapped = manifests.pytorch_job(run())["spec"]
     assert wrapped["pytorchReplicaSpecs"]["Master"]["restartPolicy"] == "Never"
     assert "backoffLimit" not in wrapped["runPolicy"]
@@ -60,7 +60,7 @@ def test_wrapped_a_failed_pod_ends_the_job_and_alone_it_is_started_again() -> No
     assert plain["runPolicy"]["backoffLimit"] == 6, "all pods' together"
 
 
-def test_one_node_has_no_hcas_and_may_pin_no_memory_and_several_have_all_of_theirs() -> None:
+def test_only_several_nodes_have_hcas() -> None:
     alone, several = container(run()), container(run(nodes=2))
     assert alone["resources"]["limits"] == {"nvidia.com/gpu": "8"}
     assert "securityContext" not in alone
@@ -69,13 +69,13 @@ def test_one_node_has_no_hcas_and_may_pin_no_memory_and_several_have_all_of_thei
 
 
 @pytest.mark.parametrize(("gpus", "cpus"), [(8, "85"), (2, "21")])
-def test_it_asks_for_as_large_a_share_of_all_else_as_of_the_gpus(gpus: int, cpus: str) -> None:
+def test_requests_the_same_share_of_cpus_as_of_gpus(gpus: int, cpus: str) -> None:
     requests = container(run(gpus=gpus))["resources"]["requests"]
     assert (requests["nvidia.com/gpu"], requests["cpu"]) == (str(gpus), cpus)
     assert {"name": "GPUS_PER_NODE", "value": str(gpus)} in container(run(gpus=gpus))["env"]
 
 
-def test_options_reach_the_trainer() -> None:
+def test_passes_options_to_the_trainer() -> None:
     assert argument("--heads", modelSize="2.7b") == "20", "of 128 dimensions each"
     assert argument("--batch", modelSize="1.3b") == "512", "OPT's 1,048,576 tokens"
     assert argument("--batch", batch=64) == "64"
@@ -88,7 +88,7 @@ def test_options_reach_the_trainer() -> None:
     assert "--fp8" not in manifests.arguments(run())
 
 
-def test_pods_get_the_time_to_save_and_are_not_ended_by_force_before() -> None:
+def test_pods_have_time_to_save_before_a_forced_deletion() -> None:
     small, large = run(modelSize="125m"), run(modelSize="13b")
     assert manifests.grace_seconds(small) < manifests.grace_seconds(large)
     for each in (small, large):
@@ -99,18 +99,18 @@ def test_pods_get_the_time_to_save_and_are_not_ended_by_force_before() -> None:
 
 
 @case_table(__file__, "saving")
-def test_saving_takes_as_long_as_what_it_is_written_to_does_at_worst(
+def test_the_grace_period_depends_on_the_speed_of_the_storage(
     size: str, shared_class: str, options: dict[str, Any], bytes_s: float
 ) -> None:
     found = replace(run(nodes=2, modelSize=size, **options), shared_class=shared_class)
     assert manifests.grace_seconds(found) == pytest.approx(120 + 2 * checkpoint_bytes(found.options) / bytes_s, abs=1)
 
 
-def test_a_stack_named_as_the_workload_does_not_say_it_twice() -> None:
+def test_does_not_repeat_the_workloads_name() -> None:
     assert name_of("pytorch-pretraining", "mine-") == "mine-pytorch-pretraining"
     assert name_of("pytorch-pretraining", "pytorch-pretraining-") == "pytorch-pretraining"
 
 
 @pytest.mark.parametrize(("options", "end"), [({}, "steps"), ({"steps": 20}, "")])
-def test_without_steps_it_has_no_end_that_anybody_waits_for(options: dict[str, Any], end: str) -> None:
+def test_a_training_without_steps_has_an_open_end(options: dict[str, Any], end: str) -> None:
     assert PretrainingOptions.model_validate(options).open_end == end

@@ -1,8 +1,9 @@
-"""The memory formula of the settings and that of the image's trainer are one; and the trainer's parts without torch."""
+"""The settings and the image's trainer estimate the same memory; and the trainer's modules without torch."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from workloads.pytorch_pretraining import manifests, memory
 from workloads.pytorch_pretraining.options import PretrainingOptions
 
 ZERO, FSDP, RECOMPUTED = (False, False), (True, False), (True, True)
-"""Whether all is sharded, and whether blocks are computed again."""
+"""Whether all is sharded, and whether activations are recomputed."""
 
 
 def own(name: str) -> Any:
@@ -32,7 +33,7 @@ def shape(options: PretrainingOptions) -> Any:
 
 @pytest.mark.parametrize("size", models().sizes)
 @pytest.mark.parametrize("more", [{}, {"sequence": 8192}, {"vocabulary": 131072}, {"fp8": True}])
-def test_both_come_to_the_same(size: str, more: dict[str, Any]) -> None:
+def test_settings_and_trainer_estimate_the_same_memory(size: str, more: dict[str, Any]) -> None:
     options = PretrainingOptions.model_validate({"modelSize": size, **more})
     assert memory.parameters(options) == shape(options).parameters
     trainer = own("memory")
@@ -44,13 +45,13 @@ def test_both_come_to_the_same(size: str, more: dict[str, Any]) -> None:
 
 
 @case_table(__file__, "measured", file="pretraining_memory")
-def test_it_is_near_what_was_measured(size: str, at_once: int, gpus: int, fp8: bool, gib: float) -> None:
+def test_the_estimate_is_close_to_measurements(size: str, at_once: int, gpus: int, fp8: bool, gib: float) -> None:
     options = PretrainingOptions.model_validate({"modelSize": size})
     assert own("memory").needed(shape(options), at_once, gpus, fp8=fp8) / 2**30 == pytest.approx(gib, rel=0.1)
 
 
 @case_table(__file__, "measured on two GPUs", file="pretraining_memory")
-def test_it_is_near_what_was_measured_where_all_is_sharded(
+def test_the_estimate_is_close_to_measurements_with_sharding(
     size: str, at_once: int, way: tuple[bool, bool], gib: float
 ) -> None:
     found = shape(PretrainingOptions.model_validate({"modelSize": size, "sequence": 2048}))
@@ -58,11 +59,11 @@ def test_it_is_near_what_was_measured_where_all_is_sharded(
 
 
 @case_table(__file__, "fits", file="pretraining_memory")
-def test_what_fits(size: str, vm_sku: str, gpus: int, fits: bool) -> None:
+def test_knows_which_models_fit(size: str, vm_sku: str, gpus: int, fits: bool) -> None:
     assert memory.fits(PretrainingOptions.model_validate({"modelSize": size}), sku(vm_sku), gpus) is fits
 
 
-def test_the_trainer_takes_the_fastest_way_that_fits_and_as_many_at_once_as_fit_and_divide() -> None:
+def test_the_trainer_plans_the_fastest_way_that_fits_with_the_largest_micro_batch() -> None:
     trainer = own("memory")
     small, large, largest = (
         shape(PretrainingOptions.model_validate({"modelSize": size})) for size in ("1.3b", "13b", "66b")
@@ -74,18 +75,22 @@ def test_the_trainer_takes_the_fastest_way_that_fits_and_as_many_at_once_as_fit_
 
     assert planned(small, 512, 8, 80e9) == (*ZERO, 16)
     assert planned(small, 512, 8, 150e9) == (*ZERO, 32)
-    assert planned(small, 24, 8, 150e9) == (*ZERO, 3), "it divides a GPU's part of the batch"
+    assert planned(small, 24, 8, 150e9) == (*ZERO, 3), "3 divides a GPU's part of the batch"
     assert planned(small, 24, 8, None) == (*ZERO, 1)
     assert planned(large, 512, 8, 80e9) == (*FSDP, 2), "six bytes of each parameter are too many"
     assert planned(largest, 512, 16, 85e9)[:2] == RECOMPUTED
-    assert planned(small, 1, 1, 29e9) == (False, True, 1), "one GPU has nobody to share with"
-    with pytest.raises(ValueError, match="12 sequences does not divide among 8 GPUs"):
+    assert planned(small, 1, 1, 29e9) == (False, True, 1), "one GPU cannot shard"
+    with pytest.raises(ValueError, match="8 GPUs cannot share a batch of 12 sequences equally"):
         trainer.plan(small, 12, 8, 80e9)
-    with pytest.raises(ValueError, match="take more GPUs, or fewer layers"):
+    with pytest.raises(ValueError, match="micro-batches of 3 do not divide the 4 sequences of a GPU: use 1, 2, 4"):
+        trainer.plan(small, 4, 1, 80e9, chosen=3)
+    with pytest.raises(ValueError, match="7 heads cannot share the width 2048 equally"):
+        trainer.plan(replace(small, heads=7), 8, 8, 80e9)
+    with pytest.raises(ValueError, match="use more GPUs, or fewer layers"):
         trainer.plan(small, 8, 8, 3e9)
 
 
-def test_a_checkpoint_is_there_once_all_shares_are_and_two_are_kept(tmp_path: Path) -> None:
+def test_a_checkpoint_is_complete_with_all_shares_and_two_are_kept(tmp_path: Path) -> None:
     folders, about = own("folders"), {"layers": 2}
     for step in (10, 20, 30):
         part = folders.begin(tmp_path, step)
@@ -96,37 +101,35 @@ def test_a_checkpoint_is_there_once_all_shares_are_and_two_are_kept(tmp_path: Pa
     assert sorted(folder.name for folder in tmp_path.iterdir()) == ["step-20", "step-30"]
 
 
-def test_one_that_was_broken_off_is_taken_away_and_one_of_another_model_is_refused(tmp_path: Path) -> None:
+def test_deletes_incomplete_checkpoints_and_rejects_those_of_other_models(tmp_path: Path) -> None:
     folders = own("folders")
     folders.written(folders.begin(tmp_path, 10), 0).touch()
     folders.clear(tmp_path)
     assert list(tmp_path.iterdir()) == []
     folders.finish(folders.begin(tmp_path, 20), 0, {"layers": 2, "steps": 20}, keep=2)
-    with pytest.raises(folders.CheckpointError, match=r"step-20 is of another training: layers 2 and not 3"):
+    with pytest.raises(folders.CheckpointError, match=r"step-20 belongs to another training: layers is 2 instead of 3"):
         folders.newest(tmp_path, {"layers": 3})
 
 
-def busy(monkeypatch: pytest.MonkeyPatch, times: float) -> None:
-    """The first renames are refused."""
+def fail_renames(monkeypatch: pytest.MonkeyPatch, times: float) -> None:
+    """Makes the first renames fail."""
     rename, left = Path.rename, [times]
 
-    def refuse(path: Path, target: Path) -> Path:
+    def fail(path: Path, target: Path) -> Path:
         left[0] -= 1
         if left[0] >= 0:
             raise PermissionError(13, "Permission denied", str(path))
         return rename(path, target)
 
-    monkeypatch.setattr(Path, "rename", refuse)
+    monkeypatch.setattr(Path, "rename", fail)
 
 
-@pytest.mark.parametrize("times", [2, float("inf")], ids=["a moment", "for good"])
-def test_a_folder_that_is_busy_gets_its_name_later_and_one_that_nobody_may_rename_is_no_checkpoint(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: float
-) -> None:
-    """On a share, where another node may still have it open."""
+@pytest.mark.parametrize("times", [2, float("inf")], ids=["busy", "always busy"])
+def test_retries_to_rename_a_busy_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: float) -> None:
+    """On a share, another node may have files of it open."""
     folders = own("folders")
     monkeypatch.setattr(folders, "_BUSY_S", 0.5 if times > 2 else folders._BUSY_S)
-    busy(monkeypatch, times)
+    fail_renames(monkeypatch, times)
     part = folders.begin(tmp_path, 10)
     folders.written(part, 0).touch()
     if times > 2:
@@ -138,7 +141,7 @@ def test_a_folder_that_is_busy_gets_its_name_later_and_one_that_nobody_may_renam
         assert folders.newest(tmp_path, {}) == (tmp_path / "step-10", 10)
 
 
-def test_a_line_has_speed_and_mfu_and_so_has_the_file(tmp_path: Path) -> None:
+def test_reports_speed_and_mfu(tmp_path: Path) -> None:
     report, found = own("report"), shape(PretrainingOptions.model_validate({"modelSize": "1.3b"}))
     row = report.metrics(found, 32, 989e12, step=10, loss=1.5, gradient=0.25, seconds=1.0)
     assert report.line(row) == "step 10: loss 1.5000, gradient 0.25, 65,536 tokens/s, MFU 0.604"

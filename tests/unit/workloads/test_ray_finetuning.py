@@ -1,4 +1,4 @@
-"""The fine-tuning as plain data: the RayJob of a team, its gang, and what its loop is told."""
+"""The manifests of a team's fine-tuning: the RayJob, its gang, and the options of its loop."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def run(vm_sku: str = H100, nodes: int = 1, *, data: bool = False, **options: An
 
 
 def pods(found: Run) -> dict[str, Any]:
-    """The templates of head, workers and submitter."""
+    """Returns the templates of head, workers and submitter."""
     job = manifests.ray_job(found)
     cluster = job["rayClusterSpec"]
     (group,) = cluster["workerGroupSpecs"]
@@ -51,7 +51,7 @@ def pods(found: Run) -> dict[str, Any]:
 
 
 def argument(name: str, found: Run) -> list[str]:
-    """The words behind it."""
+    """Returns the values of an option."""
     words = shlex.split(manifests.ray_job(found)["entrypoint"])
     assert words[:3] == ["python", "-m", "finetuning.ray_train"]
     if name not in words:
@@ -60,7 +60,7 @@ def argument(name: str, found: Run) -> list[str]:
     return rest[: next((at for at, word in enumerate(rest) if word.startswith("--")), len(rest))]
 
 
-def test_gpus_are_the_workers_alone_and_no_rank_is_put_on_the_head() -> None:
+def test_only_workers_have_gpus_and_ranks() -> None:
     made = pods(run(gpus=4))
     limits = {name: each["spec"]["containers"][0]["resources"]["limits"] for name, each in made.items()}
     assert limits["worker"] == {"nvidia.com/gpu": "4"}
@@ -70,15 +70,15 @@ def test_gpus_are_the_workers_alone_and_no_rank_is_put_on_the_head() -> None:
 
 
 @pytest.mark.parametrize("gpus", [1, 8])
-def test_the_quota_of_its_gpus_has_room_for_head_and_submitter(gpus: int) -> None:
-    """It is the GPUs' share of what a node offers (operators/kueue/queues.py, quotas)."""
+def test_all_pods_fit_into_the_quota_of_the_gpus(gpus: int) -> None:
+    """The quota is the GPUs' share of the resources that a node offers (operators/kueue/queues.py, quotas)."""
     asked = [each["spec"]["containers"][0]["resources"]["requests"] for each in pods(run(gpus=gpus)).values()]
     node, share = allocatable(pool(H100).sku), gpus / 8
     assert sum(value(each["cpu"]) for each in asked) <= node.cpu_millis * share / 1000
     assert sum(value(each["memory"]) for each in asked) <= node.memory_kib * share * 1024
 
 
-def test_options_reach_the_loop() -> None:
+def test_passes_options_to_the_loop() -> None:
     assert argument("--workers", run(nodes=2, gpus=4)) == ["8"]
     assert argument("--batch", run()) == ["8"]
     assert argument("--batch", run(nodes=2)) == ["16"], "one pack for each GPU"
@@ -92,16 +92,14 @@ def test_options_reach_the_loop() -> None:
 
 
 @case_table(__file__, "folders")
-def test_another_training_has_a_folder_of_its_own_and_the_same_one_goes_on_in_its_own(
-    changed: dict[str, Any], another: bool
-) -> None:
-    """By default two nodes make other batches than one, and half of a node's GPUs the same ones."""
+def test_only_another_training_has_another_folder(changed: dict[str, Any], another: bool) -> None:
+    """The default batch of two nodes differs from that of one node; that of half of a node's GPUs does not."""
     (first,), (then,) = argument("--output", run()), argument("--output", run(**changed))
     assert (first != then) is another
     assert all(re.fullmatch(rf"/checkpoints/blue/{NAME}/[0-9a-f]{{12}}", each) for each in (first, then))
 
 
-def test_data_and_token_are_for_workers_and_checkpoints_for_the_driver_too() -> None:
+def test_only_workers_get_data_and_token() -> None:
     made = pods(run(data=True, huggingFaceToken="hf_abc"))
     paths = {
         name: {each["mountPath"] for each in pod["spec"]["containers"][0].get("volumeMounts", [])}
@@ -113,7 +111,7 @@ def test_data_and_token_are_for_workers_and_checkpoints_for_the_driver_too() -> 
     assert all("env" not in made[name]["spec"]["containers"][0] for name in ("head", "submitter"))
 
 
-def test_the_check_of_the_data_queues_without_gpus_and_shows_its_log_as_the_error() -> None:
+def test_the_check_of_data_queues_without_gpus() -> None:
     job = _data_check.manifest(run(data=True), ["python", "-m", "finetuning.lines", DATA])
     assert job["metadata"]["labels"] == {"kueue.x-k8s.io/queue-name": "default-queue"}
     spec, pod = job["spec"], job["spec"]["template"]["spec"]
@@ -127,22 +125,29 @@ def test_the_check_of_the_data_queues_without_gpus_and_shows_its_log_as_the_erro
     assert "ttlSecondsAfterFinished" not in spec, "a refresh would create it again"
 
 
-def test_overrides_are_the_workers() -> None:
+def test_overrides_apply_to_workers() -> None:
     made = pods(run(podOverrides={"spec": {"priorityClassName": "low-priority"}}))
     assert [name for name, each in made.items() if "priorityClassName" in each["spec"]] == ["worker"]
 
 
-def test_the_loop_makes_as_many_examples_as_the_settings_have_of_it() -> None:
+def test_settings_and_loop_have_the_same_number_of_examples() -> None:
     assert imported("ray-finetuning", "finetuning.options").SYNTHETIC[0] == SYNTHETIC
 
 
-def test_kuberay_is_told_the_images_ray() -> None:
+def test_the_loop_reports_all_errors_in_its_options() -> None:
+    options = imported("ray-finetuning", "finetuning.options")
+    words = "--model m --output o --pack 1024 --longest 2048 --batch 12 --evaluation 2048".split()  # noqa: SIM905
+    with pytest.raises(ValueError, match="use --batch 16; --longest is 2048, more than .*; allowed: 0 to 2047"):
+        options.check(options.parser().parse_args(words), 8, 2048)
+
+
+def test_kuberay_gets_the_images_version_of_ray() -> None:
     dockerfile = (ROOT / "docker" / "ray-finetuning" / "Dockerfile").read_text()
     (version,) = re.findall(r"ray\[[a-z,]+\]==([\d.]+)", dockerfile)
     assert version == manifests.RAY_VERSION == manifests.ray_job(run())["rayClusterSpec"]["rayVersion"]
 
 
-def test_the_estimate_is_what_was_measured_and_grows_with_models_packs_and_ranks() -> None:
+def test_the_memory_estimate_is_close_to_measurements() -> None:
     """docs/performance.md: OPT-1.3b, rank 16."""
 
     def needed(**options: Any) -> float:

@@ -1,4 +1,4 @@
-"""Stacks that could not run a workload of a team, and what they are told, by the settings' loader."""
+"""Stacks that cannot run a team's workload are rejected with the right error."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ EACH = CASES.pop("each workload")
 GOOD: dict[str, Any] = {"pytorch-pretraining": {"modelSize": "1.3b", "steps": 20}}
 
 
-def told(workload: str, case: dict[str, Any], stack: str = "mine") -> str:
-    """What is said of the stack; empty where it is good."""
+def error_of(workload: str, case: dict[str, Any], stack: str = "mine") -> str:
+    """Returns the error of the stack; empty for a valid stack."""
     changed = {**PLATFORM, **case.get("platform", {})}
     changed["operators"] = PLATFORM["operators"] | case.get("platform", {}).get("operators", {})
     known = workloads.find()
@@ -31,7 +31,7 @@ def told(workload: str, case: dict[str, Any], stack: str = "mine") -> str:
     try:
         load(keys, name=stack, others={"teams": other}, known=known, secret=secret)
     except SettingsError as error:
-        return str(error).replace("' ", " ")  # of paths that a shell needs them around
+        return str(error).replace("' ", " ")  # the quotes around paths
     return ""
 
 
@@ -40,8 +40,8 @@ def told(workload: str, case: dict[str, Any], stack: str = "mine") -> str:
     [(workload, case) for workload, own in CASES.items() for case in (*EACH, *own)],
     ids=lambda value: None if isinstance(value, str) else value.get("what", "good")[:60],
 )
-def test_what_stacks_are_told(workload: str, case: dict[str, Any]) -> None:
-    found = told(workload, case)
+def test_errors_of_stacks(workload: str, case: dict[str, Any]) -> None:
+    found = error_of(workload, case)
     if "what" not in case:
         assert found == ""
         return
@@ -52,8 +52,8 @@ def test_what_stacks_are_told(workload: str, case: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("workload", CASES)
-def test_a_platform_of_ones_own_is_not_where_it_runs(workload: str) -> None:
-    with pytest.raises(SettingsError, match=f"platformStack is not set, and workload {workload} is made as"):
+def test_requires_a_platform_stack(workload: str) -> None:
+    with pytest.raises(SettingsError, match=f"platformStack is not set, but workload {workload} runs as"):
         load(
             {**PLATFORM, "workloads": workload, "workloadOptions": {workload: {"team": "blue"}}}, known=workloads.find()
         )
@@ -63,9 +63,9 @@ def test_a_platform_of_ones_own_is_not_where_it_runs(workload: str) -> None:
     ("workload", "stack"),
     [("pytorch-pretraining", "a" * 40), ("pytorch-pretraining", "1st"), ("ray-finetuning", "a" * 33)],
 )
-def test_a_stacks_name_begins_those_of_pods_and_of_a_rayjob(workload: str, stack: str) -> None:
-    """KubeRay refuses a name of more than 47 characters."""
-    assert "pulumi stack rename" in told(workload, {}, stack)
+def test_rejects_stack_names_that_are_invalid_for_pods(workload: str, stack: str) -> None:
+    """KubeRay rejects names of more than 47 characters."""
+    assert "pulumi stack rename" in error_of(workload, {}, stack)
 
 
 ALONE: dict[str, list[dict[str, Any]]] = read(__file__, "refusals")
@@ -78,8 +78,8 @@ def found(workload: str, case: dict[str, Any]) -> list[Problem]:
         options["nodeNames"] = [name.replace("PREFIX", PREFIX) for name in options["nodeNames"]]
     stack = {"workloads": workload, "workloadOptions": {workload: options}, **case.get("stack", {})}
     secret = ("workloadOptions",) if "password" in options else ()
-    whole = stack if "pools" in stack else {"vmSku": H100, **stack}
-    return problems(whole, known=workloads.find(), secret=secret)
+    stack = stack if "pools" in stack else {"vmSku": H100, **stack}
+    return problems(stack, known=workloads.find(), secret=secret)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def found(workload: str, case: dict[str, Any]) -> list[Problem]:
     [(workload, case) for workload, cases in ALONE.items() for case in cases],
     ids=lambda value: value if isinstance(value, str) else value.get("what", "good")[:60],
 )
-def test_what_stacks_of_one_workload_are_told(workload: str, case: dict[str, Any]) -> None:
+def test_errors_of_stacks_with_one_workload(workload: str, case: dict[str, Any]) -> None:
     all_found = found(workload, case)
     if "what" not in case:
         assert not all_found

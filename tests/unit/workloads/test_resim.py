@@ -1,4 +1,4 @@
-"""Resimulation and gpu-batch as plain data: the pods of scenarios, and the Jobs that are made of them."""
+"""The manifests of resimulation and gpu-batch: Jobs, and the pods of scenarios."""
 
 from __future__ import annotations
 
@@ -13,12 +13,9 @@ from config.schema.storage import StorageSettings
 from tests.support.case_files import case_table
 from tests.support.pools import RDMA, candidate, pool
 from tests.support.sizes import T4
-from workloads._lib.base import Run as AnyRun
-from workloads.gpu_batch import GpuBatchOptions
-from workloads.gpu_batch import job_spec as gpu_batch_spec
 from workloads.resim import WORKLOAD
 from workloads.resim.batch import MAX_BATCH_NAME, MOST_SCENARIOS
-from workloads.resim.manifests import GRACE_S, Batch, Run, blueprint, files, job_spec, load_of_options
+from workloads.resim.manifests import Batch, Run, blueprint, files, job_spec, load_of_options
 from workloads.resim.options import ResimOptions
 
 INPUT = BlobVolume(claim="input-1", read_only=True, annotations={"sas/input": "1"}, upload_secret=None)
@@ -70,7 +67,7 @@ def variables(found: dict[str, Any]) -> dict[str, str]:
 # --- the Job ---
 
 
-def test_an_eviction_is_no_failure_and_its_rule_is_the_first() -> None:
+def test_an_eviction_does_not_count_as_a_failure() -> None:
     first, second = spec()["podFailurePolicy"]["rules"]
     assert first["action"] == "Ignore"
     assert first["onPodConditions"] == [{"type": "DisruptionTarget", "status": "True"}]
@@ -79,12 +76,12 @@ def test_an_eviction_is_no_failure_and_its_rule_is_the_first() -> None:
     assert "exit 64\n" in files().contents["run-scenario.sh"]
 
 
-def test_a_batch_ends_at_its_time_and_stays_to_tell_how() -> None:
+def test_a_batch_has_a_deadline_and_is_kept() -> None:
     assert spec(hours=3)["activeDeadlineSeconds"] == 3 * 3600
     assert "ttlSecondsAfterFinished" not in spec()
 
 
-def test_a_batch_may_fail_or_succeed_before_all_have_run() -> None:
+def test_a_batch_may_end_early() -> None:
     found = spec(mostFailedPercent=5, enoughPercent=99)
     assert found["maxFailedIndexes"] == 10
     assert found["successPolicy"] == {"rules": [{"succeededCount": 198}]}
@@ -92,7 +89,7 @@ def test_a_batch_may_fail_or_succeed_before_all_have_run() -> None:
     assert spec(mostFailedPercent=0)["maxFailedIndexes"] == 0
 
 
-def test_as_many_at_once_as_the_pools_can_have_gpus() -> None:
+def test_the_default_parallelism_is_the_number_of_gpus() -> None:
     assert spec()["parallelism"] == 5
     assert job_spec(made_of((ON_DEMAND,)), Batch("x"), 200)["parallelism"] == 7
     sliced = run((pool(T4, agent_pool="sliced1", max_nodes=3, shares=2),))
@@ -100,10 +97,10 @@ def test_as_many_at_once_as_the_pools_can_have_gpus() -> None:
     two = run((pool(T4, max_nodes=3, shares=3),), gpus=2)
     assert blueprint(two, load_of_options(two))["parallelism"] == 3, "a scenario takes those of one node"
     assert spec(parallelism=60)["parallelism"] == 60
-    assert spec(count=3)["parallelism"] == 3, "more than there are indexes would show as changed for ever"
+    assert spec(count=3)["parallelism"] == 3, "more than the number of indexes would always show as a change"
 
 
-def test_the_same_pods_in_the_stacks_own_batch_and_in_one_that_is_submitted() -> None:
+def test_submitted_batches_have_the_pods_of_the_stacks_batch() -> None:
     own, submitted = spec(), spec(Batch("night", 2))
     assert container(own)["command"] == container(submitted)["command"]
     assert {key: own[key] for key in own if key != "template"} == {k: submitted[k] for k in own if k != "template"}
@@ -111,33 +108,21 @@ def test_the_same_pods_in_the_stacks_own_batch_and_in_one_that_is_submitted() ->
     assert (variables(own)["BATCH"], variables(submitted)["BATCH"]) == ("resim", "night")
 
 
-def test_the_stacks_own_batch_lies_elsewhere_for_another_dataset() -> None:
+def test_the_stacks_batch_has_a_folder_for_each_dataset() -> None:
     assert variables(spec(dataset="fleet/2026-11"))["BATCH"] == "resim@fleet@2026-11"
     assert variables(spec(Batch("night", 1), dataset="fleet/2026-11"))["BATCH"] == "night"
 
 
-def test_pods_of_any_batch_have_a_host_name() -> None:
+def test_pods_of_the_longest_batch_have_a_valid_host_name() -> None:
     assert len(f"{'a' * MAX_BATCH_NAME}-99999-{MOST_SCENARIOS - 1}") <= 63
 
 
 # --- its pods ---
 
 
-def test_there_is_time_for_a_checkpoint_before_azure_takes_the_node() -> None:
-    assert spec()["template"]["spec"]["terminationGracePeriodSeconds"] == GRACE_S < 30
-
-
-def test_an_image_of_ones_own_brings_its_own_command() -> None:
+def test_runs_the_command_of_an_own_image() -> None:
     own = container(spec(command=["python3", "/opt/av/replay.py"]))["command"]
     assert own == ["/bin/bash", "/opt/resim/run-scenario.sh", "python3", "/opt/av/replay.py"]
-
-
-def test_gpu_batch_asks_for_so_many_pods_of_a_gpu_each() -> None:
-    options = GpuBatchOptions(count=10, gpu_seconds=5)
-    found = gpu_batch_spec(AnyRun(options=options, pool=SPOT, nodes=1, image="test-io:1", rdma_resource=RDMA))
-    assert (found["completions"], found["parallelism"]) == (10, 10)
-    assert container(found)["command"][-2:] == ["5", "1024"]
-    assert "scheduling.k8s.io/group-name" not in found["template"].get("metadata", {}).get("annotations", {})
 
 
 # --- what is refused ---
@@ -162,23 +147,23 @@ def output(**settings: Any) -> dict[str, Any]:
     return {"accounts": {**STORAGE["accounts"], "out": {"containers": {"output": {}}, **settings}}}
 
 
-def test_what_suffices_is_not_refused() -> None:
+def test_accepts_other_pools() -> None:
     assert problems(otherPools=["plain"]) == []
 
 
 @case_table(__file__, "refused")
-def test_what_would_not_run_is_refused_with_its_fix(
+def test_rejects_batches_that_cannot_run(
     storage: dict[str, Any], options: dict[str, Any], where: str, what: str, fix: str
 ) -> None:
     assert problems(storage, **options) == [(where, what, fix)]
 
 
-@pytest.mark.parametrize(("profile", "told"), [("resimulation", 1), ("random-4k", 1), ("sequential", 0)])
-def test_by_identity_pods_of_a_node_share_no_folder_of_blocks(profile: str, told: int) -> None:
-    """Each has a mount of its own, and two of them cannot have one folder (blobfuse2, block_cache.go, Configure)."""
+@pytest.mark.parametrize(("profile", "problem_count"), [("resimulation", 1), ("random-4k", 1), ("sequential", 0)])
+def test_rejects_block_caches_with_an_identity(profile: str, problem_count: int) -> None:
+    """Each pod has its own mount, and two mounts cannot share a folder (blobfuse2, block_cache.go, Configure)."""
     storage = output(containers={"output": {"permissions": "racwdlmp", "profile": profile}}, auth="identity")
     found = problems(storage)
-    assert len(found) == told
+    assert len(found) == problem_count
     for where, _, fix in found:
         assert where == "storage.accounts.out.containers.output.profile"
         assert fix == f"pulumi config set --path {where} sequential"
@@ -186,7 +171,7 @@ def test_by_identity_pods_of_a_node_share_no_folder_of_blocks(profile: str, told
     assert problems(storage) == []
 
 
-def test_an_identity_is_not_outlived() -> None:
+def test_accepts_long_batches_with_an_identity() -> None:
     storage = output(containers={"output": {"permissions": "racwdlmp"}}, auth="identity")
     storage["accounts"]["in"] = {"auth": "identity", "containers": {"input": {}}}
     assert problems(storage, hours=24 * 300) == []

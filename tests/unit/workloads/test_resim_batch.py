@@ -1,4 +1,4 @@
-"""What a batch is: its scenarios, its name, its parts."""
+"""A batch has scenarios, a name, a folder, and a summary."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from workloads.resim.summary import Cost, LastRun, cost, evicted, node_hours, su
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32"])
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
-def test_a_scenario_a_line_in_the_files_order(encoding: str, end: str) -> None:
+def test_reads_one_scenario_per_line(encoding: str, end: str) -> None:
     lines = ["# of November", "night-2", "", "  night-1.v2 \t", "   # X_8", "X_9"]
     assert parse(end.join(lines).encode(encoding), "list.txt") == ["night-2", "night-1.v2", "X_9"]
 
@@ -48,13 +48,13 @@ def test_a_scenario_a_line_in_the_files_order(encoding: str, end: str) -> None:
         (b"ends.\n", "line 1 is 'ends.'", "sed -i"),
         (b"two words\n", "line 1 is 'two words'", "sed -i"),
         (b"-rf\n", "line 1 is '-rf'", "sed -i"),
-        (b"a\nb\na\n", "names 1 scenarios more than once: a", "sort -u"),
+        (b"a\nb\na\n", "has 1 duplicate names: a", "sort -u"),
         (b"x\n" * 1_000_000, "list.txt has 1,000,000 scenarios", f"split -l {MOST_SCENARIOS} list.txt"),
         ("\n".join(f"bad name {n}" for n in range(9)).encode(), "and 6 more", "sed -i"),
-        (("n" * 101).encode(), "no file names", "sed -i"),
+        (("n" * 101).encode(), "invalid names", "sed -i"),
     ],
 )
-def test_a_file_that_is_no_list_of_scenarios(content: bytes, what: str, fix: str, tmp_path: Path) -> None:
+def test_rejects_invalid_lists_with_a_fix(content: bytes, what: str, fix: str, tmp_path: Path) -> None:
     with pytest.raises(Refused) as refused:
         parse(content, "list.txt")
     assert what in refused.value.what
@@ -64,18 +64,16 @@ def test_a_file_that_is_no_list_of_scenarios(content: bytes, what: str, fix: str
         listed = tmp_path / "list.txt"
         listed.write_bytes(content)
         subprocess.run(["/bin/sh", "-c", refused.value.fix], cwd=tmp_path, check=True)
-        assert parse(listed.read_bytes(), "list.txt"), "the fix mends it"
+        assert parse(listed.read_bytes(), "list.txt"), "the suggested command fixes it"
 
 
-@pytest.mark.parametrize(
-    ("count", "what"), [(0, "is 0"), (-1, "is -1"), (1_000_000, "--njobs has 1,000,000 scenarios")]
-)
-def test_a_number_of_scenarios_that_is_none(count: int, what: str) -> None:
+@pytest.mark.parametrize(("count", "what"), [(0, "is 0"), (-1, "is -1"), (1_000_000, "--njobs is 1,000,000")])
+def test_rejects_invalid_numbers_of_scenarios(count: int, what: str) -> None:
     with pytest.raises(Refused, match=what):
         checked_count(count)
 
 
-def test_other_scenarios_or_another_order_are_another_batch() -> None:
+def test_scenarios_and_their_order_identify_a_batch() -> None:
     assert digest(["a", "b"]) == digest(iter(["a", "b"]))
     assert len({digest(["a", "b"]), digest(["b", "a"]), digest(["ab"]), digest(["a"])}) == 4
     assert default_name(numbered(20)) == default_name(numbered(20)) != default_name(numbered(21))
@@ -83,13 +81,13 @@ def test_other_scenarios_or_another_order_are_another_batch() -> None:
 
 
 @case_table(__file__, "names")
-def test_a_batchs_name_names_jobs_and_folders(name: str, fix: str) -> None:
+def test_rejects_invalid_names_with_a_fix(name: str, fix: str) -> None:
     with pytest.raises(Refused) as refused:
         checked_name(name)
     assert refused.value.fix == fix
 
 
-def test_each_namespace_has_batches_of_its_own() -> None:
+def test_each_namespace_has_its_own_batches() -> None:
     mine, theirs = Layout("ai", "night"), Layout("team", "night")
     assert (mine.identity, mine.run(2)) == ("ai/night/batch.json", "ai/night/runs/2.txt")
     assert not theirs.root.startswith(mine.root)
@@ -111,7 +109,7 @@ def result(node: str = NODE, started: int = 0, ended: int = 3600, **more: Any) -
     return {"node": node, "started": started, "ended": ended, "attempts": 1, "outputBytes": 10, **more}
 
 
-def test_the_last_run_says_how_a_batch_stands() -> None:
+def test_reads_the_state_of_the_last_run() -> None:
     found = LastRun.of(
         [
             job("night-2", 2, succeeded=4, active=3, failedIndexes="1,4-5"),
@@ -122,13 +120,13 @@ def test_the_last_run_says_how_a_batch_stands() -> None:
     assert (found.state, found.ended) == ("Running", False)
 
 
-def test_a_batch_that_has_failed_says_why() -> None:
+def test_reads_the_reason_of_a_failure() -> None:
     found = LastRun.of([job("night-1", 1, end="Failed", failedIndexes="7")])
     assert (found.state, found.reason) == ("Failed", "FailedIndexes: Job has failed indexes")
     assert (LastRun.of([]).state, LastRun.of([]).ended) == ("Stopped", True)
 
 
-def test_scenarios_that_share_a_node_cost_its_hour_once() -> None:
+def test_counts_shared_node_hours_once() -> None:
     spans = [(0, 3600), (1800, 5400), (7200, 9000), (100, 200)]
     found = node_hours([result(started=start, ended=end) for start, end in spans] + [result("other", 0, 1800)])
     assert found == {NODE: 2.0, "other": 0.5}
@@ -143,25 +141,25 @@ def test_scenarios_that_share_a_node_cost_its_hour_once() -> None:
         ({"other": (T4, False)}, Cost(None)),
     ],
 )
-def test_the_price_is_the_list_price_at_most_for_spot_and_unknown_without_one(
+def test_the_cost_is_a_maximum_for_spot_and_unknown_without_a_price(
     pools: dict[str, tuple[str, bool]], expected: Cost
 ) -> None:
     assert cost({NODE: 2.0}, pools, "eastus") == expected
 
 
-def test_evicted_are_those_that_said_so_and_those_that_could_not() -> None:
+def test_counts_marked_and_lost_attempts_as_evicted() -> None:
     attempts = {
-        ("a", "told"): {"log.txt", "EVICTED"},
-        ("b", "gone"): {"log.txt", "output/half"},
-        ("c", "at-work"): {"log.txt"},
-        ("d", "broken"): {"log.txt", "FAILED"},
+        ("a", "evicted"): {"log.txt", "EVICTED"},
+        ("b", "lost"): {"log.txt", "output/half"},
+        ("c", "running"): {"log.txt"},
+        ("d", "failed"): {"log.txt", "FAILED"},
     }
-    assert evicted(attempts, {"at-work"}) == 2
+    assert evicted(attempts, {"running"}) == 2
 
 
-def test_a_summary_for_readers_and_for_programs() -> None:
+def test_summarises_as_text_and_as_a_document() -> None:
     results = [result(started=0, ended=50, inputBytes=4_000_000), result(started=50, ended=100, attempts=3)]
-    told = summarised(
+    summary = summarised(
         "night",
         scenarios=3,
         succeeded=2,
@@ -171,21 +169,21 @@ def test_a_summary_for_readers_and_for_programs() -> None:
         results=results,
         spent=Cost(0.5, at_most=True),
     )
-    document = told.document()
+    document = summary.document()
     assert (document["left"], document["failed"], document["evicted"], document["retried"]) == (1, 1, 2, 2)
     assert (document["inputBytes"], document["outputBytes"], document["bytesPerSecond"]) == (4_000_000, 20, 40_000.2)
     assert (document["seconds"], document["scenarioSeconds"]) == (100, 100)
-    text = "\n".join(told.lines())
-    assert "100 s of scenarios, 1.0 at once on average" in text
+    text = "\n".join(summary.lines())
+    assert "100 s of scenarios, 1.0 in parallel on average" in text
     assert "3: 2 succeeded, 1 failed, 0 running" in text
     assert "4.0 MB read, 20 B written" in text
     assert "at most $0.50" in text
     assert "FailedIndexes" in text
 
 
-def test_a_batch_of_which_nothing_is_done_yet() -> None:
-    told = summarised(
+def test_summarises_a_batch_without_results() -> None:
+    summary = summarised(
         "n", scenarios=3, succeeded=0, run=LastRun(), evictions=0, retried_left=0, results=[], spent=Cost(None)
     )
-    assert told.throughput == 0
-    assert "unknown" in "\n".join(told.lines())
+    assert summary.throughput == 0
+    assert "unknown" in "\n".join(summary.lines())

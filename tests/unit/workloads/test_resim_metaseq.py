@@ -1,4 +1,4 @@
-"""The template `metaseq`: each scenario is a training on all GPUs of a node, between its inputs and its output."""
+"""Each scenario of the template `metaseq` reads inputs, trains on all GPUs of a node, and writes outputs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ A100 = "Standard_NC48ads_A100_v4"
 
 
 def template(size: str = A100) -> tuple[dict[str, Any], dict[str, str]]:
-    """What a batch is made of, and the files of its pods."""
+    """Returns the template of a batch, and the files of its pods."""
     options = MetaseqTemplate(pool="a100", num_updates=7)
     of_batch = run(outputFiles=3, outputSize="4Ki")
     of_scenario = metaseq.training(options, pool(size, agent_pool="a1001", max_nodes=5), "metaseq:1", RDMA)
@@ -31,17 +31,17 @@ def template(size: str = A100) -> tuple[dict[str, Any], dict[str, str]]:
     return blueprint(of_batch, load), dict(load.files.contents)
 
 
-def test_a_scenario_takes_a_whole_node_and_as_many_run_as_there_can_be_nodes() -> None:
+def test_each_scenario_uses_all_gpus_of_a_node() -> None:
     made_of, _ = template()
     pod = made_of["template"]["spec"]
     (container,) = pod["containers"]
     assert (made_of["parallelism"], container["resources"]["limits"]) == (5, {"nvidia.com/gpu": "2"})
-    assert (container["name"], container["image"]) == ("resim", "metaseq:1"), "whose failures the batch's rules count"
+    assert (container["name"], container["image"]) == ("resim", "metaseq:1"), "the rules name this container"
     assert "'values': ['a1001']" in str(pod["affinity"])
     assert {mount["mountPath"] for mount in container["volumeMounts"]} >= {"/input", "/output", "/opt/resim"}
 
 
-def test_it_trains_as_the_workload_does_on_one_node() -> None:
+def test_trains_like_the_workload_metaseq() -> None:
     made_of, contents = template()
     (container,) = made_of["template"]["spec"]["containers"]
     variables = {each["name"]: each.get("value") for each in container["env"]}
@@ -52,7 +52,7 @@ def test_it_trains_as_the_workload_does_on_one_node() -> None:
     assert {"hosts.sh", "train.sh", "throughput.sh", "mfu.sh", "run-scenario.sh", "metaseq.sh"} <= set(contents)
 
 
-def test_the_topology_is_where_nccl_looks_for_it() -> None:
+def test_nccl_finds_the_topology_file() -> None:
     made_of, contents = template(H100)
     assert "topology.xml" in contents
     assert {"name": "NCCL_TOPO_FILE", "value": "/opt/resim/topology.xml"} in made_of["template"]["spec"]["containers"][
@@ -71,12 +71,12 @@ def problems(options: dict[str, Any], **of_pool: Any) -> list[tuple[str, str, st
     return [(path_text(problem.path), problem.what, problem.fix) for problem in found]
 
 
-def test_a_pool_that_suffices() -> None:
+def test_accepts_a_suitable_pool() -> None:
     assert problems({"pool": "a100"}) == []
 
 
 @case_table(__file__, "refused")
-def test_what_would_not_train_is_refused_with_its_fix(
+def test_rejects_trainings_that_cannot_run(
     options: dict[str, Any], of_pool: dict[str, Any], where: str, what: str, fix: str
 ) -> None:
     assert problems(options, **of_pool) == [(where, what, fix)]
@@ -86,7 +86,7 @@ def test_what_would_not_train_is_refused_with_its_fix(
 
 
 def start(folder: Path, mpirun: str) -> subprocess.Popen[str]:
-    """The scenario's script, with what stands in for mpirun."""
+    """Starts the scenario's script with a simulated mpirun."""
     _, contents = template()
     for name, text in {**contents, "mpirun": f"#!/bin/bash\n{mpirun}\n"}.items():
         (folder / name).write_text(text)
@@ -111,7 +111,7 @@ def start(folder: Path, mpirun: str) -> subprocess.Popen[str]:
     )
 
 
-def test_it_reads_its_inputs_trains_on_every_gpu_here_and_writes_outputs_and_its_log(tmp_path: Path) -> None:
+def test_reads_inputs_trains_and_writes_outputs(tmp_path: Path) -> None:
     with start(tmp_path, 'while [[ $1 != --hostfile ]]; do shift; done; cat "$2"; shift 2; echo "$@"') as process:
         text, _ = process.communicate(timeout=60)
     assert process.returncode == 0, text
@@ -124,13 +124,13 @@ def test_it_reads_its_inputs_trains_on_every_gpu_here_and_writes_outputs_and_its
     assert (tmp_path / "stats").read_text() == '"inputBytes": 70\n'
 
 
-def test_a_training_that_fails_fails_its_scenario(tmp_path: Path) -> None:
+def test_a_failed_training_fails_the_scenario(tmp_path: Path) -> None:
     with start(tmp_path, "echo out of memory; exit 3") as process:
         text, _ = process.communicate(timeout=60)
     assert (process.returncode, "out of memory" in text) == (3, True)
 
 
-def test_a_training_that_is_told_to_end_does_at_once(tmp_path: Path) -> None:
+def test_a_training_stops_at_sigterm(tmp_path: Path) -> None:
     process = start(tmp_path, "echo training; sleep 60")
     log = tmp_path / "output" / "training.log"
     eventually(lambda: log.exists() and "training" in log.read_text(), "it trains", 20)

@@ -1,4 +1,4 @@
-"""The scripts of resimulation, run as scripts: one index of a batch, and the load that stands in for a resimulation."""
+"""Runs the scripts of a batch: one scenario, and the load of the image test-io."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ WRITTEN = ["log.txt", "output/lidar/a b", "output/track", "result.json"]
 
 @dataclass
 class Batch:
-    """A batch's folder, and pods that run indexes of it."""
+    """A batch's folder, and pods that run its scenarios."""
 
     folder: Path
 
     def start(self, index: int, pod: str, command: Sequence[str], **variables: str) -> subprocess.Popen[str]:
-        """As kubelet starts the container."""
+        """Starts the script like the kubelet starts the container."""
         environment = {
             "PATH": os.environ["PATH"],
             "OUTPUTS": str(self.folder),
@@ -56,7 +56,7 @@ class Batch:
         )
 
     def run(self, index: int, script: str, pod: str = "pod-a", **variables: str) -> tuple[int, list[str]]:
-        """Exit code and log of a pod that runs `script`."""
+        """Returns exit code and log of a pod that runs `script`."""
         with self.start(index, pod, ["bash", "-c", script], **variables) as process:
             text, _ = process.communicate(timeout=60)
         return process.returncode, text.splitlines()
@@ -75,7 +75,7 @@ class Batch:
 
 
 def kill(process: subprocess.Popen[str]) -> None:
-    """All of the pod at once, as when its node goes."""
+    """Kills all processes of the pod together, as if its node were lost."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.communicate(timeout=60)
@@ -86,23 +86,23 @@ def batch(tmp_path: Path) -> Batch:
     return Batch(tmp_path)
 
 
-# --- one index ---
+# --- one scenario ---
 
 
-def test_outputs_log_and_result_lie_together_by_scenario(batch: Batch) -> None:
+def test_keeps_outputs_log_and_result_of_a_scenario_in_one_folder(batch: Batch) -> None:
     code, log = batch.run(7, f"{WRITE}; echo '\"inputBytes\": 99' >$STATS")
     assert code == 0
     assert log[-1].startswith("VERDICT: PASS scenario=scenario-000007 attempts=1 seconds=")
     assert batch.files("results/scenario-000007") == WRITTEN
-    told = batch.result("scenario-000007")
-    assert told["files"] == {"lidar/a b": 2, "track": 6}
-    assert (told["outputBytes"], told["inputBytes"], told["node"], told["attempts"]) == (8, 99, "node-1", 1)
-    assert told["started"] <= told["ended"]
+    found = batch.result("scenario-000007")
+    assert found["files"] == {"lidar/a b": 2, "track": 6}
+    assert (found["outputBytes"], found["inputBytes"], found["node"], found["attempts"]) == (8, 99, "node-1", 1)
+    assert found["started"] <= found["ended"]
     assert "working" in (batch.root / "results/scenario-000007/log.txt").read_text()
     assert batch.files("attempts") == []
 
 
-def test_a_result_can_be_read_whatever_the_command_has_written(batch: Batch) -> None:
+def test_result_json_is_valid_for_any_output_of_the_command(batch: Batch) -> None:
     names = "cd $OUTPUT; printf four >$'a\\nb'; printf 3 >$'c\\td\\\\\"e'; printf 4 >$'\\xff'"
     bad = [r"\xef\xbb\xbf\"first\": 1", "rows=6", r"\"nan\": NaN", r"\"id\": 007"]
     good = [r"\"rows\": 5,\r", "", r"\"loss\": -1.5e-3, \"ok\": true"]
@@ -114,16 +114,16 @@ def test_a_result_can_be_read_whatever_the_command_has_written(batch: Batch) -> 
     assert found["files"] == {"a?b": 4, 'c?d\\"e': 1, "\ufffd": 1}
     assert (found["rows"], found["loss"], found["ok"], found["outputBytes"]) == (5, -0.0015, True, 6)
     assert not {"first", "nan", "id"} & set(found)
-    assert sum("left out of result.json" in line for line in log) == 4
+    assert sum("not added to result.json" in line for line in log) == 4
 
 
-def test_what_is_done_is_not_done_again(batch: Batch) -> None:
+def test_skips_a_scenario_with_results(batch: Batch) -> None:
     batch.run(0, WRITE)
     code, log = batch.run(0, "echo again; exit 1", pod="pod-b")
-    assert (code, log) == (0, ["VERDICT: PASS scenario=scenario-000000 was done before"])
+    assert (code, log) == (0, ["VERDICT: PASS scenario=scenario-000000 has results already"])
 
 
-def test_what_somebody_has_deleted_is_done_again_though_its_folders_are_still_there(batch: Batch) -> None:
+def test_runs_a_scenario_again_whose_blobs_were_deleted(batch: Batch) -> None:
     batch.run(0, WRITE)
     for name in batch.files("results"):
         (batch.root / "results" / name).unlink()
@@ -134,23 +134,24 @@ def test_what_somebody_has_deleted_is_done_again_though_its_folders_are_still_th
     assert list((batch.root / "attempts").iterdir()) == []
 
 
-def test_what_is_deleted_in_part_is_not_overwritten(batch: Batch) -> None:
+def test_does_not_overwrite_results_that_were_deleted_in_part(batch: Batch) -> None:
     batch.run(0, WRITE)
     (batch.root / "results/scenario-000000/result.json").unlink()
     code, log = batch.run(0, WRITE, pod="pod-b")
-    assert (code, log[-1]) == (1, "VERDICT: FAIL scenario=scenario-000000 its outputs could not be put in place")
+    what = f"its outputs could not be moved to {batch.root}/results/scenario-000000"
+    assert (code, log[-1]) == (1, f"VERDICT: FAIL scenario=scenario-000000 {what}")
 
 
-def test_a_list_names_the_scenarios(batch: Batch) -> None:
+def test_reads_the_names_of_scenarios_from_a_list(batch: Batch) -> None:
     (batch.root / "runs").mkdir(parents=True)
     (batch.root / "runs" / "1.txt").write_text("dawn\nnoon\nnight\n")
     batch.run(2, WRITE, LIST="runs/1.txt")
     assert batch.files("results") == [f"night/{file}" for file in WRITTEN]
     code, log = batch.run(3, WRITE, LIST="runs/1.txt")
-    assert (code, "has no line 4" in log[-1]) == (64, True), "another attempt would not mend it"
+    assert (code, "has no line 4" in log[-1]) == (64, True), "a retry cannot fix it"
 
 
-def test_a_failed_attempt_leaves_its_log_and_no_output(batch: Batch) -> None:
+def test_a_failed_attempt_keeps_its_log_and_no_output(batch: Batch) -> None:
     code, log = batch.run(0, f"{WRITE}; echo out of disk; exit 3")
     assert (code, log[-1]) == (3, "VERDICT: FAIL scenario=scenario-000000 failed, exit code 3")
     assert batch.files("attempts/scenario-000000") == ["pod-a/FAILED", "pod-a/log.txt"]
@@ -160,20 +161,20 @@ def test_a_failed_attempt_leaves_its_log_and_no_output(batch: Batch) -> None:
     assert batch.result("scenario-000000")["attempts"] == 2
 
 
-def test_an_evicted_attempt_has_time_for_a_checkpoint_from_which_the_next_goes_on(batch: Batch) -> None:
+def test_an_evicted_attempt_may_write_a_checkpoint_for_the_next_one(batch: Batch) -> None:
     script = f"trap 'mkdir -p $CHECKPOINT; echo step 5 >$CHECKPOINT/step; exit 9' TERM; {WRITE}; sleep 60 & wait"
     process = batch.start(0, "pod-a", ["bash", "-c", script])
     eventually(lambda: (batch.root / "attempts/scenario-000000/pod-a/output/lidar/a b").exists(), "it works", 20)
     process.send_signal(signal.SIGTERM)
     left = ["pod-a/EVICTED", "pod-a/log.txt"]
-    eventually(lambda: batch.files("attempts/scenario-000000") == left, "it says so, and its output is deleted", 20)
+    eventually(lambda: batch.files("attempts/scenario-000000") == left, "it is marked, and its output is deleted", 20)
     kill(process)
     _, log = batch.run(0, "cat $CHECKPOINT/step; echo 1 >$OUTPUT/track", pod="pod-b")
     assert "step 5" in log
     assert batch.files("checkpoints") == []
 
 
-def test_what_was_written_half_is_never_taken_for_an_output(batch: Batch) -> None:
+def test_incomplete_outputs_are_no_results(batch: Batch) -> None:
     process = batch.start(0, "pod-a", ["bash", "-c", f"{WRITE}; exec sleep 60"])
     eventually(lambda: (batch.root / "attempts/scenario-000000/pod-a/output/lidar/a b").exists(), "it works", 20)
     kill(process)
@@ -182,12 +183,12 @@ def test_what_was_written_half_is_never_taken_for_an_output(batch: Batch) -> Non
     assert batch.files("results/scenario-000000") == ["log.txt", "output/other", "result.json"]
 
 
-def test_of_two_attempts_at_once_the_first_that_is_done_counts(batch: Batch) -> None:
+def test_the_first_of_two_parallel_attempts_counts(batch: Batch) -> None:
     slow = batch.start(0, "pod-a", ["bash", "-c", "sleep 1; echo slow >$OUTPUT/track"])
     time.sleep(0.2)
     batch.run(0, "echo fast >$OUTPUT/track", pod="pod-b")
     text, _ = slow.communicate(timeout=60)
-    assert (slow.returncode, "was done before" in text) == (0, True)
+    assert (slow.returncode, "has results already" in text) == (0, True)
     assert batch.result("scenario-000000")["pod"] == "pod-b"
     assert (batch.root / "results/scenario-000000/output/track").read_text() == "fast\n"
     assert batch.files("attempts") == []
@@ -198,7 +199,7 @@ def test_of_two_attempts_at_once_the_first_that_is_done_counts(batch: Batch) -> 
 
 @pytest.fixture
 def load(tmp_path: Path) -> Path:
-    """Its script beside one that plays loading the GPU."""
+    """The script, with a simulated GPU load."""
     folder = tmp_path / "image"
     folder.mkdir()
     (folder / "test-io.sh").write_text((LOAD / "test-io.sh").read_text())
@@ -210,20 +211,20 @@ def io_job(batch: Batch, load: Path, pod: str, seconds: str, takes: str = "0") -
     return batch.start(3, pod, ["bash", str(load), seconds, "2", "4Ki"], LOAD_TAKES=takes)
 
 
-def test_it_reads_its_inputs_writes_outputs_of_their_size_and_tells_throughput(batch: Batch, load: Path) -> None:
+def test_reads_inputs_writes_outputs_and_reports_throughput(batch: Batch, load: Path) -> None:
     (batch.folder / "input" / "drives").mkdir(parents=True)
     (batch.folder / "input" / "drives" / "1").write_bytes(b"d" * 5000)
     with io_job(batch, load, "pod-a", "30") as process:
         text, _ = process.communicate(timeout=60)
     assert "read 5000 bytes at " in text
     assert "wrote 8192 bytes at " in text
-    told = batch.result("scenario-000003")
-    assert told["files"] == {"output-0.bin": 4096, "output-1.bin": 4096}
-    assert told["inputBytes"] == 5000
-    assert {"inputSeconds", "outputSeconds"} <= set(told)
+    found = batch.result("scenario-000003")
+    assert found["files"] == {"output-0.bin": 4096, "output-1.bin": 4096}
+    assert found["inputBytes"] == 5000
+    assert {"inputSeconds", "outputSeconds"} <= set(found)
 
 
-def test_a_scenario_with_a_folder_of_its_own_reads_that(batch: Batch, load: Path) -> None:
+def test_a_scenario_reads_only_its_own_folder(batch: Batch, load: Path) -> None:
     (batch.folder / "input" / "scenario-000003").mkdir(parents=True)
     (batch.folder / "input" / "scenario-000003" / "own").write_bytes(b"o" * 70)
     (batch.folder / "input" / "other").write_bytes(b"d" * 5000)
@@ -232,7 +233,7 @@ def test_a_scenario_with_a_folder_of_its_own_reads_that(batch: Batch, load: Path
     assert "read 70 bytes" in text
 
 
-def test_a_dataset_that_is_not_there_is_told_and_not_tried_again(batch: Batch, load: Path) -> None:
+def test_a_missing_dataset_is_reported_and_not_retried(batch: Batch, load: Path) -> None:
     with io_job(batch, load, "pod-a", "30") as process:
         text, _ = process.communicate(timeout=60)
     assert process.returncode == 64
@@ -240,18 +241,18 @@ def test_a_dataset_that_is_not_there_is_told_and_not_tried_again(batch: Batch, l
     assert "workloadOptions.resim.dataset" in text
 
 
-def test_it_goes_on_with_the_load_where_it_was_told_to_end(batch: Batch, load: Path) -> None:
+def test_continues_the_load_after_an_eviction(batch: Batch, load: Path) -> None:
     (batch.folder / "input").mkdir()
     process = io_job(batch, load, "pod-a", "30", takes="60")
     log = batch.root / "attempts/scenario-000003/pod-a/log.txt"
     eventually(lambda: log.exists() and "loading for 30" in log.read_text(), "it loads", 20)
     time.sleep(1.1)
     process.send_signal(signal.SIGTERM)
-    eventually(lambda: (log.parent / "EVICTED").exists(), "it says so", 20)
+    eventually(lambda: (log.parent / "EVICTED").exists(), "it is marked", 20)
     kill(process)
     with io_job(batch, load, "pod-b", "30") as again:
         text, _ = again.communicate(timeout=60)
-    assert "going on after" in text
+    assert "continuing after" in text
     assert "loading for 30" not in text
 
 
@@ -264,11 +265,11 @@ def test_it_goes_on_with_the_load_where_it_was_told_to_end(batch: Batch, load: P
             0,
             "VERDICT: PASS gpus=2 seconds=5 gflops=7800",
         ),
-        ("printf '\\tGPU 0: FAULTY\\n'", 1, "ended with exit code 0; 0 GPUs are well, 1 are faulty"),
-        ("echo 'No CUDA devices'; exit 19", 1, "ended with exit code 19; 0 GPUs are well, 0 are faulty"),
+        ("printf '\\tGPU 0: FAULTY\\n'", 1, "ended with exit code 0; 0 GPUs are healthy, 1 are faulty"),
+        ("echo 'No CUDA devices'; exit 19", 1, "ended with exit code 19; 0 GPUs are healthy, 0 are faulty"),
     ],
 )
-def test_a_gpu_load_judges_what_gpu_burn_found(tmp_path: Path, burn: str, code: int, verdict: str) -> None:
+def test_the_gpu_load_reports_the_result_of_gpu_burn(tmp_path: Path, burn: str, code: int, verdict: str) -> None:
     (tmp_path / "gpu_burn").write_text(f"#!/bin/bash\n{burn}\n")
     (tmp_path / "gpu_burn").chmod(0o755)
     script = (LOAD / "gpu-load.sh").read_text().replace("/opt/gpu-burn", str(tmp_path))

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Notes what it is asked, and answers as REFUSAL says, or with the keys of the node's taints.
-printf '%s\0' "$@" >>"$HERE/asked"; printf '\n\0' >>"$HERE/asked"
+# Records its arguments. Fails with REFUSAL, or prints the keys of the node's taints.
+printf '%s\0' "$@" >>"$HERE/commands"; printf '\n\0' >>"$HERE/commands"
 echo >>"$HERE/calls"
 [[ -z ${REFUSAL:-} ]] || (($(wc -l <"$HERE/calls") > ${REFUSALS:-99})) || { echo "$REFUSAL" >&2; exit 1; }
 if [[ $* == *go-template* ]]; then

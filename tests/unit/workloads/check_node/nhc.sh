@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Answers with the next of the files answer.N, line by line `<check>|<failure>` or `<check>|+<success>`; others pass.
+# Reports the results in the next file answer.N, with lines `<check>|<failure>` or `<check>|+<success>`; other checks pass.
 for word in "$@"; do [[ $word != CONFFILE=* && $word != LOGFILE=* ]] || declare "${word%%=*}=${word#*=}"; done
 shopt -s nullglob
 before=("$HERE"/ran.*)
