@@ -120,8 +120,8 @@ def _waiting(it: Workload, known: Report) -> Report:
     if known.phase == PENDING:  # then it also waits for a retry
         found |= dict.fromkeys(Finding(text, it.look, passing=True) for text in begun)
         begun = []
-    fakes = [pod for pod in it.live_pods if is_ready(pod) and pod["status"].get("reason")]  # no container runs in them
-    noted = (*remarks_on_nodes(it.cluster, it.pods), *remarks(fakes), *disrupted(it.pods), *begun)
+    stubs = [pod for pod in it.live_pods if is_ready(pod) and pod["status"].get("reason")]  # no container runs in them
+    noted = (*remarks_on_nodes(it.cluster, it.pods), *remarks(stubs), *disrupted(it.pods), *begun)
     return replace(known, findings=tuple(found), remarks=noted)
 
 

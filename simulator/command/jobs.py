@@ -12,7 +12,7 @@ from simulator.command import diagnosed
 from simulator.command.diagnosed import Report
 from simulator.kube.client import KubeClient
 from simulator.kubelet import placements
-from simulator.kubelet.status import FAKED
+from simulator.kubelet.status import STUBBED
 from simulator.tools.progress import wrapped
 
 _TYPES = {"appwrapper": "AppWrapper", "pytorchjob": "PyTorchJob", "rayjob": "RayJob"}
@@ -33,17 +33,17 @@ class Workload:
     """Whether to wait for its end, and not only for its start."""
     report: Report
     ran_on: tuple[tuple[str, str], ...] = ()
-    faked: tuple[str, ...] = ()
+    stubbed: tuple[str, ...] = ()
     """The reasons why no process ran for its pods or some containers; such pods always start and succeed."""
 
     @property
     def phase(self) -> str:
-        """The phase. Adds "faked" if it would look like success."""
+        """The phase. Adds "stubbed" if it would look like success."""
         phase = self.report.phase
-        if not self.faked or self.report.outcome not in ("succeeded", "running"):
+        if not self.stubbed or self.report.outcome not in ("succeeded", "running"):
             return phase
-        nothing_ran = any(why.startswith(f"{FAKED}:") for why in self.faked)
-        return f"{phase} ({'faked: nothing ran' if nothing_ran else 'partly faked'})"
+        no_process_ran = any(why.startswith(f"{STUBBED}:") for why in self.stubbed)
+        return f"{phase} ({'stubbed: no process ran' if no_process_ran else 'partly stubbed'})"
 
     @property
     def failed(self) -> bool:
@@ -52,7 +52,7 @@ class Workload:
     @property
     def passed(self) -> bool:
         """Whether it is in the expected state, and really ran."""
-        return self.settled and not self.failed and not self.faked
+        return self.settled and not self.failed and not self.stubbed
 
     @property
     def stuck(self) -> bool:
@@ -78,10 +78,10 @@ class Workload:
         causes = dict.fromkeys(
             f"  waits: for the same as {known[text]}" if known and text in known else text for text in texts
         )
-        faked = [line for why in self.faked for line in wrapped(f"  {why}", "    ")]
-        lines = [self.head, *causes, *faked]
-        lines.append(f"  look at it:   {self.command if self.failed or self.faked else self.why}")
-        if self.failed or self.faked:
+        stubbed = [line for why in self.stubbed for line in wrapped(f"  {why}", "    ")]
+        lines = [self.head, *causes, *stubbed]
+        lines.append(f"  look at it:   {self.command if self.failed or self.stubbed else self.why}")
+        if self.failed or self.stubbed:
             lines.append(f"  run it again: {self._again(stack)}")
         return "\n".join(lines)
 
@@ -123,7 +123,7 @@ def observe(
         pods = [pod for pod in placed if pod["job_uid"] in report.objects]
         ran_on = sorted((pod["pod"], pod["node"]) for pod in pods)
         mine = (pod for pod in live[output["namespace"]] if pod["metadata"]["name"] in report.pods)
-        faked = {why for why in (*map(placements.why_faked, mine), *(pod.get("why_faked", "") for pod in pods)) if why}
+        reasons = {*map(placements.why_stubbed, mine), *(pod.get("why_stubbed", "") for pod in pods)} - {""}
         given = (output["namespace"], output["command"], output["why"], output["ends"])
-        found.append(Workload(name, *given, report, tuple(ran_on), tuple(sorted(faked))))
+        found.append(Workload(name, *given, report, tuple(ran_on), tuple(sorted(reasons))))
     return found

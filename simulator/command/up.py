@@ -30,7 +30,7 @@ class UpFailed(Exception):
 
 
 def up() -> None:
-    """Deploys the stack. Raises UpFailed if pulumi fails, or if a job fails, is faked, lacks its image or times out."""
+    """Deploys the stack. Raises UpFailed if pulumi fails or a job fails, is stubbed, lacks its image or times out."""
     stack, start, inside = stacks.chosen(), time.monotonic(), os.environ.get(environment.INSIDE, "")
     try:
         _ensure_stack(stack)

@@ -51,7 +51,7 @@ class PodAccess:
         containers = [*pod["spec"].get("initContainers", []), *pod["spec"]["containers"]]
         running = [found["name"] for found in containers if self._program(found) is not None]
         if container not in running:
-            how = "it is faked" if running else "KWOK fakes its pod"
+            how = "it is stubbed" if running else "KWOK stubs its pod"
             return _OK, f"The simulator runs no process for container {container}; {how}.\n"
         state = _status(pod, container).get("state", {})
         if "running" in state or "terminated" in state:

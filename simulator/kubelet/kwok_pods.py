@@ -12,7 +12,7 @@ from simulator.kubelet.events import EventRecorder
 from simulator.kubelet.nodes import KWOK, RUN_BY, internal_ip
 from simulator.kubelet.pods import PodCatalogue
 from simulator.kubelet.pulls import ImagePulls, Waiting
-from simulator.kubelet.status import FAKED, PARTLY_FAKED, ContainerState, now, pod_status
+from simulator.kubelet.status import PARTLY_STUBBED, STUBBED, ContainerState, now, pod_status
 from simulator.sandbox import sandbox
 from simulator.sandbox.images import has_recipe
 
@@ -53,7 +53,7 @@ class KwokPods:
         containers = [*pod["spec"].get("initContainers", []), *pod["spec"]["containers"]]
         unknown = [container for container in containers if not self._catalogue.knows(container)]
         if unknown and "DaemonSet" not in owners:
-            reason = FAKED if unknown == containers else PARTLY_FAKED
+            reason = STUBBED if unknown == containers else PARTLY_STUBBED
             why = dict.fromkeys(_why_not_run(container["image"]) for container in unknown)
             self._show(pod, {"reason": reason, "message": "; ".join(why)})
 

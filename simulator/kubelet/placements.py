@@ -8,7 +8,7 @@ from pathlib import Path
 
 from k8s.objects import Object, has_ended
 from simulator.host import files
-from simulator.kubelet.status import FAKED, PARTLY_FAKED
+from simulator.kubelet.status import PARTLY_STUBBED, STUBBED
 
 _KEPT = 500
 _JOBS = ("Job", "PyTorchJob", "RayCluster")
@@ -39,7 +39,7 @@ class Placements:
                     "job_uid": owner["uid"],
                     "node": pod["spec"]["nodeName"],
                     "phase": pod.get("status", {}).get("phase", "Pending"),
-                    "why_faked": why_faked(pod),
+                    "why_stubbed": why_stubbed(pod),
                 }
             self._over |= {uid} if has_ended(pod) else set()
         if self._pods != before:
@@ -47,10 +47,10 @@ class Placements:
             files.replace(self._file, json.dumps(self._pods))
 
 
-def why_faked(pod: Object) -> str:
+def why_stubbed(pod: Object) -> str:
     """Returns the kubelet's reason for a pod that runs only partly or not at all, or an empty string."""
     status = pod.get("status", {})
-    return f"{status['reason']}: {status['message']}" if status.get("reason") in (FAKED, PARTLY_FAKED) else ""
+    return f"{status['reason']}: {status['message']}" if status.get("reason") in (STUBBED, PARTLY_STUBBED) else ""
 
 
 def load(file: Path) -> list[Object]:

@@ -34,7 +34,7 @@ EXIT_START_ERROR = 128  # the code of container runtimes for a container that ca
 _OUTPUT_S = 5
 """Time to read a container's last output."""
 _POLL_S = 0.1
-FAKED_S = 1.0
+STUBBED_S = 1.0
 """Time until a container without a process ends in a Job, as in KWOK (cluster/stages.yaml)."""
 
 
@@ -91,7 +91,7 @@ def run(ctx: ContainerContext, program: Runnable, stop: Stop, ready: Callable[[]
             return 0
         if isinstance(program, Controller):
             program.run(ctx, stop)
-        elif not stop.wait(FAKED_S if _is_of_job(ctx.pod) else None):
+        elif not stop.wait(STUBBED_S if _is_of_job(ctx.pod) else None):
             return 0
     except ValueError as error:
         ctx.log(f"cannot start: {error}")

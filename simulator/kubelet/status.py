@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from k8s.objects import Object
 
-FAKED, PARTLY_FAKED = "Faked", "PartlyFaked"
+STUBBED, PARTLY_STUBBED = "Stubbed", "PartlyStubbed"
 """Reasons of pods without processes, or with processes for only some containers."""
 
 

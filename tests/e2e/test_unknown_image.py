@@ -12,7 +12,7 @@ from tests.support.checkout import Checkout
 
 pytestmark = [pytest.mark.simulator, pytest.mark.long]
 IMAGE = "docker.io/me/mine:1"
-WHY = f"Faked: image {IMAGE} has no recipe in simulator/sandbox/recipes/ (docs/simulator.md, The sandbox)"
+WHY = f"Stubbed: image {IMAGE} has no recipe in simulator/sandbox/recipes/ (docs/simulator.md, The sandbox)"
 AGAIN = "pulumi up -s dev --replace '**:Job::health-check'"
 SETTINGS = {"workloads": "health-check", "workloadOptions": {"health-check": {"image": IMAGE}}}
 
@@ -34,7 +34,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
 def test_the_job_completes_without_a_verdict(checkout: Checkout) -> None:
     first = checkout.make("up", check=False)
     assert first.returncode != 0
-    assert "health-check Complete (faked: nothing ran)\n" in first.stdout
+    assert "health-check Complete (stubbed: no process ran)\n" in first.stdout
     assert "VERDICT" not in first.stdout
     assert WHY in " ".join(first.stderr.split())
     assert f"  run it again: {AGAIN}\n" in first.stderr

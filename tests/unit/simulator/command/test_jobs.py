@@ -91,7 +91,7 @@ def test_a_waiting_job_shows_its_cause_once_and_no_retry() -> None:
     assert found.complaint("team", known).splitlines()[1] == "  waits: for the same as metaseq"
 
 
-# -- faked pods --------------------------------------------------------------------------------------------------------
+# -- stubbed pods ------------------------------------------------------------------------------------------------------
 
 COMPLETE = {"conditions": [{"type": "Complete", "status": "True"}]}
 WHY = "image docker.io/me/mine:1 has no recipe in simulator/sandbox/recipes/ (docs/simulator.md, The sandbox)"
@@ -106,13 +106,13 @@ def record(file: Path, pod: str, reason: str = "") -> None:
     placements.Placements(file).record([{"metadata": metadata, "spec": spec, "status": status}])
 
 
-def test_a_faked_job_is_complete_and_has_not_passed(tmp_path: Path) -> None:
-    record(tmp_path / "placements.json", "olmo-0", "Faked")
+def test_a_stubbed_job_is_complete_and_has_not_passed(tmp_path: Path) -> None:
+    record(tmp_path / "placements.json", "olmo-0", "Stubbed")
     found = observed(obj("Job", "olmo", status=COMPLETE), ran=tmp_path / "placements.json")
     assert (found.settled, found.failed, found.passed) == (True, False, False)
     assert found.complaint("dev").splitlines() == [
-        "olmo: Complete (faked: nothing ran)",
-        "  Faked: image docker.io/me/mine:1 has no recipe in simulator/sandbox/recipes/",
+        "olmo: Complete (stubbed: no process ran)",
+        "  Stubbed: image docker.io/me/mine:1 has no recipe in simulator/sandbox/recipes/",
         "    (docs/simulator.md, The sandbox)",
         "  look at it:   kubectl logs",
         "  run it again: pulumi up -s dev --replace '**:Job::olmo'",
@@ -120,18 +120,18 @@ def test_a_faked_job_is_complete_and_has_not_passed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("reason", "phase"), [("PartlyFaked", "Complete (partly faked)"), ("Evicted", "Complete"), ("", "Complete")]
+    ("reason", "phase"), [("PartlyStubbed", "Complete (partly stubbed)"), ("Evicted", "Complete"), ("", "Complete")]
 )
-def test_a_complete_job_has_passed_if_no_pod_was_faked(reason: str, phase: str, tmp_path: Path) -> None:
+def test_a_complete_job_has_passed_if_no_pod_was_stubbed(reason: str, phase: str, tmp_path: Path) -> None:
     record(tmp_path / "placements.json", "olmo-0", reason)
     found = observed(obj("Job", "olmo", status=COMPLETE), ran=tmp_path / "placements.json")
     assert (found.phase, found.passed) == (phase, phase == "Complete")
 
 
-def test_a_service_with_faked_pods_is_not_simply_available() -> None:
+def test_a_service_with_stubbed_pods_is_not_simply_available() -> None:
     available = {"conditions": [{"type": "Available", "status": "True"}]}
-    faked = {"phase": "Running", "reason": "Faked", "message": WHY}
-    replicas, pod = obj("ReplicaSet", "rs", "olmo"), obj("Pod", "olmo-0", "rs", status=faked)
+    stubbed = {"phase": "Running", "reason": "Stubbed", "message": WHY}
+    replicas, pod = obj("ReplicaSet", "rs", "olmo"), obj("Pod", "olmo-0", "rs", status=stubbed)
     found = observed(obj("Deployment", "olmo", status=available), replicas, pod)
-    assert found.phase == "Available (faked: nothing ran)"
+    assert found.phase == "Available (stubbed: no process ran)"
     assert found.complaint("dev").splitlines()[-1] == "  run it again: kubectl rollout restart -n ai deployment olmo"

@@ -50,8 +50,8 @@ def test_a_new_pod_is_waiting_to_start() -> None:
 def test_a_container_without_a_program_runs_no_process() -> None:
     assert answered(make(), program=None) == (
         200,
-        "The simulator runs no process for container main; KWOK fakes its pod.\n",
+        "The simulator runs no process for container main; KWOK stubs its pod.\n",
     )
     beside = make()
     beside["spec"]["containers"].append(SIDECAR)
-    assert answered(beside, "sidecar") == (200, "The simulator runs no process for container sidecar; it is faked.\n")
+    assert answered(beside, "sidecar") == (200, "The simulator runs no process for container sidecar; it is stubbed.\n")

@@ -41,10 +41,10 @@ def is_handed_over(cluster: Cluster) -> bool:
     ("init", "image", "expected"),
     [
         ((), IMAGE, None),
-        ((), "docker.io/me/mine:1", ("Faked", ["mine:1 has no recipe in simulator/sandbox/recipes/"])),
-        ((), "dev.azurecr.io/metaseq:1", ("Faked", ["metaseq:1 cannot run on this machine: no bubblewrap"])),
-        (("alpine:3",), IMAGE, ("PartlyFaked", ["image alpine:3 has no recipe"])),
-        (("alpine:3",), "mine:1", ("Faked", ["image alpine:3 has no recipe", "; image mine:1 has no recipe"])),
+        ((), "docker.io/me/mine:1", ("Stubbed", ["mine:1 has no recipe in simulator/sandbox/recipes/"])),
+        ((), "dev.azurecr.io/metaseq:1", ("Stubbed", ["metaseq:1 cannot run on this machine: no bubblewrap"])),
+        (("alpine:3",), IMAGE, ("PartlyStubbed", ["image alpine:3 has no recipe"])),
+        (("alpine:3",), "mine:1", ("Stubbed", ["image alpine:3 has no recipe", "; image mine:1 has no recipe"])),
     ],
 )
 def test_the_status_names_the_images_without_a_program(

@@ -18,7 +18,7 @@ from simulator.kubelet import folders
 from simulator.kubelet.context import ContainerContext
 from simulator.kubelet.logs import logs_in
 from simulator.kubelet.programs import HostProcess, PodContext
-from simulator.kubelet.runner import FAKED_S, Stop, run
+from simulator.kubelet.runner import STUBBED_S, Stop, run
 from tests.support.waiting import eventually
 from tests.unit.simulator.kubelet.cluster import Cluster
 from tests.unit.simulator.kubelet.pods import CLAIMED, context, make, start, status, waiting, write_weights
@@ -129,7 +129,7 @@ def test_a_container_without_a_program_ends_only_in_a_job(cluster: Cluster, *, o
     worker = start(cluster, pod, lambda ctx: ran.append(ctx.container["name"]), known)
     eventually(lambda: status(cluster)["phase"] == ("Succeeded" if of_job else "Running"))
     if not of_job:
-        time.sleep(2 * FAKED_S)
+        time.sleep(2 * STUBBED_S)
         assert worker.alive
         assert status(cluster)["phase"] == "Running"
         worker.stop(delete=False)
