@@ -1,5 +1,3 @@
-"""A small cluster that is created directly in simulated Azure: one node, a registry and a storage account."""
-
 from __future__ import annotations
 
 import base64
@@ -18,13 +16,10 @@ from tests.support.world import World, eventually
 
 ACR_PULL = "7f951dda-4ed3-4680-a7ca-43fe172d538d"
 SCRIPT_IMAGE = "nccl-test"
-"""An image of `docker/` with a shell."""
 
 
 @dataclass
 class AzureCluster:
-    """The resources of one group, with names derived from its name."""
-
     world: World
     name: str
 
@@ -41,7 +36,6 @@ class AzureCluster:
         return self.world.kube(self.name)
 
     def create(self, **properties: Any) -> None:
-        """Creates the cluster with these properties and waits for its node and a service account."""
         self.arm("PUT", self.group, {"location": "eastus"})
         self.update(**properties)
         eventually(lambda: self.kube.list("v1", "Node"), "there is a node")
@@ -106,7 +100,6 @@ class AzureCluster:
         return token
 
     def blobs(self, container: str) -> ContainerClient:
-        """Returns a client of the container with all permissions."""
         endpoint = self.arm("GET", self.account)["properties"]["primaryEndpoints"]["blob"]
         bundle = self.world.environment["REQUESTS_CA_BUNDLE"]
         return ContainerClient(
@@ -116,7 +109,7 @@ class AzureCluster:
     # -- Kubernetes ----------------------------------------------------------------------------------------------------
 
     def mount_container(self, container: str, sas: str) -> None:
-        """Creates a secret, a volume and a claim for a container; a second call changes only the secret."""
+        """A second call for the same container changes only the secret."""
         data = {"azurestorageaccountname": f"{self.name}data", "azurestorageaccountsastoken": sas}
         encoded = {name: base64.b64encode(text.encode()).decode() for name, text in data.items()}
         self.apply("v1", "Secret", container, data=encoded)
@@ -138,7 +131,6 @@ class AzureCluster:
         self.kube.apply(manifest(api, kind, name, namespace, **content), field_manager="test", force=True)
 
     def run(self, name: str, script: str, *, claim: str = "", image: str = SCRIPT_IMAGE, **spec: Any) -> None:
-        """Runs a bash script in a pod, with an optional claim at /data."""
         container: Object = {"name": "main", "image": image, "command": ["bash", "-ec", script]}
         if claim:
             container["volumeMounts"] = [{"name": "data", "mountPath": "/data"}]
@@ -150,14 +142,12 @@ class AzureCluster:
         return found
 
     def log(self, pod: str) -> str:
-        """Waits until a pod has succeeded and returns its log."""
         eventually(lambda: self.phase(pod) in ("Succeeded", "Failed"), f"{pod} ends", 60)
         text = self.kube.text(f"/api/v1/namespaces/default/pods/{pod}/log")
         assert self.phase(pod) == "Succeeded", text
         return text.strip()
 
     def waiting(self, pod: str) -> Object:
-        """Returns reason and message of a waiting container."""
         status = self.kube.get("v1", "Pod", pod, "default").get("status", {})
         states: list[Object] = [entry["state"] for entry in status.get("containerStatuses", [])]
         found: Object = next((state["waiting"] for state in states if "waiting" in state), {})
@@ -167,6 +157,5 @@ class AzureCluster:
         eventually(lambda: words in self.waiting(pod).get("message", ""), f"{pod} waits with {words}", 60)
 
     def warnings(self, pod: str) -> list[str]:
-        """Returns the reasons of a pod's events."""
         events = self.kube.list("v1", "Event", "default", fields=f"involvedObject.name={pod}")
         return [event["reason"] for event in events]

@@ -1,5 +1,3 @@
-"""Submits batches, reads their outputs in the container, and counts simultaneous pods."""
-
 from __future__ import annotations
 
 import json
@@ -18,7 +16,6 @@ LIGHT = 'sleep 0.5; for part in a b; do echo "$SCENARIO" >"$OUTPUT/$part"; sleep
 
 
 def resim(stack: Stack, *arguments: str) -> str:
-    """Returns stdout of `python -m workloads.resim`."""
     command = [sys.executable, "-m", "workloads.resim", *arguments, "--stack", stack.name]
     return stack.world.run(command, cwd=stack.folder, environment=stack.environment).stdout
 
@@ -28,7 +25,6 @@ def resim_json(stack: Stack, *arguments: str) -> Any:
 
 
 def blobs(stack: Stack, container: str, sas: str = "sas") -> ContainerClient:
-    """Returns a client of a container with a SAS from the stack's outputs."""
     outputs = stack.outputs("--show-secrets")
     url = outputs["platform"]["containers"][container]["url"]
     environment = stack.environment
@@ -38,7 +34,6 @@ def blobs(stack: Stack, container: str, sas: str = "sas") -> ContainerClient:
 
 
 def output_sizes(stack: Stack, batch: str) -> dict[str, int]:
-    """Returns the sizes of the batch's blobs by their names in the batch's folder."""
     with blobs(stack, "output") as outputs:
         listed = outputs.list_blobs(f"ai/{batch}/", include=["metadata"])
         files = [blob for blob in listed if "hdi_isfolder" not in (blob.metadata or {})]
@@ -46,7 +41,6 @@ def output_sizes(stack: Stack, batch: str) -> dict[str, int]:
 
 
 def add_template(stack: Stack, name: str, script: str) -> None:
-    """Adds a template to the stack's ConfigMap, as a workload does; `script` runs a scenario."""
     config_map = stack.kube.get("v1", "ConfigMap", TEMPLATES, "ai")
     template = json.loads(config_map["data"]["test-io.json"])
     container = template["template"]["spec"]["containers"][0]
@@ -56,14 +50,12 @@ def add_template(stack: Stack, name: str, script: str) -> None:
 
 
 def results(stack: Stack, batch: str) -> list[dict[str, Any]]:
-    """Returns the result file of each scenario."""
     names = [name for name in output_sizes(stack, batch) if name.endswith("/result.json")]
     with blobs(stack, "output") as outputs:
         return [json.loads(outputs.download_blob(f"ai/{batch}/{name}").readall()) for name in names]
 
 
 def most_at_once(spans: Iterable[tuple[str, float, float]]) -> dict[str, int]:
-    """Returns the maximum number of overlapping spans (node, start, end) by node."""
     changes: dict[str, list[tuple[float, int]]] = {}
     for node, begun, ended in spans:
         changes.setdefault(node, []).extend([(begun, 1), (ended, -1)])
@@ -71,7 +63,7 @@ def most_at_once(spans: Iterable[tuple[str, float, float]]) -> dict[str, int]:
 
 
 def _peak(changes: Iterable[tuple[float, int]]) -> int:
-    """Returns the maximum of a running sum. Times are in seconds, so ends sort before starts in the same second."""
+    """Times are in seconds, so ends sort before starts in the same second."""
     now = most = 0
     for _, change in sorted(changes):
         now += change

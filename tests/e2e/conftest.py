@@ -1,4 +1,7 @@
-"""One simulator per test process, and stacks on it, each with its own cluster."""
+"""Stacks on one simulator per test process, each with its own cluster.
+
+The tests of a file share its stack and run in order: each may need the state that the previous one left.
+"""
 
 from __future__ import annotations
 

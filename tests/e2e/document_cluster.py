@@ -1,4 +1,4 @@
-"""Compares the cluster of the upstream documents with that of the stack `dev`, field by field."""
+"""Compares the cluster of the upstream documents with that of the stack `dev`."""
 
 from __future__ import annotations
 
@@ -31,11 +31,9 @@ OWN = {
     *("agentpool", "kubernetes.azure.com/agentpool", "kubernetes.azure.com/cluster", "kubernetes.io/hostname"),
     *("addresses", "bootID", "machineID", "providerID", "systemUUID"),
 }
-"""Names and ids of the cluster and its nodes."""
 
 
 def program_cluster(arm: Arm) -> str:
-    """Creates the cluster of `dev` from its golden file, with the requests of the plugin; returns its id."""
     declared = golden.reviewed("dev").items()
     inputs = {name.split(" ")[0]: each["inputs"] for name, each in declared if name.startswith("azure-native:")}
     ids: dict[str, str] = {}
@@ -50,7 +48,6 @@ def program_cluster(arm: Arm) -> str:
 
 
 def flat(value: Any, path: str = "") -> dict[str, Any]:
-    """Returns leaves by their dotted paths, without empty values and names."""
     if isinstance(value, dict):
         parts = [flat(inner, f"{path}.{name}".strip(".")) for name, inner in value.items() if name not in OWN]
         return {name: leaf for part in parts for name, leaf in part.items()}

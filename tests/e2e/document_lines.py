@@ -1,5 +1,3 @@
-"""Reads commands of the Azure CLI and their expected output from azure_cli_lines.yaml."""
-
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
@@ -36,12 +34,10 @@ _TABLES = yaml.safe_load(Path(__file__).with_name("azure_cli_lines.yaml").read_t
 
 
 def lines(table: str) -> list[tuple[str, str]]:
-    """Returns the commands of a table, each with a part of its output."""
     return [(each["az"].format(**_NAMES), each.get("prints", "").format(**_NAMES)) for each in _TABLES[table]]
 
 
 def login() -> str:
-    """Returns the login command of the service principal."""
     return f"login --service-principal -u {_AUTOMATION.client_id} -p {TOKEN} --tenant {SUBSCRIPTION.tenant_id}"
 
 

@@ -1,5 +1,3 @@
-"""Reports the state of the simulator after a failed test: pods of all clusters, last warnings and the daemon's log."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -15,7 +13,6 @@ _WARNINGS, _LOG_LINES = 15, 15
 
 
 def report(world: World) -> str:
-    """Returns some lines about every cluster."""
     kubeconfigs = sorted(world.home.glob("clusters/*/admin.kubeconfig"))
     clusters = [line for kubeconfig in kubeconfigs for line in _cluster(kubeconfig)]
     file = world.home / "daemon.log"

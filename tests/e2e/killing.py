@@ -1,5 +1,3 @@
-"""Kills `make up` and `make down` at a chosen moment, as a reboot or a user may."""
-
 from __future__ import annotations
 
 import json
@@ -34,7 +32,7 @@ def under_way(checkout: Checkout, kind: str, operation: str = "creating") -> boo
 
 
 def installing(checkout: Checkout) -> bool:
-    """Returns whether a release is pending, as a killed Helm leaves it."""
+    """A killed Helm leaves a release pending."""
     file = checkout.home / CLUSTER / "admin.kubeconfig"
     if not file.exists():
         return False

@@ -1,7 +1,4 @@
-"""Compares the results of stacks in simulated Azure, in the cluster and in Pulumi's state.
-
-A state is a map of paths to values, so that each difference names a field.
-"""
+"""The results of stacks in simulated Azure, in the cluster and in Pulumi's state, by path."""
 
 from __future__ import annotations
 
@@ -17,11 +14,10 @@ from tests.support.world import Stack, eventually
 
 State = dict[str, Any]
 Reasons = Mapping[str, str]
-"""Reasons why values may differ, by regular expressions of their paths."""
+"""Why values may differ, by regular expressions of their paths."""
 
 
 def wait_until_settled(stack: Stack, reasons: Reasons) -> State:
-    """Returns the state of a stack once it no longer changes without a reason."""
     found: list[State] = [{}]
 
     def same_again() -> bool:
@@ -38,23 +34,20 @@ def wait_until_settled(stack: Stack, reasons: Reasons) -> State:
 
 
 def unexplained(one: State, other: State, reasons: Reasons) -> dict[str, tuple[Any, Any]]:
-    """Returns the paths at which two states differ without a reason, with both values."""
     return {path: values for path, values in differing(one, other).items() if not used(reasons, [path])}
 
 
 def differing(one: State, other: State) -> dict[str, tuple[Any, Any]]:
-    """Returns the paths at which two states differ, with both values; a missing value is None."""
+    """A missing value is None."""
     paths = sorted(one.keys() | other.keys())
     return {path: (one.get(path), other.get(path)) for path in paths if one.get(path) != other.get(path)}
 
 
 def used(reasons: Reasons, paths: Iterator[str] | list[str]) -> set[str]:
-    """Returns the expressions that match one of the paths."""
     return {each for path in paths for each in reasons if re.search(each, path)}
 
 
 def left(stack: Stack) -> State:
-    """Returns the state of a stack."""
     group, state = f"/resourcegroups/ai-on-aks-{stack.name}", State()
     for record in records(stack.world.home / "azure"):
         if group in record.id.text.lower():

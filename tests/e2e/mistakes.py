@@ -18,7 +18,6 @@ pulumi.runtime.register_stack_transformation(mistake)
 
 
 def mistake(kind: str, name: str, change: str) -> str:
-    """Returns code that changes `props` and `opts` of one resource before it is registered."""
     return _MISTAKE.format(kind=kind, name=name, change=change.strip().replace("\n", "\n        "))
 
 

@@ -1,5 +1,3 @@
-"""Helpers for tests of node checks: bad nodes, their taints and verdicts, and immediate runs of CronJobs."""
-
 from __future__ import annotations
 
 import contextlib
@@ -22,7 +20,7 @@ LASTING: dict[str, Any] = {
 
 @contextlib.contextmanager
 def a_slow_link(stack: Stack) -> Iterator[str]:
-    """Slows a link of the first node. Device plugins do not detect this fault."""
+    """Device plugins do not detect this fault."""
     name = names(gpu_nodes(stack.kube))[0]
     stack.world.simulator("fault", "link", "--node", name, "--device", "mlx5_2", "--gbps", "100")
     try:
@@ -33,7 +31,6 @@ def a_slow_link(stack: Stack) -> Iterator[str]:
 
 @contextlib.contextmanager
 def only(stack: Stack, name: str) -> Iterator[None]:
-    """Cordons all other GPU nodes."""
     others = [each for each in names(gpu_nodes(stack.kube)) if each != name]
 
     def cordon(*, unschedulable: bool) -> None:
@@ -52,12 +49,10 @@ def node(stack: Stack, name: str) -> Object:
 
 
 def taint(stack: Stack, name: str) -> list[str]:
-    """Returns the effects of the check's taint."""
     return sorted(each["effect"] for each in node(stack, name)["spec"].get("taints", []) if each["key"] == "aznhc")
 
 
 def node_verdict(stack: Stack, name: str) -> str:
-    """Returns the verdict in the node's annotations."""
     return str(node(stack, name)["metadata"]["annotations"].get("aznhc-verdict", ""))
 
 
@@ -78,7 +73,6 @@ def run_now(stack: Stack, cron_job: str, namespace: str, *, ends: bool = True) -
 
 
 def idle_pods(stack: Stack) -> list[Object]:
-    """Returns the pods of checks of idle nodes."""
     return stack.kube.list("v1", "Pod", NAMESPACE, labels=f"app.kubernetes.io/name={CRON}")
 
 

@@ -1,5 +1,3 @@
-"""Pods of our DaemonSets: NVMe scratch and the node labeler."""
-
 from __future__ import annotations
 
 from k8s.objects import Object

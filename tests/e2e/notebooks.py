@@ -1,5 +1,3 @@
-"""The notebook server of a stack, and the claim with its files."""
-
 from __future__ import annotations
 
 from k8s.objects import is_ready
@@ -20,7 +18,6 @@ def in_notebook(platform: Stack, script: str, namespace: str = "ai") -> str:
 
 
 def claim(platform: Stack, namespace: str = "ai") -> str:
-    """Returns the uid of the notebook's claim."""
     found = platform.kube.get("v1", "PersistentVolumeClaim", "jupyterlab", namespace)
     assert found["status"]["phase"] == "Bound"
     uid: str = found["metadata"]["uid"]

@@ -1,5 +1,3 @@
-"""Runs pods to their end and reads their logs."""
-
 from __future__ import annotations
 
 from k8s.objects import Object, has_ended
@@ -9,7 +7,6 @@ from tests.support.world import eventually
 
 
 def run_pod(kube: KubeClient, name: str, spec: Object, namespace: str = "ai") -> str:
-    """Runs a pod and returns its log. Fails if the pod does not succeed."""
     kube.create(manifest("v1", "Pod", name, namespace, spec=spec))
     eventually(lambda: has_ended(kube.get("v1", "Pod", name, namespace)), f"{name} ends")
     text = log_so_far(kube, name, namespace)
@@ -18,7 +15,6 @@ def run_pod(kube: KubeClient, name: str, spec: Object, namespace: str = "ai") ->
 
 
 def log_so_far(kube: KubeClient, pod: str, namespace: str, **query: str) -> str:
-    """Returns the log of a pod; empty before it starts."""
     try:
         return kube.text(f"/api/v1/namespaces/{namespace}/pods/{pod}/log", query)
     except ApiError:

@@ -1,5 +1,3 @@
-"""The state of nodes, operators' policies and gangs in a cluster."""
-
 from __future__ import annotations
 
 from k8s.objects import Object, condition, holds
@@ -12,12 +10,10 @@ NIC_POLICY = ("mellanox.com/v1alpha1", "NicClusterPolicy", "nic-cluster-policy")
 
 
 def offers(node: Object) -> int:
-    """Returns the number of allocatable GPUs of a node."""
     return int(node["status"].get("allocatable", {}).get("nvidia.com/gpu", 0))
 
 
 def offered_gpus(stack: Stack) -> list[int]:
-    """Returns the number of allocatable GPUs of each GPU node."""
     return [offers(node) for node in gpu_nodes(stack.kube)]
 
 
@@ -35,14 +31,12 @@ def ready_status(stack: Stack, node: str) -> str:
 
 
 def unready_pods(stack: Stack, node: str) -> list[str]:
-    """Returns the pods of a node that are not ready, without ended ones."""
     fields = f"spec.nodeName={node},status.phase!=Succeeded,status.phase!=Failed"
     pods = stack.kube.list("v1", "Pod", fields=fields)
     return names(pod for pod in pods if not holds(pod, "Ready"))
 
 
 def placed(kube: KubeClient, namespace: str, job: str) -> list[str]:
-    """Returns the pods of a job that are on a node."""
     pods = kube.list("v1", "Pod", namespace, labels=f"volcano.sh/job-name={job}")
     return [pod["metadata"]["name"] for pod in pods if pod["spec"].get("nodeName")]
 
@@ -71,8 +65,6 @@ def is_completed(stack: Stack, job: str) -> bool:
 
 
 def unschedulable_reason(stack: Stack, job: str, namespace: str = "default") -> str:
-    """Returns Volcano's reason why it does not place the job's pods."""
-
     def reason() -> str:
         groups = [
             group
@@ -86,7 +78,6 @@ def unschedulable_reason(stack: Stack, job: str, namespace: str = "default") -> 
 
 
 def tolerate(stack: Stack, tolerations: list[Object]) -> None:
-    """Sets the tolerations of the GPU operator's DaemonSets."""
     stack.kube.patch(*CLUSTER_POLICY, None, {"spec": {"daemonsets": {"tolerations": tolerations}}})
 
     def passed_on() -> bool:

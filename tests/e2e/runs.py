@@ -1,5 +1,3 @@
-"""Phases, verdicts and nodes of the workloads of a stack."""
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -27,18 +25,15 @@ JOBS = {
     "gpu-batch": "batch/v1",
     "resim": "batch/v1",
 }
-"""API of each workload's Job; jupyterlab is a Deployment."""
 _NOTEBOOK = "app.kubernetes.io/name=jupyterlab"
 
 
 def observed(stack: Stack, platform: Stack) -> dict[str, jobs.Workload]:
-    """Returns the workloads by name, with their phases and verdicts."""
     with jobs.watching(platform.kube, _folder(platform), stack.workloads()) as look:
         return {workload.name: workload for workload in look()}
 
 
 def wait_for_end(stack: Stack, platform: Stack) -> dict[str, jobs.Workload]:
-    """Returns all workloads once each is done or has failed."""
     with jobs.watching(platform.kube, _folder(platform), stack.workloads()) as look:
 
         def all_done() -> dict[str, jobs.Workload]:
@@ -50,7 +45,6 @@ def wait_for_end(stack: Stack, platform: Stack) -> dict[str, jobs.Workload]:
 
 
 def check_all_pass(stack: Stack, platform: Stack) -> None:
-    """Waits until all workloads are done, and checks the verdicts of tests."""
     found = wait_for_end(stack, platform)
     assert {name: each.phase for name, each in found.items()} == {name: DONE[name] for name in found}
     for name in {"health-check", "nccl-allreduce", "nccl-bisection"} & set(found):
@@ -78,6 +72,5 @@ def gpu_pod_nodes(platform: Stack, workload: str, namespace: str = "ai") -> list
 
 
 def _folder(platform: Stack) -> Path:
-    """Returns the folder of the platform's cluster."""
     name = f"ai-on-aks-{platform.name}"
     return platform.world.home / "clusters" / f"{name}+{name}"

@@ -1,5 +1,3 @@
-"""Stacks with teams, jobs of their members, and Kueue's objects for these jobs."""
-
 from __future__ import annotations
 
 import re
@@ -19,11 +17,9 @@ from tests.support.world import Stack, eventually
 
 QUEUED = {"kueue.x-k8s.io/queue-name": "default-queue"}
 GPUS = 8
-"""The number of GPUs of each node."""
 
 
 def shared_stack(new_stack: Callable[..., Stack], name: str, nodes: int, **config: Any) -> Stack:
-    """Deploys a stack without workloads and waits until all nodes offer their GPUs."""
     made = new_stack(name, **{"workloads": "", "nodeCount": nodes, **config})
     made.up()
     eventually(lambda: offered_gpus(made) == [GPUS] * nodes, "all nodes offer their GPUs", 300)
@@ -31,32 +27,28 @@ def shared_stack(new_stack: Callable[..., Stack], name: str, nodes: int, **confi
 
 
 def kubectl(stack: Stack, *arguments: str) -> str:
-    """Runs kubectl as the administrator and returns its output. Raises CommandFailed."""
     return stack.world.run(["env", f"KUBECONFIG={stack.world.kubeconfig(stack.name)}", "kubectl", *arguments]).stdout
 
 
 def as_member(platform: Stack, line: str, user: str, folder: Path = ROOT) -> str:
-    """Runs a kubectl command line of a stack's outputs as `user` in a folder, and returns its output."""
+    """Runs a kubectl command line of a stack's outputs as `user`."""
     entered = re.sub(r"\bkubectl\b", f"kubectl --as {user}", line)
     kubeconfig = f"KUBECONFIG={platform.world.kubeconfig(platform.name)}"
     return platform.world.run(["env", kubeconfig, "bash", "-o", "pipefail", "-ec", entered], cwd=folder).stdout
 
 
 def apply(stack: Stack, job: Object, team: str, user: str = "") -> None:
-    """Applies a job as the user, or as the administrator. Raises CommandFailed if it is rejected."""
     file = Path(stack.folder, f"{job['metadata']['name']}.yaml")
     file.write_text(yaml.safe_dump(job))
     kubectl(stack, "apply", *(["--as", user] if user else []), "-n", team, "-f", str(file))
 
 
 def container(stack: Stack, *command: str, gpus: int = GPUS, name: str = "main") -> Object:
-    """Returns a container with the stack's image of nccl-tests; by default it takes all GPUs of a node."""
     image = images.own("nccl-test", login_server=stack.outputs()["registry"], mirror=None)
     limits = {"cpu": 1, "memory": "1Gi", **({GPU_RESOURCE: gpus} if gpus else {})}
     return {"name": name, "image": image, "command": list(command), "resources": {"limits": limits}}
 
 
 def workload(stack: Stack, team: str, name: str) -> Object:
-    """Returns Kueue's Workload of a job; empty until it exists."""
     found = stack.kube.list(queues.API, "Workload", team)
     return next((each for each in found if each["metadata"]["ownerReferences"][0]["name"] == name), {})

@@ -36,7 +36,6 @@ def test_a_pod_reads_from_one_account_and_writes_to_the_other(new_stack: Callabl
 
 
 def run(stack: Stack, script: str) -> str:
-    """Runs a bash script in a pod with all claims of the stack's namespace; returns its log once it has succeeded."""
     claims = [claim["metadata"]["name"] for claim in stack.kube.list("v1", "PersistentVolumeClaim", "ai")]
     mounts = {claim.partition("-")[0]: claim for claim in claims}
     container = {

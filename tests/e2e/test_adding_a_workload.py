@@ -1,4 +1,4 @@
-"""The example workloads of docs/adding-a-workload.md, added to a checkout with a running platform. In order."""
+"""The example workloads of docs/adding-a-workload.md, added to a checkout with a running platform."""
 
 from __future__ import annotations
 
@@ -19,14 +19,11 @@ LOGS = {
     "hello-gpu": "kubectl logs -n hello --selector batch.kubernetes.io/job-name=hello-gpu",
     "hello-nodes": "kubectl logs -n hello hello-nodes-mpimaster-0",
 }
-"""Commands in the stack's outputs."""
 KUBECONFIG = "clusters/ai-on-aks-dev+ai-on-aks-dev/admin.kubeconfig"
 JOBS = {"hello-gpu": "batch/v1", "hello-nodes": "batch.volcano.sh/v1alpha1"}
-"""API of each workload's Job."""
 
 
 def command(word: str) -> str:
-    """Returns the page's only command with the word."""
     lines = [line.partition("  #")[0].strip() for line in code(PAGE) if line.startswith(("make ", "pulumi "))]
     (found,) = {line for line in lines if word in line}
     return found
@@ -34,7 +31,6 @@ def command(word: str) -> str:
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
-    """A checkout with the deployed stack `dev` without workloads, and the files of the page."""
     made = Checkout.copy(tmp_path_factory.mktemp("adding"))
     stack = made.folder / "Pulumi.dev.yaml"
     settings = yaml.safe_load(stack.read_text())
@@ -68,7 +64,6 @@ def change(checkout: Checkout, name: str, old: str, new: str) -> None:
 
 
 def log(checkout: Checkout, workload: str) -> list[str]:
-    """Returns the lines of a workload's log, read with the command in the outputs."""
     assert LOGS[workload] in checkout.inside("pulumi stack output workloads --stack hello").stdout
     return checkout.inside(LOGS[workload]).stdout.splitlines()
 

@@ -54,7 +54,6 @@ admission.policies = lambda *_: {}
 
 @pytest.fixture(scope="module")
 def stacks(new_stack: Callable[..., Stack]) -> dict[str, Stack]:
-    """Two stacks with one node each, whose quota fits the pods of a turn, without drivers."""
     off = ("gpuOperator", "networkOperator", "nodeFeatureDiscovery", "nodeLabeler")
     operators: dict[str, Any] = {
         "appwrapper": {"enabled": True},
@@ -97,15 +96,13 @@ def phase(wrapper: Object) -> str:
 
 
 class Measured:
-    """One of the clusters, with informers and the number of created AppWrappers."""
-
     def __init__(self, stack: Stack) -> None:
         self._kube, self._made = stack.kube, 0
         self._workloads = Informer(stack.kube, API, "Workload", lambda: None)
         self._wrappers = Informer(stack.kube, WRAPPERS, "AppWrapper", lambda: None)
 
     def turn(self, count: int) -> dict[str, float]:
-        """Creates `count` AppWrappers; returns the seconds until all are created, admitted, running and ended."""
+        """Returns the seconds until all are created, admitted, running and ended."""
         more = [wrapper(f"job-{number}") for number in range(self._made, self._made + count)]
         self._made += count
         begun, seconds = time.monotonic(), {}

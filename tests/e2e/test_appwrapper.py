@@ -1,7 +1,4 @@
-"""Jobs of a team in AppWrappers: restarts on other nodes, retries and their limits.
-
-The tests run in order. Annotations, which any user may set, shorten periods.
-"""
+"""Annotations, which any user may set, shorten AppWrapper's periods."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ API, TEAM, USER = "workload.codeflare.dev/v1beta2", "blue", "alice"
 OPERATORS: dict[str, Any] = {"appwrapper": {"enabled": True}, "kueue": {"enabled": True}, "scheduler": COSCHEDULER}
 QUICKLY = {"retryPausePeriodDuration": "1s"}
 TIMEOUT_S = 150
-"""A limit for AppWrapper to react to changes of ready pods: it checks once a minute."""
+"""AppWrapper checks once a minute for changes of ready pods."""
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +28,6 @@ def stack(new_stack: Callable[..., Stack]) -> Stack:
 
 
 def wrap(stack: Stack, name: str, script: str, *, image: str = "", elsewhere: str = "", **periods: str) -> None:
-    """Creates an AppWrapper of a Job with one pod that takes a node."""
     main = container(stack, "bash", "-c", script) | ({"image": image} if image else {})
     pod = {"restartPolicy": "Never", "terminationGracePeriodSeconds": 0, "containers": [main]}
     job = manifest("batch/v1", "Job", name, elsewhere, spec={"template": {"spec": pod}})
@@ -52,20 +48,17 @@ def wait_for_phase(stack: Stack, name: str, phase: str) -> Object:
 
 
 def node_of(stack: Stack, name: str) -> str:
-    """Returns the node of the running pod; empty if no pod runs."""
     pods = stack.kube.list("v1", "Pod", TEAM, labels=f"job-name={name}")
     running = [pod for pod in pods if pod["status"].get("phase") == "Running"]
     return str(running[0]["spec"]["nodeName"]) if running else ""
 
 
 def unhealthy(stack: Stack, name: str) -> str:
-    """Returns the reason of the condition Unhealthy."""
     wrapper = stack.kube.get(API, "AppWrapper", name, TEAM)
     return str(condition(wrapper, "Unhealthy").get("reason"))
 
 
 def reserved(stack: Stack) -> int:
-    """Returns the number of reserved GPUs of the team's queue."""
     queue = stack.kube.get("kueue.x-k8s.io/v1beta2", "ClusterQueue", f"{TEAM}-cluster-queue")
     (flavor,) = queue["status"]["flavorsReservation"]
     return next(int(each["total"]) for each in flavor["resources"] if each["name"] == GPU_RESOURCE)
@@ -89,7 +82,6 @@ def test_a_job_is_admitted_by_the_teams_queue_and_completes(stack: Stack) -> Non
 
 
 def upstreams_containers() -> list[Object]:
-    """Returns the containers of upstream's AppWrapper."""
     mounts = [{"name": name, "mountPath": f"/.{name}"} for name in ("cache", "config")]
     size = {"cpu": 4, "memory": "64Gi", GPU_RESOURCE: 1}
     serve = "vllm serve ibm-granite/granite-3.2-8b-instruct &\nuntil [ -f /.config/halt ]; do sleep 1; done\n"

@@ -1,5 +1,3 @@
-"""Pools that autoscale: jobs add nodes, evicted Spot nodes are replaced, and idle nodes are deleted. In order."""
-
 from __future__ import annotations
 
 import re
@@ -134,9 +132,8 @@ def messages(stack: Stack, reason: str) -> list[str]:
 
 
 def batch() -> Object:
-    """Returns a Job whose pod runs until SIGTERM, and which does not count disruptions as failures.
-
-    It does not tolerate a cordon: otherwise its next pod could run on the machine that is being evicted.
+    """Returns a Job whose pod does not tolerate a cordon: otherwise its next pod could run on the machine that is being
+    evicted.
     """
     script = "trap 'exit 1' TERM; while true; do sleep 1; done"
     container = {
@@ -163,7 +160,6 @@ def batch() -> Object:
 
 
 def whole_node(name: str) -> Object:
-    """Returns a pod that needs all GPUs of a node of the on-demand pool."""
     container = {"name": "main", "image": "alpine", "resources": {"limits": {"nvidia.com/gpu": "8"}}}
     spec = {
         "containers": [container],

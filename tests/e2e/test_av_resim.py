@@ -1,4 +1,4 @@
-"""The stack of `Pulumi.av-resim.yaml`, deployed in its two phases, and batches on it. In order.
+"""The stack of `Pulumi.av-resim.yaml`, deployed in its two phases.
 
 Its network is private, so all commands of the tests run inside it.
 """
@@ -39,7 +39,6 @@ def of_pool(stack: Stack, key: str) -> list[Object]:
 
 
 def grown(stack: Stack, key: str) -> list[str]:
-    """Returns the autoscaler's messages about scale-ups of the pool."""
     arm = stack.outputs()["pools"][key]
     events = [event for event in stack.kube.list("v1", "Event") if event["reason"] == "ScaledUpGroup"]
     return [event["message"] for event in events if f"group aks-{arm}-" in event["message"]]

@@ -1,4 +1,4 @@
-"""The official Azure CLI with simulated Resource Manager, without clusters (`FakeBackend`). In order."""
+"""The official Azure CLI with simulated Resource Manager, without clusters (`FakeBackend`)."""
 
 from __future__ import annotations
 

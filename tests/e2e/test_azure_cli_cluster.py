@@ -1,4 +1,4 @@
-"""The official Azure CLI on one simulated cluster and its blob service. In order.
+"""The official Azure CLI on one simulated cluster and its blob service.
 
 Other clients check the effect of each command: kubectl, the API server, and a blob client that has only a SAS.
 """
@@ -38,7 +38,6 @@ def az(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azure
 
 
 def run(az: AzureCli, line: str) -> str:
-    """Runs a command that must succeed and returns its output."""
     result = az.run(line)
     assert result.code == 0, f"{line}\n{result.output}\n{result.errors}"
     return result.output
@@ -51,7 +50,6 @@ def run_failing(az: AzureCli, line: str) -> str:
 
 
 def kubectl(az: AzureCli, world: World, command: str, *, file: str = "kubeconfig") -> str:
-    """Returns the output of kubectl, both streams, with a kubeconfig of the Azure CLI."""
     environment = world.environment | {"KUBECONFIG": str(az.folder / file)}
     answer = world.run(["kubectl", *command.split(), "--request-timeout=20s"], check=False, environment=environment)
     return answer.stdout + answer.stderr
@@ -112,7 +110,6 @@ def test_rotating_certificates_invalidates_the_old_kubeconfig(az: AzureCli, worl
 
 
 def put(world: World, sas: str) -> tuple[int, str]:
-    """Uploads a blob with a SAS from outside all networks; returns status and error code."""
     trusted = ssl.create_default_context(cafile=world.environment["SSL_CERT_FILE"])
     proxy = world.environment["HTTPS_PROXY"]
     with httpx.Client(proxy=proxy, verify=trusted, trust_env=False, timeout=TIMEOUT_S) as client:

@@ -1,5 +1,3 @@
-"""Temporary errors of Azure: throttling and missing capacity, and the next `pulumi up`."""
-
 from __future__ import annotations
 
 from collections.abc import Callable

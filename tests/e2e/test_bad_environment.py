@@ -1,5 +1,3 @@
-"""Problems in the environment of the simulator: each error has its fix, and nothing changes."""
-
 from __future__ import annotations
 
 import os

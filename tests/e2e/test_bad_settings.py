@@ -1,8 +1,3 @@
-"""Wrong settings on a deployed platform: each error has its fix, and nothing changes.
-
-The tests run in order. The platform starts without Volcano, workloads and images in its registry.
-"""
-
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -32,7 +27,6 @@ def platform(new_stack: Callable[..., Stack]) -> Stack:
 
 
 def state(stack: Stack) -> str:
-    """Returns the file that the engine keeps the stack's state in."""
     return (stack.world.home / "state" / ".pulumi" / "stacks" / "ai-on-aks" / f"{stack.name}.json").read_text()
 
 

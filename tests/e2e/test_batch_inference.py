@@ -1,8 +1,3 @@
-"""Batch inference of a team: deployed as its user, admitted, completed, moved off a lost node, and its results.
-
-The tests run in order. The platform has two nodes of eight GPUs, one for each team.
-"""
-
 from __future__ import annotations
 
 import json
@@ -30,7 +25,7 @@ OPTIONS: dict[str, Any] = {"team": TEAM, "prompts": 400}
 LONG: dict[str, Any] = {**OPTIONS, "prompts": 12_000}
 """Options of a batch that takes minutes: 16 prompts at a time, a fifth of a second each."""
 TIMEOUT_S = 300
-"""A limit for AppWrapper, which checks once a minute, to delete a job and start it again."""
+"""AppWrapper, which checks once a minute, deletes a job and starts it again in this time."""
 
 
 @pytest.fixture(scope="module")
@@ -46,19 +41,16 @@ def stack(platform: Stack, new_stack: Callable[..., Stack]) -> Stack:
 
 
 def pod(platform: Stack) -> Object:
-    """Returns the job's newest pod; empty if there is none."""
     found = platform.kube.list("v1", "Pod", TEAM, labels=f"batch.kubernetes.io/job-name={JOB}")
     return max(found, key=lambda each: str(each["metadata"]["creationTimestamp"]), default={})
 
 
 def logs(platform: Stack, container: str = "load-generator") -> str:
-    """Returns the log of a container of the newest pod; empty before it starts."""
     name = pod(platform).get("metadata", {}).get("name", "")
     return log_so_far(platform.kube, name, TEAM, container=container)
 
 
 def is_running(platform: Stack) -> bool:
-    """Returns whether the load generator sends prompts."""
     running = pod(platform).get("status", {}).get("phase") == "Running"
     return running and "Starting main benchmark run" in logs(platform)
 

@@ -1,5 +1,3 @@
-"""Batches of scenarios: complete outputs, evictions without losses, and no scenario runs twice. In order."""
-
 from __future__ import annotations
 
 import contextlib
@@ -56,7 +54,7 @@ def stack(new_stack: Callable[..., Stack]) -> Stack:
 
 
 def test_each_scenario_is_finished_once_despite_evictions(stack: Stack, tmp_path: Path) -> None:
-    """Evicts pods while 32 scenarios run at a time. test_fleet.py has two thousand scenarios."""
+    """test_fleet.py has two thousand scenarios."""
     batch, count = "night", 60
     scenarios = [f"scenario-{number:03d}" for number in range(count)]
     add_template(stack, "light", LIGHT)
@@ -122,7 +120,6 @@ def test_destroy_works_while_a_batch_runs(stack: Stack) -> None:
 
 
 def span(pod: Object) -> tuple[str, float, float]:
-    """Returns the node, start and end of a pod's container."""
     ended = pod["status"]["containerStatuses"][0]["state"]["terminated"]
     begun, end = (datetime.fromisoformat(ended[name]).timestamp() for name in ("startedAt", "finishedAt"))
     return pod["spec"]["nodeName"], begun, end

@@ -1,7 +1,4 @@
-"""Typical problems on AKS and their effects: missing settings, broken hardware, rejected requests.
-
-The tests run in order on one stack with the NCCL job. Each test restores the program.
-"""
+"""Each test restores the program."""
 
 from __future__ import annotations
 
@@ -53,7 +50,6 @@ def healed(stack: Stack) -> Iterator[Stack]:
 
 
 def run_again(stack: Stack, iterations: int) -> str:
-    """Replaces the job by one with another number of iterations, and returns its final phase."""
     stack.set(workloadOptions={"nccl-allreduce": {"iterations": iterations}})
     stack.up()
     return wait_for_end(stack.kube)

@@ -1,7 +1,5 @@
-"""Coscheduling instead of Volcano: a gang starts with all pods or none, and packing keeps nodes free for gangs.
-
-The tests run in order. The scheduler is two minor versions older than the API server, but uses only pods, nodes,
-bindings, events and PodGroups.
+"""Coscheduling's scheduler is two minor versions older than the API server, but uses only pods, nodes, bindings, events
+and PodGroups.
 """
 
 from __future__ import annotations
@@ -46,7 +44,6 @@ def stack(new_stack: Callable[..., Stack]) -> Stack:
 
 
 def gang(stack: Stack, name: str, pods: int, gpus: int) -> None:
-    """Creates a PodGroup and its pods with `gpus` each, as a user's manifests do."""
     stack.kube.create(manifest(GROUP, "PodGroup", name, "ai", spec={"minMember": pods}))
     for number in range(pods):
         stack.kube.create(pod(f"{name}-{number}", gpus, {GROUP_LABEL: name}))
@@ -64,7 +61,6 @@ def pod(name: str, gpus: int, labels: dict[str, str] | None = None) -> Object:
 
 
 def placed(stack: Stack, prefix: str) -> dict[str, str]:
-    """Returns the nodes of placed pods by the pods' names."""
     pods = stack.kube.list("v1", "Pod", "ai")
     nodes = {each["metadata"]["name"]: each["spec"].get("nodeName", "") for each in pods}
     return {name: node for name, node in nodes.items() if node and name.startswith(f"{prefix}-")}
@@ -78,7 +74,6 @@ def remove(stack: Stack, *prefixes: str) -> None:
 
 
 def scheduled(stack: Stack, name: str) -> str:
-    """Returns the scheduler's message about a pod."""
     return str(condition(stack.kube.get("v1", "Pod", name, "ai"), "PodScheduled").get("message", ""))
 
 

@@ -1,5 +1,3 @@
-"""The life of a stack with one workload, from the first `up` to `destroy`. In order."""
-
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""The upstream document's cluster, created with the official Azure CLI, and that of the stack `dev`. In order."""
+"""The upstream document's cluster, created with the official Azure CLI, and that of the stack `dev`."""
 
 from __future__ import annotations
 

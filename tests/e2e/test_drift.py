@@ -1,5 +1,3 @@
-"""Changes outside Pulumi: `refresh` finds them, and the next `up` reverts them. In order."""
-
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -1,5 +1,3 @@
-"""Drivers of a running platform: jobs before they are installed, and updates of drivers. In order."""
-
 from __future__ import annotations
 
 import contextlib
@@ -38,7 +36,6 @@ def stack(new_stack: Callable[..., Stack]) -> Stack:
 
 
 def driver_pods(stack: Stack, driver: str, pool: str = "gpu") -> dict[str, str]:
-    """Returns the uids of a driver's pods in a pool by their nodes."""
     nodes = names(stack.kube.list("v1", "Node", labels=f"ai-on-aks/pool={pool}"))
     pods = stack.kube.list("v1", "Pod", NVIDIA, labels=driver)
     return {pod["spec"]["nodeName"]: pod["metadata"]["uid"] for pod in pods if pod["spec"].get("nodeName") in nodes}
@@ -49,7 +46,6 @@ def both_ready(stack: Stack) -> bool:
 
 
 def states_not_ready(stack: Stack) -> list[str]:
-    """Returns the states of the NicClusterPolicy that are not ready."""
     status = stack.kube.get(*NIC_POLICY)["status"]
     return [part["name"] for part in status["appliedStates"] if part["state"] == "notReady"]
 

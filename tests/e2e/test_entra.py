@@ -1,5 +1,3 @@
-"""A cluster without local accounts: users log in with kubelogin and have the rights of their Azure roles. In order."""
-
 from __future__ import annotations
 
 import base64
@@ -34,7 +32,6 @@ def stack(new_stack: Callable[..., Stack]) -> Stack:
 
 
 def kubectl(stack: Stack, *arguments: str, **variables: str) -> str:
-    """Returns the output of kubectl in `make shell` with more variables."""
     shown = ["env", *(f"{name}={value}" for name, value in variables.items()), "kubectl", *arguments]
     context = f"--context=ai-on-aks-{stack.name}+ai-on-aks-{stack.name}"
     answer = stack.world.run([*shown, context], check=False)

@@ -1,5 +1,3 @@
-"""Thousands of scenarios on five Spot nodes: evictions lose none, and overhead does not grow with the batch size."""
-
 from __future__ import annotations
 
 from collections import Counter
@@ -18,7 +16,7 @@ POOLS: dict[str, Any] = {"spot": {"vmSku": "Standard_NC64as_T4_v3", "spot": True
 SLOTS = 5 * 4
 MANY, FEW = 2000, 100
 STEADY = 'sleep 6; echo "$SCENARIO" >"$OUTPUT/a"'
-"""A scenario that is long enough for twenty to start meanwhile, so that the number of CPUs does not matter."""
+"""The scenario is long enough for twenty to start meanwhile, so that the number of CPUs does not matter."""
 EVICTED_AN_HOUR, SEED = 60, 17
 APART = 1.1
 
@@ -43,7 +41,6 @@ def stack(new_stack: Callable[..., Stack]) -> Stack:
 
 
 def run(stack: Stack, folder: Path, name: str, count: int, template: str) -> dict[str, Any]:
-    """Runs scenarios and returns the summary once they have ended."""
     listed = folder / f"{name}.txt"
     listed.write_text("".join(f"{name}-{number:04d}\n" for number in range(count)))
     options = ("--scenarios", str(listed), "--name", name, "--template", template)

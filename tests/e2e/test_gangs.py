@@ -27,7 +27,7 @@ NODES, PODS, TEAM = 8, 4, "blue"
 ARRIVALS, GANGS, SEED = 200, 0.4, 18
 GROUP, GROUP_LABEL = "scheduling.x-k8s.io/v1alpha1", "scheduling.x-k8s.io/pod-group"
 TOGETHER_S = 15.0
-"""A limit for binding all pods of a gang. The scheduler binds them one by one, and may be killed in between."""
+"""The scheduler binds the pods of a gang one by one, and may be killed in between."""
 KILLED = {
     50: "kueue-manager",
     100: "scheduler-plugins-scheduler",
@@ -45,7 +45,6 @@ def stack(new_stack: Callable[..., Stack]) -> Stack:
 
 
 def pod_spec(seconds: float) -> Object:
-    """Returns the spec of a pod that takes a node for some seconds."""
     limits = {"cpu": "1", "memory": "1Gi", GPU_RESOURCE: "8"}
     command = ["sleep", str(seconds)]
     image = "mcr.microsoft.com/azurelinux/busybox:1.36"
@@ -59,7 +58,6 @@ def pod_spec(seconds: float) -> Object:
 
 
 def arrival(number: int, chance: random.Random) -> list[Object]:
-    """Returns a gang of the team, or a single pod that bypasses all queues."""
     name, seconds = f"arrival-{number:03d}", chance.uniform(0.5, 2.5)
     if chance.random() >= GANGS:
         return [manifest("v1", "Pod", name, "default", spec=pod_spec(seconds))]
@@ -72,7 +70,7 @@ def arrival(number: int, chance: random.Random) -> list[Object]:
 
 
 def is_created(stack: Stack, obj: Object) -> bool:
-    """Creates an object; returns False while the API server or a webhook restarts."""
+    """Returns False while the API server or a webhook restarts."""
     try:
         stack.kube.create(obj)
     except ApiError as error:
@@ -85,7 +83,7 @@ def is_created(stack: Stack, obj: Object) -> bool:
 
 
 def listed(stack: Stack, *kind: str, labels: str = "") -> list[Object] | None:
-    """Returns the objects of a kind, or None while the API server restarts."""
+    """Returns None while the API server restarts."""
     try:
         return stack.kube.list(*kind, labels=labels)
     except (ApiError, httpx.HTTPError):
@@ -93,8 +91,6 @@ def listed(stack: Stack, *kind: str, labels: str = "") -> list[Object] | None:
 
 
 class Watch:
-    """Partially started gangs with the time of their start."""
-
     def __init__(self, stack: Stack) -> None:
         self._stack, self._since, self.complete = stack, dict[str, float](), set[str]()
 
@@ -118,7 +114,6 @@ def unfinished(stack: Stack) -> list[str]:
 
 
 def details(stack: Stack, name: str) -> Object:
-    """Returns the status of a job, of its Workload in Kueue and of its pods, with their nodes."""
     kinds = (("batch/v1", "Job"), ("kueue.x-k8s.io/v1beta2", "Workload"), ("v1", "Pod"))
     found = [each for kind in kinds for each in stack.kube.list(*kind) if name in each["metadata"]["name"]]
     return {each["metadata"]["name"]: (each["spec"].get("nodeName"), each.get("status")) for each in found}

@@ -1,5 +1,3 @@
-"""Image pulls from Azure's registries."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator

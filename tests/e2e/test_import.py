@@ -1,5 +1,3 @@
-"""`pulumi import` of resources in simulated Azure: the program text that it prints changes nothing."""
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -23,7 +21,6 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def made(world: World) -> dict[str, Object]:
-    """A group and a storage account that were created without Pulumi."""
     group = world.arm("PUT", f"{GROUP}?api-version=2024-03-01", {"location": "eastus"})
     body = {"location": "eastus", "kind": "StorageV2", "sku": {"name": "Standard_LRS"}, "tags": {"by": "hand"}}
     world.arm("PUT", f"{ACCOUNT}?api-version=2024-01-01", body)

@@ -1,5 +1,3 @@
-"""Files in a notebook's share stay when the notebook is removed from the stack. In order."""
-
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -1,5 +1,3 @@
-"""Files of a consumer stack's notebook stay when that stack is destroyed, and protect the platform. In order."""
-
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""A consumer stack that loses its node, and then its platform: the output of diagnosis and `make down`. In order.
+"""A consumer stack loses its node, and then its platform.
 
 Each `down` stops the simulator, and the test starts it again.
 """
@@ -19,7 +19,6 @@ from tests.support.world import Stack, eventually, gpu_nodes, job_phase, names
 pytestmark = [pytest.mark.simulator, pytest.mark.long]
 NAME, SECOND, PLATFORM = "jupyterlab", "nccl-allreduce", "platform"
 STARTS_S = 400
-"""A limit for drivers to be installed and pods to start."""
 
 
 @pytest.fixture(scope="module")
@@ -37,13 +36,11 @@ def consumer(platform: Stack, new_stack: Callable[..., Stack]) -> Stack:
 
 
 def running(platform: Stack, namespace: str = NAME) -> Object:
-    """Returns the namespace's first running pod; empty if none runs."""
     pods = platform.kube.list("v1", "Pod", namespace)
     return next((pod for pod in pods if pod["status"].get("phase") == "Running"), {})
 
 
 def down(stack: Stack) -> subprocess.Popen[str]:
-    """Starts the command of `make down STACK=...`."""
     command = [sys.executable, "-m", "simulator", "down"]
     environment = stack.world.environment | {"STACK": stack.name}
     return subprocess.Popen(command, env=environment, cwd=ROOT, stdout=subprocess.PIPE, text=True)

@@ -1,5 +1,3 @@
-"""Services of type LoadBalancer on a simulated cluster."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -45,7 +43,6 @@ def live(cluster: AzureCluster, name: str) -> Object | None:
 
 
 def reasons(cluster: AzureCluster, name: str) -> list[str]:
-    """Returns the reasons of a load balancer's events, without those of the API server (ClusterIPNotAllocated)."""
     events = cluster.kube.list("v1", "Event", "default", fields=f"involvedObject.name={name}")
     return sorted(event["reason"] for event in events if "LoadBalancer" in event["reason"])
 

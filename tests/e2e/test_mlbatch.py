@@ -1,5 +1,3 @@
-"""The stack of `Pulumi.mlbatch.yaml` and its demonstration."""
-
 from __future__ import annotations
 
 import sys

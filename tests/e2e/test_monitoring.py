@@ -1,8 +1,3 @@
-"""Monitoring: the real Prometheus collects metrics of simulated GPUs, and its rules fire alerts. In order.
-
-The stack has two nodes of eight GPUs, one of them Spot.
-"""
-
 from __future__ import annotations
 
 import math
@@ -46,18 +41,16 @@ def stack(new_stack: Callable[..., Stack]) -> Stack:
 
 @pytest.fixture(scope="module")
 def begun() -> float:
-    """The start of the tests, in seconds since 1970."""
     return time.time()
 
 
 def node_of_jobs(stack: Stack) -> str:
-    """Returns the on-demand node."""
     (name,) = names(node for node in gpu_nodes(stack.kube) if SPOT_LABEL not in node["metadata"]["labels"])
     return name
 
 
 def query_api(stack: Stack, path: str, **parameters: str) -> Any:
-    """Returns the answer of Prometheus's HTTP API through the API server's proxy."""
+    """Uses the API server's proxy."""
     found = stack.kube.raw(
         "GET", f"/api/v1/namespaces/{NAMESPACE}/services/{SERVICE}:http-web/proxy/api/v1/{path}", params=parameters
     )
@@ -65,7 +58,6 @@ def query_api(stack: Stack, path: str, **parameters: str) -> Any:
 
 
 def series(stack: Stack, query: str) -> list[dict[str, str]]:
-    """Returns the labels of a query's current results."""
     return [each["metric"] for each in query_api(stack, "query", query=query)["result"]]
 
 
@@ -74,13 +66,11 @@ def alerts(stack: Stack, name: str) -> list[Object]:
 
 
 def training_pod(**more: Any) -> Object:
-    """Returns the spec of a pod that takes all GPUs of a node."""
     container = {"name": "main", "image": "example.com/train:1", "resources": {"limits": {GPU_RESOURCE: 8}}}
     return {"schedulerName": VOLCANO, "restartPolicy": "Never", "containers": [container], **more}
 
 
 def submit(stack: Stack, name: str) -> None:
-    """Creates a job that takes all of the team's quota."""
     spec = {"template": {"spec": training_pod(priorityClassName="default-priority")}}
     stack.kube.create(manifest("batch/v1", "Job", name, "blue", labels=QUEUED, spec=spec))
 
@@ -193,7 +183,6 @@ def test_a_link_that_is_down_fires_an_alert(stack: Stack) -> None:
 
 
 def shown(stack: Stack, panel: Panel, begun: float) -> list[dict[str, str]]:
-    """Returns the labels of a panel's series with data since the start of the tests."""
     span = {"start": f"{begun:.0f}", "end": f"{time.time():.0f}", "step": str(STEP_S)}
     found = query_api(stack, "query_range", query=panel.query, **span)["result"]
     return [each["metric"] for each in found if any(float(value) == float(value) for _, value in each["values"])]
@@ -218,7 +207,6 @@ def test_each_dashboard_is_drawn(stack: Stack, begun: float, name: str) -> None:
 
 
 def chart(stack: Stack, panel: Panel, begun: float) -> Chart:
-    """Returns the chart of a panel, with the names of its legend."""
     first, last = int(begun), int(time.time())
     span = {"start": f"{first}", "end": f"{last}", "step": str(STEP_S)}
     series = {}

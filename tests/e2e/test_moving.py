@@ -1,5 +1,3 @@
-"""A deployed stack cannot move to another region or resource group; the commands in the errors work. In order."""
-
 from __future__ import annotations
 
 import re
@@ -35,7 +33,6 @@ def unprotect(stack: Stack) -> None:
 
 
 def check_rejected(stack: Stack, *command: str) -> str:
-    """Runs a command that must reject settings that move the stack, and returns its output."""
     output = stack.pulumi(*command, check=False)
     assert stack.returncode != 0, output
     assert "Traceback" not in output
@@ -52,7 +49,6 @@ def commands(output: str) -> list[str]:
 
 
 def paste(stack: Stack, line: str) -> str:
-    """Runs a command line in the stack's folder and returns its output."""
     return stack.world.run(["bash", "-c", line], cwd=stack.folder).stdout
 
 

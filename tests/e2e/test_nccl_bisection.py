@@ -1,5 +1,3 @@
-"""A search for bad links on eight nodes: a healthy fabric, and one with a slow link. In order."""
-
 from __future__ import annotations
 
 import json
@@ -24,8 +22,6 @@ GREEN, RED = "#2ca02c", "#d62728"
 
 @dataclass
 class Search:
-    """The result of a run of the job."""
-
     phase: str
     text: str
     result: dict[str, Any] = field(init=False)
@@ -86,7 +82,6 @@ def test_a_slow_link_is_found_and_drawn(stack: Stack, nodes: list[str]) -> None:
 
 
 def squares(text: str) -> dict[str, str]:
-    """Draws the picture of a log and returns the colour of each link, by node and rail."""
     command = [sys.executable, "-m", "workloads.nccl_bisection"]
     drawn = subprocess.run(command, input=text, cwd=ROOT, capture_output=True, text=True, check=True)
     space = "{http://www.w3.org/2000/svg}"

@@ -1,5 +1,3 @@
-"""Another kubeconfig of the same cluster updates the provider and replaces nothing in the cluster. In order."""
-
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -1,7 +1,4 @@
-"""Node conditions: node-problem-detector sets each condition for its fault and clears it after the repair. In order.
-
-The stack has two nodes of eight GPUs; the second stays healthy.
-"""
+"""The stack has two nodes; the second stays healthy."""
 
 from __future__ import annotations
 
@@ -53,7 +50,6 @@ def well(stack: Stack) -> str:
 
 
 def states(stack: Stack, node: str) -> dict[str, str]:
-    """Returns the states of our conditions of a node, by name."""
     found = stack.kube.get("v1", "Node", node)["status"]["conditions"]
     return {
         each["type"].removeprefix(CONDITION_PREFIX): each["status"]
@@ -63,7 +59,6 @@ def states(stack: Stack, node: str) -> dict[str, str]:
 
 
 def wait_for(stack: Stack, node: str, wanted: dict[str, str], why: str) -> None:
-    """Waits until these conditions have these states."""
     eventually(lambda: wanted.items() <= states(stack, node).items(), f"{why}: {wanted}", WAIT_S)
 
 
@@ -131,7 +126,7 @@ def test_with_a_lost_gpu_conditions_of_all_gpus_are_unknown(stack: Stack, sick: 
 
 
 def without(stack: Stack, operator: str, daemon_set: Callable[[Object], bool]) -> None:
-    """Removes a driver from its nodes. Stops its operator first, so that it does not install the driver again."""
+    """Stops the driver's operator first, so that it does not install the driver again."""
     path = ("apps/v1", "Deployment", operator, NVIDIA_NAMESPACE)
     stack.kube.patch(*path, {"spec": {"replicas": 0}})
     eventually(lambda: not stack.kube.get(*path)["status"].get("replicas"), "the operator is stopped", 60)

@@ -1,7 +1,4 @@
-"""Bad nodes, which checks find and jobs avoid, with Volcano.
-
-The tests run in order on one stack of three nodes. Each test restores the program.
-"""
+"""Bad nodes with Volcano (test_node_health_queued.py: with Kueue). Each test restores the program."""
 
 from __future__ import annotations
 
@@ -52,7 +49,6 @@ def workers(stack: Stack) -> list[Object]:
 
 
 def checked(stack: Stack, name: str, **options: Any) -> str:
-    """Runs a check of one node, removes it again, and returns its verdict."""
     stack.set(workloads=CHECK, workloadOptions={CHECK: {"nodeNames": [name], **options}})
     stack.up()
 

@@ -1,8 +1,3 @@
-"""Bad nodes and checks of idle nodes, with Kueue and Coscheduling (test_node_health.py: with Volcano). In order.
-
-The platform has two nodes of eight GPUs; one of them is bad.
-"""
-
 from __future__ import annotations
 
 import re
@@ -66,7 +61,6 @@ def pod(platform: Stack) -> Object:
 
 
 def running(platform: Stack) -> int:
-    """Returns the number of running checks of idle nodes."""
     return sum(check["status"].get("phase") == "Running" for check in idle_pods(platform))
 
 

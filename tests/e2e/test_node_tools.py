@@ -1,5 +1,3 @@
-"""A changed script of a DaemonSet on GPU nodes."""
-
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -20,7 +18,6 @@ def stack(new_stack: Callable[..., Stack]) -> Stack:
 
 
 def waiting(stack: Stack, tool: str) -> set[str]:
-    """Returns the reasons of waiting containers of a tool."""
     statuses = [
         status
         for pod in pods(stack, tool)

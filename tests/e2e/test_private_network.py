@@ -1,5 +1,3 @@
-"""Access to a private cluster and private data that are created directly in simulated Azure. In order."""
-
 from __future__ import annotations
 
 import base64
@@ -25,10 +23,7 @@ STORAGE_ACCOUNT_CONTRIBUTOR = "17d1049b-9a84-46fb-8f53-869881c3d3ab"
 
 
 class PrivateCluster(AzureCluster):
-    """A private cluster in the network `ai` of its group."""
-
     def put(self, resource: str, body: dict[str, Any]) -> None:
-        """Creates a resource of tests/support/networks.py in this group."""
         here = GROUP.removesuffix("resourceGroups/rg") + self.group
         version = ZONES_API if "/Microsoft.Network/privateDnsZones/" in resource else API["Microsoft.Network"]
         path = resource.replace(GROUP, self.group)
@@ -76,7 +71,6 @@ def cluster(world: World) -> Iterator[PrivateCluster]:
 
 @pytest.fixture(scope="module")
 def kubeconfig(cluster: PrivateCluster, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """AKS's kubeconfig for administrators."""
     answer = cluster.arm("POST", f"{cluster.path}/listClusterAdminCredential")
     file = tmp_path_factory.mktemp("private") / "kubeconfig"
     file.write_bytes(base64.b64decode(answer["kubeconfigs"][0]["value"]))
@@ -84,7 +78,6 @@ def kubeconfig(cluster: PrivateCluster, tmp_path_factory: pytest.TempPathFactory
 
 
 def kubectl(world: World, kubeconfig: Path, *arguments: str) -> str:
-    """Returns the output of `kubectl get nodes`. Raises CommandFailed."""
     inside = world.entered(*arguments)
     return world.run(["kubectl", "--kubeconfig", str(kubeconfig), "get", "nodes"], environment=inside).stdout
 

@@ -1,7 +1,4 @@
-"""The stack of `Pulumi.private.yaml`, deployed in its two phases, and the same in an existing network. In order.
-
-Its API server and registry are private: neither is reachable from outside its network.
-"""
+"""The stack of `Pulumi.private.yaml`, deployed in its two phases, and the same in an existing network."""
 
 from __future__ import annotations
 
@@ -43,7 +40,6 @@ def pools(stack: Stack) -> set[str]:
 
 
 def kubectl(stack: Stack, *arguments: str) -> str:
-    """Runs kubectl in the stack's environment and returns its output. Raises CommandFailed."""
     return stack.world.run(
         ["kubectl", "--context", f"ai-on-aks-{NAME}+ai-on-aks-{NAME}", *arguments], environment=stack.environment
     ).stdout
@@ -79,7 +75,6 @@ def test_the_second_phase_is_deployed_inside_with_the_machines_identity(stack: S
 
 
 def verdict(stack: Stack) -> str:
-    """Returns the log of the NCCL job's launcher; empty until it has succeeded."""
     succeeded = [pod for pod in stack.kube.list("v1", "Pod", "ai") if pod["status"]["phase"] == "Succeeded"]
     return "".join(log(stack.kube, name) for name in names(succeeded) if name.endswith("mpimaster-0"))
 
@@ -119,7 +114,6 @@ def test_deleting_the_cluster_keeps_network_and_registry(stack: Stack) -> None:
 
 @pytest.fixture
 def in_hub(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """The same stack in an existing network."""
     here = GROUPS.removesuffix("rg") + "hub"
     world.arm("PUT", f"{HUB}?api-version={API['resourceGroups']}", {"location": "eastus"})
     bodies = {

@@ -1,5 +1,3 @@
-"""The simulator's processes: starts, stops, two simulators at once, and restarts after a kill."""
-
 from __future__ import annotations
 
 import json
@@ -21,7 +19,6 @@ JOB = ("batch.volcano.sh/v1alpha1", "Job", "nccl-allreduce", "ai")
 
 @pytest.fixture
 def empty(tmp_path: Path) -> Iterator[World]:
-    """A new simulator that is not running."""
     world = World(tmp_path / "home")
     yield world
     world.simulator("stop")
@@ -40,7 +37,6 @@ def daemon_pid(world: World) -> int:
 
 
 def current(kube: KubeClient) -> dict[str, tuple[str, bool]]:
-    """Returns uid and readiness of nodes and of pods that have not ended, by name."""
     try:
         pods = [pod for pod in kube.list("v1", "Pod") if not has_ended(pod)]
         return {
@@ -52,8 +48,6 @@ def current(kube: KubeClient) -> dict[str, tuple[str, bool]]:
 
 
 def wait_until_ready(kube: KubeClient) -> dict[str, tuple[str, bool]]:
-    """Waits until all nodes and pods are ready, and returns them."""
-
     def all_ready() -> dict[str, tuple[str, bool]]:
         now = current(kube)
         return now if all(ready for _, ready in now.values()) else {}

@@ -1,8 +1,3 @@
-"""PyTorchJobs of a team: Kueue suspends each until its quota is free, and its pods start as a gang. In order.
-
-The stack has two nodes of eight GPUs, both of one team.
-"""
-
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -36,7 +31,6 @@ def stack(new_stack: Callable[..., Stack]) -> Stack:
 
 
 def submit(stack: Stack, name: str, script: str, *, masters: int = 1) -> None:
-    """Creates a PyTorchJob, with a node for each pod, as the user."""
     main = container(stack, "bash", "-c", f"{PRINT_RANK}; {script}", name="pytorch")
     pods = {"template": {"spec": {"terminationGracePeriodSeconds": 0, "containers": [main]}}}
     replicas = {
@@ -60,12 +54,10 @@ def wait_for(stack: Stack, name: str, state: str) -> None:
 
 
 def is_held(stack: Stack, name: str) -> bool:
-    """Returns whether the job is suspended and has no pods."""
     return bool(job(stack, name)["spec"]["runPolicy"].get("suspend")) and not pods(stack, name)
 
 
 def reserved(stack: Stack, name: str) -> Object:
-    """Returns the condition QuotaReserved of a job's Workload; empty until it exists."""
     return condition(workload(stack, TEAM, name), "QuotaReserved")
 
 

@@ -1,8 +1,3 @@
-"""Pre-training of a team: deployed as its user, admitted, moved off bad nodes, and resumed from checkpoints. In order.
-
-The platform has two nodes of eight GPUs, one for each team.
-"""
-
 from __future__ import annotations
 
 import json
@@ -36,7 +31,7 @@ OPERATORS: dict[str, Any] = {
 }
 OPTIONS: dict[str, Any] = {"team": TEAM, "modelSize": "125m", "steps": 1500, "checkpointSteps": 100}
 TIMEOUT_S = 300
-"""A limit for AppWrapper, which checks once a minute, to delete a job and start it again."""
+"""AppWrapper, which checks once a minute, deletes a job and starts it again in this time."""
 
 
 @pytest.fixture(scope="module")
@@ -60,18 +55,15 @@ def pod(platform: Stack) -> Object:
 
 
 def node(platform: Stack) -> str:
-    """Returns the node of the running pod; empty if it does not run."""
     found = pod(platform)
     return str(found["spec"]["nodeName"]) if found.get("status", {}).get("phase") == "Running" else ""
 
 
 def logs(platform: Stack) -> str:
-    """Returns the pod's log; empty before it starts."""
     return log_so_far(platform.kube, POD, TEAM)
 
 
 def step(platform: Stack) -> int:
-    """Returns the last step in the log."""
     found = re.findall(r"^step (\d+): loss", logs(platform), re.MULTILINE)
     return int(found[-1]) if found else 0
 

@@ -1,8 +1,4 @@
-"""Ray clusters and jobs of a team: Kueue suspends them until their quota is free, and KubeRay creates pods. In order.
-
-The stack has two nodes of eight GPUs, both of one team. The simulator does not run Ray in these pods, so jobs do not
-start.
-"""
+"""The simulator does not run Ray in the pods, so jobs do not start."""
 
 from __future__ import annotations
 
@@ -30,8 +26,6 @@ def stack(new_stack: Callable[..., Stack]) -> Stack:
 
 
 def cluster(workers: int) -> Object:
-    """Returns the spec of a cluster with a head, and workers that take a node each."""
-
     def pod(**limits: Any) -> Object:
         resources = {"limits": {"cpu": 1, "memory": "2Gi", **limits}}
         container = {"name": "ray", "image": "rayproject/ray:2.52.0", "resources": resources}
@@ -47,7 +41,6 @@ def submit(stack: Stack, kind: str, name: str, spec: Object) -> None:
 
 
 def pods(stack: Stack, name: str) -> list[Object]:
-    """Returns the pods of a RayCluster."""
     return stack.kube.list("v1", "Pod", TEAM, labels=f"ray.io/cluster={name}")
 
 
@@ -57,13 +50,11 @@ def is_ready(stack: Stack, name: str) -> bool:
 
 
 def gpu_places(stack: Stack, name: str) -> list[str]:
-    """Returns the nodes of a RayCluster's workers."""
     workers = (pod for pod in pods(stack, name) if pod["metadata"]["labels"]["ray.io/node-type"] == "worker")
     return sorted(pod["spec"].get("nodeName", "") for pod in workers)
 
 
 def reserved(stack: Stack, name: str) -> Object:
-    """Returns the condition QuotaReserved of the Workload of a job or cluster; empty until it exists."""
     return condition(workload(stack, TEAM, name), "QuotaReserved")
 
 

@@ -1,8 +1,3 @@
-"""Fine-tuning of a team on Ray: deployed as its user, admitted as a gang, and resumed after lost workers and nodes.
-
-The tests run in order. The platform has two nodes of eight GPUs, one for each team.
-"""
-
 from __future__ import annotations
 
 import json
@@ -32,7 +27,7 @@ JOB = f"tune-{NAME}"
 API = "ray.io/v1"
 OPERATORS: dict[str, Any] = {"scheduler": COSCHEDULER, "kueue": {"enabled": True}, "kuberay": {"enabled": True}}
 OPTIONS: dict[str, Any] = {"team": TEAM, "model": "facebook/opt-1.3b", "epochs": 600, "checkpointSteps": 50}
-"""Options of a job with five thousand steps of a tenth of a second."""
+"""A job of five thousand steps of a tenth of a second."""
 TIMEOUT_S, LOST_S = 300, 900
 BEGUN = re.compile(r"from step (\d+); loss")
 
@@ -51,13 +46,11 @@ def stack(platform: Stack, new_stack: Callable[..., Stack]) -> Stack:
 
 
 def job(platform: Stack) -> Object:
-    """Returns the status of the RayJob."""
     status: Object = platform.kube.get(API, "RayJob", JOB, TEAM).get("status", {})
     return status
 
 
 def pods(platform: Stack, kind: str) -> list[Object]:
-    """Returns the running pods of the job's cluster: its head or its workers."""
     cluster = job(platform).get("rayClusterName", "")
     labels = f"ray.io/cluster={cluster},ray.io/node-type={kind}"
     found = platform.kube.list("v1", "Pod", TEAM, labels=labels) if cluster else []
@@ -66,24 +59,20 @@ def pods(platform: Stack, kind: str) -> list[Object]:
 
 
 def node(platform: Stack) -> str:
-    """Returns the node of the running worker; empty if it does not run."""
     return next((str(pod["spec"]["nodeName"]) for pod in pods(platform, "worker")), "")
 
 
 def submitter(platform: Stack) -> str:
-    """Returns the name of the newest submitter's pod; empty if there is none."""
     found = platform.kube.list("v1", "Pod", TEAM, labels=f"batch.kubernetes.io/job-name={JOB}")
     pods = [(str(pod["metadata"]["creationTimestamp"]), str(pod["metadata"]["name"])) for pod in found]
     return max(pods, default=("", ""))[1]
 
 
 def logs(platform: Stack) -> str:
-    """Returns the log of the newest submitter; empty before it starts."""
     return log_so_far(platform.kube, submitter(platform), TEAM)
 
 
 def step(platform: Stack) -> int:
-    """Returns the last step in the log."""
     found = re.findall(r"step (\d+): loss", logs(platform))
     return int(found[-1]) if found else 0
 

@@ -1,5 +1,3 @@
-"""After a killed `make up` or `make down`, the same command continues without losses. In order."""
-
 from __future__ import annotations
 
 import json

@@ -1,7 +1,6 @@
-"""SAS that the deployer's login signs: issued, near expiry, rotated, expired, replaced by identities. In order.
+"""SAS that the deployer's login signs.
 
-The platform has one GPU, OLMo, a premium account with folders, and the blob driver of the chart. A consumer stack with
-only OLMo uses the same data.
+The platform has a premium account with folders, and the blob driver of the chart. A consumer stack uses the same data.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ def platform(new_stack: Callable[..., Stack]) -> Stack:
 
 @pytest.fixture(scope="module")
 def consumer(platform: Stack, new_stack: Callable[..., Stack]) -> Stack:
-    """The committed stack of OLMo on the platform, without preparation. It needs two data files; one exists."""
+    """The stack needs two data files; one exists."""
     options = {"olmo": {**TRAINING, "maxFiles": 2, "prepare": False}}
     made = new_stack(CONSUMER, "olmo", platformStack=PLATFORM, workloadOptions=options)
     assert train_phase(platform, platform) == "Complete"
@@ -71,7 +70,6 @@ def account(platform: Stack, below: str = "", provider: str = "Microsoft.Storage
 
 
 def sas(platform: Stack, namespace: str) -> dict[str, dict[str, list[str]]]:
-    """Returns the fields of the SAS in each secret of mounts."""
     secrets = {secret["metadata"]["name"]: secret for secret in platform.kube.list("v1", "Secret", namespace)}
     tokens = {
         name: secret["data"]["azurestorageaccountsastoken"] for name, secret in secrets.items() if "-sas-" in name
@@ -80,7 +78,6 @@ def sas(platform: Stack, namespace: str) -> dict[str, dict[str, list[str]]]:
 
 
 def volumes(platform: Stack, namespace: str) -> set[str]:
-    """Returns the names of the namespace's claims and their volumes."""
     claims = platform.kube.list("v1", "PersistentVolumeClaim", namespace)
     return {*names(claims), *(claim["spec"]["volumeName"] for claim in claims)}
 

@@ -1,7 +1,4 @@
-"""Shared files on an NFS server, with the provisioner of project-codeflare/mlbatch as class of all claims. In order.
-
-The stack has one GPU node and two system nodes.
-"""
+"""Shared files on an NFS server, with the provisioner of project-codeflare/mlbatch as class of all claims."""
 
 from __future__ import annotations
 
@@ -52,7 +49,6 @@ def make(stack: Stack, api: str, kind: str, name: str, **content: Any) -> None:
 
 
 def run(stack: Stack, name: str, script: str, volume: Object, node: str = "") -> str:
-    """Runs a script in a pod with a volume at /data and returns its output once it has succeeded."""
     image = images.own("nccl-test", login_server=stack.outputs()["registry"], mirror=None)
     container: Object = {"name": "main", "image": image, "command": ["bash", "-ec", script]}
     container["volumeMounts"] = [{"name": "data", "mountPath": "/data"}]

@@ -1,5 +1,3 @@
-"""`kubectl logs`, `exec` and `port-forward` of a container, with the official kubectl and API server."""
-
 from __future__ import annotations
 
 import contextlib
@@ -132,7 +130,6 @@ def _log_folders(cluster: AzureCluster, pod: str) -> list[Path]:
 
 @contextlib.contextmanager
 def _forwarded(cluster: AzureCluster, port: int) -> Iterator[str]:
-    """Runs `kubectl port-forward` to a free port of this machine and yields its address."""
     command = _arguments(cluster, "port-forward", "pod/server", f":{port}")
     forward = subprocess.Popen(command, env=cluster.world.environment, stdout=subprocess.PIPE, text=True)
     try:

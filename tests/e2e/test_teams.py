@@ -1,4 +1,4 @@
-"""Teams that share a cluster, as in project-codeflare/mlbatch: quotas, borrowing, reclaiming and rights. In order.
+"""Teams that share a cluster, as in project-codeflare/mlbatch.
 
 The stack has three nodes of eight GPUs: one for each of two teams, and one as slack.
 """
@@ -28,7 +28,6 @@ pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long]
 TEAMS: dict[str, Any] = {"blue": {"gpus": 8, "users": ["alice"]}, "red": {"gpus": 8, "users": ["bob"]}}
 MEMBER = {"blue": "alice", "red": "bob"}
 SECONDS = 20
-"""A limit for reclaiming borrowed GPUs on this machine."""
 
 
 @pytest.fixture(scope="module")
@@ -40,9 +39,9 @@ def stack(new_stack: Callable[..., Stack]) -> Stack:
 def submit(
     stack: Stack, namespace: str, name: str, *, user: str = "", labels: Any = QUEUED, count: int = 8, **more: str
 ) -> None:
-    """Creates a Job as a user: by default as the team's member, without a team as the administrator.
+    """Creates a Job by default as the team's member, without a team as the administrator.
 
-    `more` has fields of its pods' spec. Raises CommandFailed if the Job is rejected.
+    `more` has fields of its pods' spec.
     """
     main = container(stack, "sleep", "900", gpus=count)
     pod = {"restartPolicy": "Never", "terminationGracePeriodSeconds": 0, "containers": [main]}
@@ -57,7 +56,6 @@ def runs(stack: Stack, team: str, name: str) -> bool:
 
 
 def diagnose(stack: Stack, user: str, folder: Path) -> str:
-    """Returns the output of `python -m diagnosis` for blue's third job, run as a user."""
     own = folder / user
     own.write_text(as_user(stack.world.kubeconfig(stack.name).read_text(), user))
     command = ["env", f"KUBECONFIG={own}", sys.executable, "-m", "diagnosis", "-n", "blue", "third"]
@@ -65,7 +63,6 @@ def diagnose(stack: Stack, user: str, folder: Path) -> str:
 
 
 def is_held(stack: Stack, team: str, name: str) -> bool:
-    """Returns whether a job is suspended and has no pods."""
     suspended = stack.kube.get("batch/v1", "Job", name, team)["spec"]["suspend"]
     return suspended and not stack.kube.list("v1", "Pod", team, labels=f"job-name={name}")
 
@@ -75,15 +72,13 @@ def wait_until_started(stack: Stack, team: str, name: str) -> None:
 
 
 def check_stays_held(stack: Stack, team: str, name: str) -> None:
-    """Checks for five seconds, in which other jobs start, that a job is suspended."""
+    """Checks for five seconds, in which other jobs start."""
     for _ in range(5):
         assert is_held(stack, team, name)
         time.sleep(1)
 
 
 def wait_until_borrowed(stack: Stack, team: str, count: int) -> None:
-    """Waits until Kueue reports this number of borrowed GPUs."""
-
     def borrowed() -> int:
         (flavor,) = stack.kube.get(queues.API, "ClusterQueue", f"{team}-cluster-queue")["status"]["flavorsUsage"]
         return next(int(each["borrowed"]) for each in flavor["resources"] if each["name"] == GPU_RESOURCE)
@@ -206,7 +201,6 @@ VERBS = (*sorted(EDIT), "deletecollection", "impersonate", "bind", "escalate")
 
 
 def allowed(stack: Stack, user: str, namespace: str) -> dict[str, set[str]]:
-    """Returns the allowed verbs by `<group>/<resource>` from the API server; without a namespace, in all namespaces."""
     found: dict[str, set[str]] = {}
     for name in (*MAY, *FORBIDDEN):
         group, _, resource = name.partition("/")
@@ -276,7 +270,6 @@ def test_another_size_of_the_slack_queue_removes_the_lending_limit(stack: Stack)
 
 
 def slack(stack: Stack) -> tuple[str, str | None]:
-    """Returns the quota and the lending limit of the slack queue in GPUs."""
     (group,) = stack.kube.get(queues.API, "ClusterQueue", "slack-cluster-queue")["spec"]["resourceGroups"]
     (flavor,) = group["flavors"]
     gpus = next(each for each in flavor["resources"] if each["name"] == GPU_RESOURCE)

@@ -1,8 +1,3 @@
-"""Kueue places jobs by the InfiniBand partitions in the node labeler's labels. In order.
-
-The stack has three nodes of eight GPUs. One gets its own partition.
-"""
-
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -30,7 +25,7 @@ def stack(new_stack: Callable[..., Stack]) -> Stack:
 
 
 def partitions(stack: Stack) -> dict[str, set[str]]:
-    """Returns the nodes by the label of their partition; nodes without a label are under `""`."""
+    """Nodes without a label are under `""`."""
     found: dict[str, set[str]] = {}
     for node in gpu_nodes(stack.kube):
         meta = node["metadata"]
@@ -48,7 +43,6 @@ def flavors(stack: Stack) -> list[str]:
 
 
 def submit(stack: Stack, name: str, pods: int, annotation: str) -> None:
-    """Creates a Job whose pods each take all GPUs of a node."""
     pod = {"restartPolicy": "Never", "terminationGracePeriodSeconds": 0, "schedulerName": COSCHEDULER}
     pod["containers"] = [container(stack, "sleep", "900")]
     template = {"metadata": {"annotations": {annotation: queues.BLOCK}}, "spec": pod}
@@ -57,8 +51,6 @@ def submit(stack: Stack, name: str, pods: int, annotation: str) -> None:
 
 
 def nodes_of(stack: Stack, name: str, pods: int) -> set[str]:
-    """Waits until all pods of a job run, and returns their nodes."""
-
     def running() -> set[str]:
         found = stack.kube.list("v1", "Pod", "blue", labels=f"job-name={name}")
         nodes = {each["spec"]["nodeName"] for each in found if each.get("status", {}).get("phase") == "Running"}

@@ -1,7 +1,6 @@
-"""Several ways to the same settings end with the same state of Azure, of the cluster and of Pulumi. In order.
+"""Several ways to the same settings end with the same state of Azure, of the cluster and of Pulumi.
 
-The test does not need the expected state. Each allowed difference has its reason. All stacks have the same name, so
-names of resources are equal.
+The test does not need the expected state. All stacks have the same name, so names of resources are equal.
 """
 
 from __future__ import annotations
@@ -68,7 +67,6 @@ REASONS = {
 
 
 def deploy(stack: Stack) -> State:
-    """Deploys the stack and returns its state once it no longer changes."""
     stack.up()
     eventually(lambda: offers_gpus(stack), "all nodes offer their GPUs", 600, every=1)
     eventually(lambda: wait_for_end(stack.kube) == "Completed", "the job is completed", 600)
@@ -77,7 +75,6 @@ def deploy(stack: Stack) -> State:
 
 @pytest.fixture(scope="module")
 def create(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[dict[str, Any]], Stack]]:
-    """Creates the stack with other settings, and discards the previous one."""
     made: list[Stack] = []
 
     def discard() -> None:
@@ -100,13 +97,12 @@ def stack(create: Callable[[dict[str, Any]], Stack]) -> Stack:
 
 @pytest.fixture(scope="module")
 def direct(stack: Stack) -> State:
-    """The state of a stack that is created with TARGET."""
     return deploy(stack)
 
 
 @pytest.fixture(scope="module")
 def paths() -> Iterator[set[str]]:
-    """Collects the paths that differ. At the end, each reason must have been used, except that of a port."""
+    """At the end, each reason must have been used, except that of a port."""
     found: set[str] = set()
     yield found
     assert used(REASONS, [*found]) | {PORT} == {*REASONS}

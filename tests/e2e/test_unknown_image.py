@@ -1,5 +1,3 @@
-"""A job with an image that is unknown to the simulator, before and after a recipe is added. In order."""
-
 from __future__ import annotations
 
 import shutil
@@ -19,7 +17,6 @@ SETTINGS = {"workloads": "health-check", "workloadOptions": {"health-check": {"i
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
-    """A checkout whose stack `dev` has only the health check, with a user's image."""
     made = Checkout.copy(tmp_path_factory.mktemp("unknown-image"))
     file = made.folder / "Pulumi.dev.yaml"
     stack = yaml.safe_load(file.read_text())

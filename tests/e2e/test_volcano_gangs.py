@@ -1,7 +1,4 @@
-"""A team's PyTorchJob with Volcano: its pods are created only when there are nodes for all of them. In order.
-
-The stack has two nodes of eight GPUs, both of one team.
-"""
+"""Volcano creates the pods of a team's PyTorchJob only when there are nodes for all of them."""
 
 from __future__ import annotations
 
@@ -29,7 +26,6 @@ def stack(new_stack: Callable[..., Stack]) -> Stack:
 
 
 def pod_of_a_node(**more: Any) -> Object:
-    """Returns the spec of a pod that takes all GPUs of a node."""
     container = {"name": "pytorch", "image": "example.com/train:1", "resources": {"limits": {GPU_RESOURCE: 8}}}
     return {"schedulerName": VOLCANO, "containers": [container], **more}
 
@@ -39,7 +35,6 @@ def gang(stack: Stack) -> list[Object]:
 
 
 def group(stack: Stack) -> Object:
-    """Returns the gang's PodGroup; empty until it exists."""
     return stack.kube.find(*GROUP, GANG, TEAM) or {}
 
 

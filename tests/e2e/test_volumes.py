@@ -1,5 +1,3 @@
-"""Blob containers as volumes in a running cluster, and host paths. In order."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""GPU nodes without InfiniBand, whose only device of vendor 15b3 is Ethernet for accelerated networking. In order."""
+"""The GPU nodes' only device of vendor 15b3 is Ethernet for accelerated networking."""
 
 from __future__ import annotations
 

@@ -1,5 +1,3 @@
-"""All workloads: in dev, where they queue for its nodes, and in their own stacks. In order."""
-
 from __future__ import annotations
 
 import contextlib
@@ -40,12 +38,10 @@ MADE_OF = (
     ("batch/v1", "Job"),
     ("batch.volcano.sh/v1alpha1", "Job"),
 )
-"""Kinds of objects that workloads create in their namespace."""
 
 
 @pytest.fixture(scope="module")
 def platform(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """The committed dev stack under another name."""
     made = Stack.create(world, PLATFORM, tmp_path_factory.mktemp(PLATFORM) / "project", {})
     made.up()
     yield made
@@ -73,7 +69,7 @@ def consumer_stack(platform: Stack, name: str, folder: Path) -> Iterator[Stack]:
 
 
 def standing(platform: Stack, namespace: str) -> dict[str, str]:
-    """Returns the uids of objects of workloads in a namespace, without those that register consumer stacks."""
+    """Leaves out objects that register consumer stacks."""
     found = {kind: platform.kube.list(*kind, namespace) for kind in MADE_OF}
     return {
         f"{kind} {obj['metadata']['name']}": obj["metadata"]["uid"]
@@ -102,7 +98,6 @@ def test_resources_in_azure_match_azures_published_models(platform: Stack) -> No
 
 @contextlib.contextmanager
 def forwarded(stack: Stack, workload: str, output: str) -> Iterator[httpx.Client]:
-    """Runs the port-forward command of an output with a free port of this machine, and yields a client of it."""
     command = re.sub(r"\d+:(\d+)$", r":\1", stack.workloads()[workload][output])
     environment = stack.world.environment | {"KUBECONFIG": str(stack.world.kubeconfig(stack.name))}
     shell = ["bash", "-c", f"trap 'kill $(jobs -p)' EXIT; {command} & wait"]
@@ -172,7 +167,6 @@ def test_olmo_on_two_nodes_resumes_from_checkpoints_after_a_pod_is_deleted(platf
 
 
 def olmo_pods(platform: Stack, rank: int) -> list[str]:
-    """Returns the pods of a rank of the consumer stack's job, oldest first."""
     labels = f"batch.kubernetes.io/job-name=olmo,batch.kubernetes.io/job-completion-index={rank}"
     pods = platform.kube.list("v1", "Pod", "olmo", labels=labels)
     pods.sort(key=lambda pod: str(pod["metadata"]["creationTimestamp"]))
@@ -218,7 +212,6 @@ def check_guard(platform: Stack, consumer: str) -> None:
 
 
 def deleted(platform: Stack, guard: str) -> bool:
-    """Tries to delete the guard. Returns whether it is deleted."""
     with contextlib.suppress(ApiError):
         platform.kube.delete("v1", "ConfigMap", guard, "ai")
     return platform.kube.find("v1", "ConfigMap", guard, "ai") is None
