@@ -102,7 +102,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _explain(log: Path) -> int:
-    """Explains Azure errors in a log. Returns 1 if none is in the table (docs/azure-errors.md)."""
+    """Returns 1 if the table (docs/azure-errors.md) has none of the log's errors."""
     try:
         text = sys.stdin.read() if log.name == "-" else _text(log.read_bytes())
     except OSError as error:
@@ -115,12 +115,11 @@ def _explain(log: Path) -> int:
 
 
 def _text(log: bytes) -> str:
-    """Decodes a log; PowerShell writes UTF-16."""
+    """PowerShell writes UTF-16."""
     return log.decode(json.detect_encoding(log), errors="replace")
 
 
 def _watch(namespace: str, workloads: Sequence[str]) -> int:
-    """Prints a document every second until it is interrupted or its reader closes the pipe."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())
     judge = functools.lru_cache(functools.partial(_judged, namespace))
     with kubectl.reading_often() as read, contextlib.suppress(KeyboardInterrupt, BrokenPipeError):
@@ -167,7 +166,6 @@ def _reports(cluster: Cluster, namespace: str, workloads: Sequence[str]) -> list
 
 
 def _judged(namespace: str, report: Report) -> Report:
-    """Adds the last log lines of a job that has ended."""
     labels = selector(report.kind, report.name.rpartition("/")[2], report.uid)
     if not labels or report.phase not in (*BAD, *DONE):
         return report

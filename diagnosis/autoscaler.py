@@ -1,6 +1,6 @@
-"""Reads from the cluster autoscaler whether nodes for pending pods are on their way, or why none comes.
+"""Reads the autoscaler's plans for pending pods.
 
-The events and their reasons are those of cluster-autoscaler 1.35 (processors/status/eventing_scale_up_processor.go,
+Events and reasons are those of cluster-autoscaler 1.35 (processors/status/eventing_scale_up_processor.go,
 core/scaleup/orchestrator/skippedreasons.go, clusterstate/clusterstate.go). Its status is a ConfigMap in kube-system
 (clusterstate/api/types.go). On AKS, a node group is a scale set with the pool's name in its own name.
 """
@@ -36,15 +36,14 @@ _LIMITS = re.compile(r"max total nodes in cluster reached|max cluster .*limit re
 _UNFIT = re.compile(
     r"Insufficient |didn't match|untolerated taint|had taint|didn't satisfy|anti-affinity|free ports|Too many pods"
 )
-"""Reasons why a pod does not fit on a new node of a pool, in the scheduler's words."""
+"""In the scheduler's words, why a pod does not fit on a new node."""
 _LOOK = f"kubectl get configmap -n {_NAMESPACE} {_STATUS} -o yaml"
 _RAISE = "pulumi config set --path 'pools.{key}.autoscale.max' <nodes>    # then pulumi up"
 
 
 def scaling(cluster: Cluster, pods: Sequence[Object], *, there: bool) -> list[Finding]:
-    """Returns the autoscaler's latest statement on pods without a node, or nothing if it has not evaluated them.
-
-    `there` is whether the cluster has a node that matches the pods.
+    """Returns nothing if the autoscaler has not evaluated the pods. `there` is whether the cluster has a node that
+    matches them.
     """
     events = ((pod, [each for each in cluster.events(pod) if each["reason"] in (_ADDS, _REFUSES)]) for pod in pods)
     last = {of[-1]["reason"]: (pod, of[-1]) for pod, of in events if of}
@@ -56,7 +55,7 @@ def scaling(cluster: Cluster, pods: Sequence[Object], *, there: bool) -> list[Fi
 
 
 def may_grow(cluster: Cluster, pod: Object, nodes: int) -> bool:
-    """Returns whether the pod's pools, which have `nodes` nodes, may grow; True if unknown."""
+    """Returns True if unknown. The pod's pools have `nodes` nodes."""
     groups = _groups(cluster, pod)
     return (
         not groups
@@ -66,13 +65,13 @@ def may_grow(cluster: Cluster, pod: Object, nodes: int) -> bool:
 
 
 def may_add_pool(cluster: Cluster, pod: Object) -> bool:
-    """Returns whether the autoscaler may add a node to an empty pool, which may have a larger VM size."""
+    """Returns whether an empty pool may get a node, which may have a larger VM size."""
     names = [node["metadata"]["name"] for node in cluster.all(NODE)]
     return any(not any(name.startswith(group) for name in names) for group in _groups(cluster, pod) or ())
 
 
 def _stopped(cluster: Cluster, pod: Object) -> Finding | None:
-    """Returns a finding if a GPU node without GPUs, in a pool that does not autoscale, blocks all scale-ups.
+    """Finds a GPU node without GPUs, in a pool that does not autoscale: it blocks all scale-ups.
 
     The autoscaler reports this in no event and no status (kubernetes/autoscaler#10301, since 1.35).
     """
@@ -98,13 +97,13 @@ def _has_gpus(node: Object) -> bool:
 
 
 def _version(node: Object) -> tuple[int, ...]:
-    """Returns a node's kubelet version, never newer than the autoscaler's; ALL_GPUS_COUNTED_SINCE if unknown."""
+    """The kubelet is never newer than the autoscaler."""
     found = re.match(r"v(\d+)\.(\d+)", node.get("status", {}).get("nodeInfo", {}).get("kubeletVersion", ""))
     return tuple(map(int, found.groups())) if found else ALL_GPUS_COUNTED_SINCE
 
 
 def _on_its_way(cluster: Cluster, pod: Object) -> Iterator[Finding]:
-    """Yields pools that already grow: the autoscaler writes no event for a pod that fits on the new nodes."""
+    """The autoscaler writes no event for a pod that fits on nodes that are already on their way."""
     if _read(cluster).get("clusterWide", {}).get("health", {}).get("status") == "Unhealthy":
         yield Finding("the autoscaler pauses, since too many nodes of the cluster are not ready", "kubectl get nodes")
     for name, group in (_groups(cluster, pod) or {}).items() if required_pools(pod) else ():
@@ -114,7 +113,7 @@ def _on_its_way(cluster: Cluster, pod: Object) -> Iterator[Finding]:
 
 
 def _growth(cluster: Cluster, event: Object) -> Iterator[Finding]:
-    """Yields the pools that grow, except those whose new nodes already exist; then something else keeps pods off."""
+    """Omits pools whose new nodes already exist: something else keeps pods off those."""
     message = event.get("message") or ""
     found = list(_GROWTH.finditer(message))
     if not found:
@@ -130,7 +129,7 @@ def _growth(cluster: Cluster, event: Object) -> Iterator[Finding]:
 
 
 def _refusal(cluster: Cluster, pod: Object, event: Object, *, there: bool) -> Iterator[Finding]:
-    """Yields why no node comes. Reasons about the pod's own pools come before those about others."""
+    """Reasons about the pod's own pools come first."""
     text = (event.get("message") or "").partition(":")[2].strip()
     groups = _groups(cluster, pod)
     if groups is None:
@@ -156,14 +155,13 @@ def _refusal(cluster: Cluster, pod: Object, event: Object, *, there: bool) -> It
 
 
 def _key(cluster: Cluster, pod: Object) -> str:
-    """Returns the key of the pod's pool in the settings, from the labels of its nodes."""
+    """Reads the pool's key in the settings from the labels of its nodes."""
     labels = [node["metadata"].get("labels", {}) for node in cluster.all(NODE) if selects(pod, node)]
     keys = {each[POOL_LABEL] for each in labels if POOL_LABEL in each}
     return keys.pop() if len(keys) == 1 else "<key>"
 
 
 def _azure_error(cluster: Cluster, groups: Sequence[str], since: str = "") -> str:
-    """Returns why the cloud refused nodes for one of these groups, from the status or an event newer than `since`."""
     status = _status(cluster)
     for name in groups:
         up = status[name]["scaleUp"] if name in status else {}
@@ -182,10 +180,7 @@ def _azure_error(cluster: Cluster, groups: Sequence[str], since: str = "") -> st
 
 
 def _groups(cluster: Cluster, pod: Object) -> dict[str, Any] | None:
-    """Returns the status of the node groups that the pod may use, by name; empty if the status cannot be read.
-
-    Returns None if the pod requires a pool that does not autoscale.
-    """
+    """Is empty if the status cannot be read, and None if the pod requires a pool that does not autoscale."""
     status, wanted = _status(cluster), required_pools(pod)
     if not status or not wanted:
         return status
@@ -197,7 +192,7 @@ def _status(cluster: Cluster) -> dict[str, Any]:
 
 
 def _read(cluster: Cluster) -> dict[str, Any]:
-    """Returns the autoscaler's status; empty before 1.30, which wrote plain text."""
+    """Is empty before 1.30, which wrote plain text."""
     return cluster.config(_NAMESPACE, _STATUS, "status")
 
 

@@ -1,5 +1,3 @@
-"""Combines the causes of all modules, in order: what a workload waits for, and why it was retried."""
-
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -24,7 +22,7 @@ _CONTROLLERS = {
     **dict.fromkeys(("rayjob", "rayservice", "raycluster"), _KUBERAY),
     "appwrapper": ("AppWrapper's controller", "app.kubernetes.io/name=appwrapper"),
 }
-"""The controllers that make a workload's pods, by kind, with the label of the controller's own pods in its chart."""
+"""The pods of each controller by the label in its chart."""
 
 
 def causes(it: Workload, phase: str) -> Iterable[Finding]:
@@ -48,9 +46,7 @@ def causes(it: Workload, phase: str) -> Iterable[Finding]:
 
 
 def _on_nodes(it: Workload, phase: str) -> list[Object]:
-    """Returns pods that are not ready, on nodes that are not lost.
-
-    Volcano does not replace a failed pod. Kubernetes does, so a failed pod matters only while its replacement is
+    """Volcano does not replace a failed pod. Kubernetes does, so a failed pod matters only while its replacement is
     pending.
     """
     counts = it.pods if it.kind == "vcjob" or phase == PENDING else it.live_pods
@@ -59,7 +55,6 @@ def _on_nodes(it: Workload, phase: str) -> list[Object]:
 
 
 def tries(it: Workload) -> Iterable[str]:
-    """Yields why controllers restarted the workload."""
     if it.kind == "appwrapper":
         yield from (*restarted(it.cluster, it.obj), *kept(it.obj))
     if it.kind == "vcjob" and (spent := volcano.restarts(it.obj)):
@@ -73,7 +68,7 @@ def tries(it: Workload) -> Iterable[str]:
 
 
 def under_way(it: Workload, *, known: bool) -> Iterable[Finding]:
-    """Returns the progress of the pods if no problem is known. `known` is whether a temporary cause is."""
+    """`known` is whether a temporary cause is known."""
     if it.kind == "cronjob" and not known and not it.live_pods:
         return [ray.scheduled(it.obj, it.kind)]
     if it.pods or known:
@@ -84,7 +79,6 @@ def under_way(it: Workload, *, known: bool) -> Iterable[Finding]:
 
 
 def _of_any_kind(it: Workload) -> Iterable[Finding]:
-    """Yields problems in the conditions of the workload and of the jobs that it created."""
     for of, each in it.made:
         phase, message = phase_of(of.name.lower(), each) if of == JOB or each is it.obj else ("", "")
         look = f"kubectl describe {of.name.lower()} {where(each)}"
@@ -94,12 +88,10 @@ def _of_any_kind(it: Workload) -> Iterable[Finding]:
 
 
 def _suspended(it: Workload, obj: Object, kind: str) -> Iterable[Finding]:
-    """Returns why Kueue holds the object back, or else that it is suspended."""
     return kueue.held(it.cluster, obj) or [Finding("it is suspended", f"kubectl get {kind} {where(obj)}")]
 
 
 def _controllers(it: Workload) -> Iterable[Finding]:
-    """Yields what the controllers of the workload and its descendants do, or why they cannot."""
     if it.kind == "vcjob":
         yield from volcano.changing(it.obj)
     for of, each in it.made:
@@ -115,7 +107,6 @@ def _controllers(it: Workload) -> Iterable[Finding]:
 
 
 def _of_controller(it: Workload, of: Kind, obj: Object) -> Iterable[Finding]:
-    """Yields what the controller of one object reports about it."""
     if is_suspended(obj):
         yield from _suspended(it, obj, of.resource)
     if of == RAY_JOB:

@@ -1,5 +1,3 @@
-"""Reads objects of a cluster for a diagnosis: each kind once, and only on demand."""
-
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
@@ -12,7 +10,7 @@ from k8s.objects import Object, has_ended, is_ready
 
 @dataclass(frozen=True)
 class Kind:
-    """A Kubernetes kind; `plural` is its name in URLs."""
+    """`plural` is the kind's name in URLs."""
 
     api_version: str
     name: str
@@ -45,9 +43,7 @@ TRAINING_JOBS = {
     )
     for name in ("PyTorchJob", "TFJob", "MPIJob", "XGBoostJob", "PaddleJob", "JAXJob")
 }
-"""Kinds of the training operator 1.9.4 and the MPIJob of the MPI operator 0.6. They share JobStatus
-(pkg/apis/kubeflow.org/v1/common_types.go).
-"""
+"""The training operator 1.9.4 and the MPI operator 0.6 share JobStatus (pkg/apis/kubeflow.org/v1/common_types.go)."""
 PYTORCH_JOB = TRAINING_JOBS["pytorchjob"]
 RAY_CRON_JOB = Kind("ray.io/v1", "RayCronJob", "raycronjobs")
 RAY_SERVICE = Kind("ray.io/v1", "RayService", "rayservices")
@@ -83,12 +79,11 @@ WORKLOADS = {
     "raycluster": RAY_CLUSTER,
     "pod": POD,
 }
-"""Workload kinds by their kubectl names. A kind comes before the kinds that its objects create."""
+"""A kind comes before the kinds that its objects create."""
 MAKERS = (REPLICA_SET, *(kind for kind in WORKLOADS.values() if kind not in (APP_WRAPPER, RAY_CRON_JOB, POD)))
-"""Kinds between a workload and its pods."""
 
 Read = Callable[[Kind, str], list[Object]]
-"""Reads all objects of a kind in a namespace (empty: in all); none if the kind does not exist."""
+"""An empty namespace reads all. The result is empty if the kind does not exist."""
 
 
 class ReadFailed(Exception):
@@ -96,10 +91,10 @@ class ReadFailed(Exception):
 
 
 class Cluster:
-    """A snapshot of the cluster, cached at the first read; a later check needs a new one."""
+    """A snapshot, cached at the first read; a later check needs a new one."""
 
     def __init__(self, read: Read, only: str = "") -> None:
-        """Restricts reads to the namespace `only`, if given: nodes and other namespaces are then unknown."""
+        """With `only`, nodes and other namespaces are unknown."""
         self._read = read
         self._only = only
         self._known: dict[tuple[Kind, str], list[Object]] = {}
@@ -107,10 +102,7 @@ class Cluster:
         self._others: dict[str, list[tuple[Kind, Object]]] = {}
 
     def all(self, kind: Kind, namespace: str = "") -> list[Object]:
-        """Returns all objects of a kind, in one namespace or in all.
-
-        Pods of all namespaces are read together, so that a pod has one state in the whole diagnosis.
-        """
+        """Reads pods of all namespaces together, so that a pod has one state in the whole diagnosis."""
         if self._only and namespace != self._only:
             return []
         if kind == POD and namespace and not self._only:
@@ -122,10 +114,7 @@ class Cluster:
         return self._known[kind, namespace]
 
     def workloads(self, namespace: str) -> Iterable[tuple[str, Object]]:
-        """Returns all workloads with the names of their kinds.
-
-        Reads pods first, so that an unreachable cluster is tried only once; then the other kinds in parallel.
-        """
+        """Reads pods first, so that an unreachable cluster is tried only once; then the other kinds in parallel."""
         self.all(POD, namespace)
         with ThreadPoolExecutor() as pool:
             list(pool.map(lambda kind: self.all(kind, namespace), dict.fromkeys((*WORKLOADS.values(), *MAKERS))))
@@ -150,7 +139,7 @@ class Cluster:
         return self._others[namespace]
 
     def _other(self, kind: Kind, namespace: str, reference: Object) -> Object:
-        """Returns the referenced object, without spec and status if it cannot be read."""
+        """Omits spec and status if the object cannot be read."""
         metadata = {"name": reference["name"], "namespace": namespace, "uid": reference["uid"]}
         bare = {"apiVersion": kind.api_version, "kind": kind.name, "metadata": metadata}
         there = self.allowed(kind, namespace)
@@ -158,19 +147,19 @@ class Cluster:
         return next(same, shaped(kind.name, bare))
 
     def allowed(self, kind: Kind, namespace: str = "") -> list[Object]:
-        """Returns all objects of a kind; none if the user may not read it or it cannot be listed."""
+        """Returns nothing if the user may not read the kind or it cannot be listed."""
         try:
             return self.all(kind, namespace) if kind.api_version else []
         except ReadFailed:
             return []
 
     def config(self, namespace: str, name: str, key: str) -> Object:
-        """Returns the document under a key of a ConfigMap; empty if it cannot be read."""
+        """Returns an empty document if it cannot be read."""
         maps = (each for each in self.all(CONFIG_MAP, namespace) if each["metadata"]["name"] == name)
         return next((document(name, each.get("data", {}).get(key, "")) for each in maps), {})
 
     def named_in_events(self, namespace: str, name: str) -> list[tuple[str, Object]]:
-        """Returns objects with this name, of any kind, that events are about; they may own nothing."""
+        """Finds objects of any kind that events are about; they may own nothing."""
         about = [event["involvedObject"] for event in self.all(EVENT, namespace)]
         kinds = dict.fromkeys(kind_of(each) for each in about if each.get("name") == name and each.get("kind"))
         objects = ((kind, each) for kind in kinds for each in self.allowed(kind, namespace))
@@ -178,35 +167,32 @@ class Cluster:
 
     @property
     def is_complete(self) -> bool:
-        """Whether nodes and all namespaces are readable."""
         return not self._only
 
     def owned(self, kind: Kind, namespace: str, owners: Iterable[str]) -> list[Object]:
-        """Returns objects with one of these owners, given by uid."""
+        """`owners` are uids."""
         return [obj for obj in self.all(kind, namespace) if owners_of(obj) & set(owners)]
 
     def node(self, name: str) -> Object | None:
-        """Returns the node with this name, or None. Nodes are indexed, since batches look up thousands."""
+        """Indexes nodes, since batches look up thousands."""
         self._nodes = self._nodes or {node["metadata"]["name"]: node for node in self.all(NODE)}
         return self._nodes.get(name)
 
     def on_node(self, node: Object) -> list[Object]:
-        """Returns the node's pods that have not ended."""
         name = node["metadata"]["name"]
         return [pod for pod in self.all(POD) if pod["spec"].get("nodeName") == name and not has_ended(pod)]
 
     def runs(self, labels: Mapping[str, str]) -> bool:
-        """Returns whether a pod with these labels is ready in any namespace; True if unknown."""
+        """Returns True if unknown."""
         return not self.is_complete or any(labelled(pod, labels) and is_ready(pod) for pod in self.all(POD))
 
     def events(self, obj: Object) -> list[Object]:
-        """Returns the events of an object, the latest last."""
         found = [event for event in self.all(EVENT, obj["metadata"].get("namespace", "")) if _is_about(event, obj)]
         return sorted(found, key=event_time)
 
 
 def _is_about(event: Object, obj: Object) -> bool:
-    """Compares uids, or kind and name if the event has no uid: some controllers omit it."""
+    """Some controllers omit the uid; then kind and name are compared."""
     about, metadata = event["involvedObject"], obj["metadata"]
     if about.get("uid"):
         return bool(about["uid"] == metadata["uid"])
@@ -214,7 +200,7 @@ def _is_about(event: Object, obj: Object) -> bool:
 
 
 def kind_of(reference: Object) -> Kind:
-    """Returns the kind that a reference names, with the usual plural."""
+    """Assumes the usual plural."""
     name = str(reference["kind"])
     return Kind(reference.get("apiVersion") or "", name, f"{name.lower()}s")
 
@@ -224,17 +210,17 @@ def owners_of(obj: Object) -> set[str]:
 
 
 def where(obj: Object) -> str:
-    """Returns kubectl arguments that name the object, such as `-n ai train`."""
+    """Returns kubectl arguments, such as `-n ai train`."""
     return f"-n {obj['metadata']['namespace']} {obj['metadata']['name']}"
 
 
 def labelled(obj: Object, labels: Mapping[str, str]) -> bool:
-    """Returns whether the object has all of these labels; a DaemonSet's template may have no metadata."""
+    """Accepts a DaemonSet's template, which may have no metadata."""
     return bool(labels.items() <= obj.get("metadata", {}).get("labels", {}).items())
 
 
 def event_time(event: Object) -> str:
-    """Returns the time of an event, in RFC 3339 and UTC, which sorts as text. Reporters fill different fields."""
+    """Returns RFC 3339 in UTC, which sorts as text. Reporters fill different fields."""
     series: str | None = (event.get("series") or {}).get("lastObservedTime")
     made = event["metadata"].get("creationTimestamp", "")
     return series or str(event.get("lastTimestamp") or event.get("eventTime") or made)

@@ -1,8 +1,8 @@
-"""Reports cordoned nodes: who cordoned them, and until when.
+"""Finds who cordoned a node, and until when.
 
-Labels, annotations and upgrade states are those of NVIDIA/k8s-operator-libs (pkg/upgrade/consts.go), which both NVIDIA
-operators use to roll out drivers. Other writers are in the node's managedFields, and AKS's actions in its events
-(Azure/AKS#2692; learn.microsoft.com/azure/aks: node-auto-repair, node-problem-detector).
+Labels, annotations and upgrade states are those of NVIDIA/k8s-operator-libs (pkg/upgrade/consts.go), which both
+NVIDIA operators use to roll out drivers. Other writers are in the node's managedFields, and AKS's actions in its
+events (Azure/AKS#2692; learn.microsoft.com/azure/aks: node-auto-repair, node-problem-detector).
 """
 
 from __future__ import annotations
@@ -28,16 +28,13 @@ _BY_AKS = re.compile(
     "Drain|Surge|Update|Node(Reboot|Reimage|Redeploy)(Start|End|Error)"
     "|(Preempt|Redeploy|Reboot|Terminate|Freeze)Scheduled"
 )
-"""Reasons of events on nodes that AKS upgrades, repairs or drains."""
 
 
 def cordoned(cluster: Cluster, node: Object) -> list[Obstacle]:
-    """Returns the cordon of a node, unless a controller is removing the node."""
     return [cordon(cluster, node)] if node["spec"].get("unschedulable") and not removal(node) else []
 
 
 def cordon(cluster: Cluster, node: Object) -> Obstacle:
-    """Returns who cordoned the node and what they wait for."""
     labels = node["metadata"].get("labels", {})
     for driver, called in _DRIVERS.items():
         state = labels.get(f"nvidia.com/{driver}-driver-upgrade-state", "")
@@ -65,7 +62,6 @@ def cordon(cluster: Cluster, node: Object) -> Obstacle:
 
 
 def _done_by_aks(cluster: Cluster, node: Object) -> str:
-    """Returns what AKS does with the node, from its last event; empty if that has ended."""
     name = node["metadata"]["name"]
     about = {"kind": "Node", "name": name}.items()  # kubelets write the node's name as uid
     events = [each for each in cluster.all(EVENT) if about <= each["involvedObject"].items()]
@@ -76,7 +72,7 @@ def _done_by_aks(cluster: Cluster, node: Object) -> str:
 
 
 def other_problems(cluster: Cluster, node: Object) -> list[Obstacle]:
-    """Returns all problems of the node except its cordon and taints."""
+    """Omits the cordon and taints."""
     state = leaving(node)
     return [*([state.obstacle(node)] if state else []), *broken(cluster, node), *unhealthy(node)]
 
@@ -95,7 +91,7 @@ def _upgrade(cluster: Cluster, node: Object, driver: str, what: str) -> Obstacle
 
 
 def _waited_for(cluster: Cluster, node: Object, driver: str, state: str) -> list[Object]:
-    """Returns the node's pods that must end or start before the next state; pods with devices come first."""
+    """Returns the pods that must end or start before the next state; pods with devices come first."""
     there = sorted(cluster.on_node(node), key=lambda pod: not device_requests(pod))
     if state in (_JOBS, _DRAIN, _DELETION):
         return [pod for pod in there if not _of_daemon_set(pod) and (state != _DELETION or device_requests(pod))]
@@ -109,6 +105,6 @@ def _of_daemon_set(pod: Object) -> bool:
 
 
 def _since(node: Object) -> str:
-    """Returns the time of the cordon from the taint of the node lifecycle controller; empty if unknown."""
+    """Returns the time from the taint of the node lifecycle controller; empty if unknown."""
     taints = node["spec"].get("taints", [])
     return next((taint.get("timeAdded", "") for taint in taints if taint["key"] == _TAINT), "")

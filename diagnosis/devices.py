@@ -1,4 +1,4 @@
-"""Calculates how many devices a node should offer: those of its VM size (config/data/skus.yaml), times any sharing."""
+"""Calculates how many devices a node should offer: those of its VM size, times any sharing."""
 
 from __future__ import annotations
 
@@ -15,24 +15,23 @@ from k8s.quantities import count
 SHARED_GPU = f"{GPU_RESOURCE}.shared"
 """Time-sliced GPUs, if the device plugin renames them (NVIDIA/k8s-device-plugin, renameByDefault)."""
 _MIG = "nvidia.com/mig-"
-"""Prefix of partitions with the strategy `mixed`."""
+"""Partitions with the strategy `mixed`."""
 _AMD = "amd.com/gpu"
 _EXCLUSIVE = ("nvidia.com/mlnxnics", "rdma/ib")
-"""Names of whole HCAs if no NicClusterPolicy sets one: this program's, and that of Azure/aks-rdma-infiniband."""
+"""Whole HCAs, if no NicClusterPolicy names them: this program's name, and that of Azure/aks-rdma-infiniband."""
 _SHARES = "nvidia.com/gpu.replicas"
 _STRATEGY = "nvidia.com/mig.strategy"
-"""Labels of GPU feature discovery: time slices per GPU, and the naming strategy of partitions."""
+"""GPU feature discovery's labels for the time slices per GPU and the naming strategy of partitions."""
 _SOME_DEVICES = ("pfNames", "pciAddresses", "rootDevices", "ddpProfiles", "acpiIndexes")
 """Selectors that restrict a resource to some of a node's HCAs (sriov-network-device-plugin, pkg/types)."""
 
 
 def is_gpu(resource: str) -> bool:
-    """Returns whether NVIDIA's GPU device plugin offers the resource."""
     return resource.startswith((GPU_RESOURCE, _MIG))
 
 
 def expected(cluster: Cluster, node: Object, resource: str) -> int:
-    """Returns how many of a resource the node's VM size has; 0 if unknown or not countable."""
+    """Returns 0 if unknown or not countable."""
     size = catalogue().get(node["metadata"].get("labels", {}).get(INSTANCE_TYPE, ""))
     if size is None:
         return 0
@@ -44,7 +43,6 @@ def expected(cluster: Cluster, node: Object, resource: str) -> int:
 
 
 def _gpus(node: Object, size: VmSku, resource: str) -> int:
-    """Returns the number of GPUs or partitions, times the time slices."""
     labels = node["metadata"].get("labels", {})
     shares = max(count(labels.get(_SHARES)), 1)
     profile, mixed = labels.get(MIG_LABEL, "all-disabled"), labels.get(_STRATEGY) == "mixed"
@@ -57,7 +55,7 @@ def _gpus(node: Object, size: VmSku, resource: str) -> int:
 
 
 def configured(cluster: Cluster) -> set[str]:
-    """Returns the resource that the SR-IOV device plugin offers for all HCAs of a node; empty if none is configured."""
+    """Returns the SR-IOV device plugin's resource for all HCAs of a node."""
     policies = cluster.all(NIC_POLICY)
     return (
         _exclusive(cluster) if any(_entries(each, "sriovDevicePlugin", "resourceList") for each in policies) else set()
@@ -65,7 +63,7 @@ def configured(cluster: Cluster) -> set[str]:
 
 
 def _exclusive(cluster: Cluster) -> set[str]:
-    """Returns resources that stand for whole HCAs: the SR-IOV device plugin's, if a single resource has all of them."""
+    """The SR-IOV device plugin's resource stands for whole HCAs if it is a single one with all of them."""
     policies = cluster.all(NIC_POLICY)
     entries = [entry for policy in policies for entry in _entries(policy, "sriovDevicePlugin", "resourceList")]
     shared = [entry for policy in policies for entry in _entries(policy, "rdmaSharedDevicePlugin", "configList")]
@@ -78,7 +76,7 @@ def _exclusive(cluster: Cluster) -> set[str]:
 
 
 def _entries(policy: Object, plugin: str, key: str) -> list[Object]:
-    """Returns a device plugin's entries in a NicClusterPolicy, parsed from JSON text; empty if malformed."""
+    """Returns nothing if the plugin's JSON is malformed."""
     try:
         config = json.loads(policy["spec"].get(plugin, {}).get("config", ""))
     except ValueError:

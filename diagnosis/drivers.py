@@ -1,8 +1,8 @@
-"""Finds why a node does not offer GPUs or HCAs: which part of NVIDIA's two operators is not ready there, and why.
+"""Finds which part of NVIDIA's two operators keeps a node from offering GPUs or HCAs.
 
-Labels are those of network-operator 26.4 (manifests/state-*/) and gpu-operator 26.7 (assets/state-*/). A device plugin
-starts after its driver. With GPUDirect RDMA, the GPU driver installs after OFED. The first part in this order that is
-not ready is the cause.
+Labels are those of network-operator 26.4 (manifests/state-*/) and gpu-operator 26.7 (assets/state-*/). A device
+plugin starts after its driver. With GPUDirect RDMA, the GPU driver installs after OFED. The first part in this
+order that is not ready is the cause.
 """
 
 from __future__ import annotations
@@ -35,32 +35,31 @@ from k8s.scheduling import untolerated
 
 _GENERATION = "deprecated.daemonset.template.generation"
 _POD_GENERATION = "pod-template-generation"
-"""Annotation of a DaemonSet and label of its pods. Different numbers mean that the pod has an older template."""
+"""A pod and its DaemonSet with different numbers mean that the pod has an older template."""
 _SET_UP_MINUTES = 30
-"""Longest setup: 12 and 8 minutes for the drivers (docs/drivers.md), and 10 minutes to pull their images."""
+"""Drivers take up to 12 and 8 minutes (docs/drivers.md), and pulling their images 10."""
 _DEPLOYS = ("nvidia.com/gpu.deploy.device-plugin", "nvidia.com/gpu.deploy.operands")
-"""Labels that exclude a node from the GPU operator unless they are true (gpu-operator, state_manager.go)."""
+"""The GPU operator skips a node with one of these labels unless it is true (state_manager.go)."""
 
 _NO_PLUGIN = Obstacle(
     "no ClusterPolicy of the GPU operator installs the device plugin",
     "kubectl get clusterpolicies    # pulumi up installs the operator and its policy",
 )
 _MODE = "kubernetes.azure.com/mode"
-"""Node label; nodes of system pools are not for jobs."""
+"""Nodes of system pools are not for jobs."""
 _DRA = "gpu.nvidia.com"
-"""Driver of ResourceSlices: their GPUs are claimed instead of counted (NVIDIA/k8s-dra-driver-gpu)."""
+"""GPUs in this driver's ResourceSlices are claimed instead of counted (NVIDIA/k8s-dra-driver-gpu)."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """One operator component: a DaemonSet, or one for each kind of host."""
+    """A DaemonSet of an operator, or one for each kind of host."""
 
     name: str
     policy: Kind
     labels: Mapping[str, str]
-    """Labels of its pods."""
     installs: bool = False
-    """Whether it is a driver: some nodes need none, and installing it takes minutes."""
+    """A driver: some nodes need none, and installing it takes minutes."""
 
 
 OFED = Part("DOCA OFED", NIC_POLICY, {"nvidia.com/ofed-driver": ""}, installs=True)
@@ -78,7 +77,6 @@ _RDMA_PARTS = (
 
 
 def not_offered(cluster: Cluster, node: Object, resource: str, wanted: int) -> Obstacle:
-    """Returns why the node offers fewer devices than a pod requests."""
     look = f"kubectl describe node {node['metadata']['name']}"
     if offered := allocatable(node, resource):
         has, capacity = expected(cluster, node, resource), count(node["status"].get("capacity", {}).get(resource))
@@ -99,17 +97,14 @@ def not_offered(cluster: Cluster, node: Object, resource: str, wanted: int) -> O
 
 
 def _parts(resource: str) -> tuple[Part, ...]:
-    """Returns the components that provide a resource; none for other vendors."""
+    """Returns nothing for other vendors."""
     if is_gpu(resource):
         return _GPU_PARTS
     return _RDMA_PARTS if resource.startswith(("nvidia.com/", "rdma/")) else ()
 
 
 def broken(cluster: Cluster, node: Object) -> Iterator[Obstacle]:
-    """Yields an obstacle if the node is not ready or offers fewer devices than its VM size has.
-
-    After a reboot, a lost device is also missing in the node's capacity.
-    """
+    """Also finds a device that was lost in a reboot and is missing in the node's capacity."""
     look, ready = f"kubectl describe node {node['metadata']['name']}", condition(node, "Ready")
     if ready and ready.get("status") != "True":
         lost = one_line(f"not ready: {ready.get('message', '')}")
@@ -146,10 +141,8 @@ def broken(cluster: Cluster, node: Object) -> Iterator[Obstacle]:
 
 
 def _is_late(cluster: Cluster, node: Object, resource: str) -> bool:
-    """Returns whether the operators should have set up the resource by now.
-
-    All NVIDIA GPUs should be offered; HCAs only if a NicClusterPolicy exists. A node without a creation time counts as
-    old if the operators are installed.
+    """All NVIDIA GPUs should be offered; HCAs only if a NicClusterPolicy exists. A node without a creation time counts
+    as old if the operators are installed.
     """
     metadata = node["metadata"]
     policies = cluster.all(_parts(resource)[-1].policy) if _parts(resource) else []
@@ -165,7 +158,6 @@ def _is_late(cluster: Cluster, node: Object, resource: str) -> bool:
 
 
 def _has_plugin(cluster: Cluster) -> bool:
-    """Returns whether a ClusterPolicy installs the GPU device plugin."""
     return any(each["spec"].get("devicePlugin", {}).get("enabled", True) for each in cluster.all(CLUSTER_POLICY))
 
 
@@ -176,7 +168,7 @@ def _plugin_is_ready(cluster: Cluster, node: Object, resource: str) -> bool:
 
 
 def _missing(cluster: Cluster, node: Object, part: Part) -> Obstacle | None:
-    """Returns the problem of a component on a node; None if it is ready or not needed there."""
+    """Returns None if the component is ready or not needed there."""
     found = [ds for ds in daemon_sets(cluster, part.policy) if labelled(ds["spec"]["template"], part.labels)]
     for daemon_set in found:
         for pod in pods_of(cluster, daemon_set):
@@ -187,7 +179,7 @@ def _missing(cluster: Cluster, node: Object, part: Part) -> Obstacle | None:
 
 
 def is_old(daemon_set: Object, pod: Object) -> bool:
-    """Returns whether the pod has an older template and is replaced only when a user deletes it."""
+    """An old pod is replaced only when a user deletes it."""
     generation = daemon_set["metadata"].get("annotations", {}).get(_GENERATION)
     on_delete = daemon_set["spec"].get("updateStrategy", {}).get("type") == "OnDelete"
     return on_delete and bool(pod["metadata"].get("labels", {}).get(_POD_GENERATION, generation) != generation)
@@ -217,7 +209,6 @@ def _starting(cluster: Cluster, part: Part, daemon_set: Object, pod: Object) -> 
 
 
 def _absent(node: Object, part: Part, daemon_set: Object) -> Obstacle | None:
-    """Returns why the DaemonSet has no pod on the node."""
     spec, labels = daemon_set["spec"]["template"]["spec"], node["metadata"].get("labels", {})
     lacking = {key: value for key, value in spec.get("nodeSelector", {}).items() if labels.get(key) != value}
     name, namespace = daemon_set["metadata"]["name"], daemon_set["metadata"]["namespace"]
@@ -247,6 +238,5 @@ def pods_of(cluster: Cluster, daemon_set: Object) -> list[Object]:
 
 
 def begun(pod: Object) -> str:
-    """Returns when the pod started on its node."""
     found: str = pod["status"].get("startTime") or pod["metadata"].get("creationTimestamp", "")
     return found

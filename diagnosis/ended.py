@@ -1,6 +1,4 @@
-"""Reports on a workload that has ended: its verdicts, how its pods ended, and where to look.
-
-A Job replaces failed pods up to its backoffLimit. Delays start at 10 seconds and double up to six minutes
+"""A Job replaces failed pods up to its backoffLimit. Delays start at 10 seconds and double up to six minutes
 (kubernetes.io, "Jobs", Pod backoff failure policy).
 """
 
@@ -22,7 +20,7 @@ _UNLIMITED = 2**31 - 1
 
 
 def selector(kind: str, name: str, uid: str) -> str:
-    """Returns the label selector of a job's pods, by its kubectl kind; empty for other kinds."""
+    """Returns an empty string for other kinds."""
     labels = {
         "job": f"batch.kubernetes.io/controller-uid={uid}",
         "vcjob": f"volcano.sh/job-name={name}",
@@ -32,20 +30,18 @@ def selector(kind: str, name: str, uid: str) -> str:
 
 
 def verdicts(last_lines: Iterable[str]) -> list[str]:
-    """Returns the verdict lines of tests among the last log lines, failed ones first."""
+    """Failed verdicts come first."""
     found = [line.strip() for line in last_lines if line.startswith(_VERDICT)]
     return sorted(found, key=lambda verdict: (verdict.startswith(_PASSED), verdict))
 
 
 def remarks(pods: Iterable[Object]) -> Iterator[str]:
-    """Yields how pods were evicted, preempted or rejected by a node."""
     for cause, names in grouped((_disruption(pod), pod["metadata"]["name"]) for pod in pods).items():
         if cause:
             yield one_line(f"{listed(names, 'pod')}: {cause}")
 
 
 def disrupted(pods: Iterable[Object]) -> Iterator[str]:
-    """Yields running pods that are being evicted or preempted."""
     found = grouped((_target(pod), pod["metadata"]["name"]) for pod in pods if not has_ended(pod))
     for cause, names in found.items():
         if cause:
@@ -63,7 +59,7 @@ def _target(pod: Object) -> str:
 
 
 def exits(pods: Iterable[Object]) -> Iterator[str]:
-    """Returns how containers failed, grouped by equal failures."""
+    """Groups equal failures."""
     alike = grouped((end, pod["metadata"]["name"]) for pod in pods for end in _ends(pod))
     return (f"{listed(names, 'pod')}: {end}" for end, names in alike.items())
 
@@ -79,15 +75,13 @@ def _ends(pod: Object) -> Iterator[str]:
 
 
 def log(pods: Sequence[Object]) -> str:
-    """Returns the command that shows the log of the first failed pod, or else of the first pod; empty without pods."""
     ordered = sorted(pods, key=lambda pod: (pod["status"].get("phase") != "Failed", pod["metadata"]["name"]))
     return next((_log(pod) for pod in ordered), "")
 
 
 def _log(pod: Object) -> str:
-    """Returns the log command of the failed init container, or the container that failed first.
-
-    A pod that never ran has no log: the command is then `kubectl describe`.
+    """Prefers the failed init container, or else the container that failed first. A pod that never ran has no log: the
+    command is then `kubectl describe`.
     """
     status, logs = pod["status"], f"kubectl logs {where(pod)}"
     if not status.get("containerStatuses"):
@@ -104,12 +98,11 @@ def _log(pod: Object) -> str:
 
 
 def _end(container: Object) -> Object:
-    """Returns how the container ended; empty while it runs."""
     return container.get("state", {}).get("terminated") or {}
 
 
 def job_retries(job: Object, pods: Iterable[Object]) -> str:
-    """Returns how many pods of a Job have failed; empty if none has or the Job has ended."""
+    """Returns an empty string if no pod has failed or the Job has ended."""
     failed = job["status"].get("failed", 0)
     if not failed or any(holds(job, kind) for kind in ("Complete", "Failed")):
         return ""
@@ -120,7 +113,6 @@ def job_retries(job: Object, pods: Iterable[Object]) -> str:
 
 
 def failing(job: Object) -> str:
-    """Returns why a Job fails while Kubernetes deletes its pods (condition FailureTarget), or an empty string."""
     target = condition(job, "FailureTarget")
     if target.get("status") != "True" or holds(job, "Failed"):
         return ""
@@ -136,7 +128,7 @@ def _limit(spec: Object) -> str:
 
 
 def _last_failure(pods: Sequence[Object]) -> str:
-    """Returns why the latest failed pod failed; empty if no failed pod is left."""
+    """Returns an empty string if no failed pod is left."""
     failed = [pod for pod in pods if pod["status"].get("phase") == "Failed"]
     if not failed:
         return ""
@@ -145,7 +137,7 @@ def _last_failure(pods: Sequence[Object]) -> str:
 
 
 def _ended_at(pod: Object) -> str:
-    """Returns when a pod ended, or else when it was created: RFC 3339 in UTC, which sorts as text."""
+    """Returns RFC 3339 in UTC, which sorts as text. A pod without an end counts from its creation."""
     statuses = pod["status"].get("containerStatuses", [])
     ends = [(each.get("state", {}).get("terminated") or {}).get("finishedAt") or "" for each in statuses]
     return max(ends, default="") or str(pod["metadata"].get("creationTimestamp", ""))

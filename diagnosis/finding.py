@@ -1,5 +1,3 @@
-"""Findings: one cause each, in text for the user."""
-
 from __future__ import annotations
 
 import datetime
@@ -13,9 +11,9 @@ _LONGEST = 400
 _LONGEST_S = 10**9
 _NAMED = 2
 _SECRET = re.compile(r"(?i)\b(password|passwd|accountkey|sig|client_secret)=[^\s,;&\"']+")
-"""Secrets in mount options and signed URLs, which drivers print in errors."""
+"""Drivers print mount options and signed URLs in errors."""
 _STRUCTS = re.compile(r"(\S*\{\w+:[^{}\"]*\}\s*)+")
-"""Go structs in messages, which may have hundreds of entries."""
+"""Go structs in messages may have hundreds of entries."""
 _WIDTH = 80
 _ALL = "{nodes}"
 K = TypeVar("K")
@@ -30,14 +28,14 @@ class Finding:
     fix: str = ""
     """The command that fixes the cause or shows more; empty if it only takes time."""
     lasts: bool = False
-    """Whether it stays until a user fixes it."""
+    """It stays until a user fixes it."""
     shared: bool = False
-    """Whether it is about the platform that all workloads share."""
+    """It is about the platform that all workloads share."""
     passing: bool = False
-    """Whether no problem is known and the state changes by itself."""
+    """No problem is known, and the state changes by itself."""
 
     def lines(self) -> list[str]:
-        """Returns the printed lines, indented below the workload's line. A command stays on one line, to be copied."""
+        """A command stays on one line, to be copied."""
         causes = wrapped(f"  waits: {self.why}", "         ")
         command, _, comment = self.fix.partition("    # ")
         line = f"    do: {self.fix}"
@@ -52,18 +50,14 @@ class Obstacle:
 
     what: str
     fix: str = ""
-    """A command. `{nodes}` stands for all nodes reported together; a command without it is for the first node."""
+    """`{nodes}` stands for all nodes reported together; a command without it is for the first node."""
     since: str = ""
-    """The start time in RFC 3339, as Kubernetes writes it."""
+    """RFC 3339, as Kubernetes writes it."""
     passing: bool = False
-    """Whether no problem is known and the state changes by itself."""
 
 
 def merge_obstacles(obstacles: Iterable[tuple[str, Obstacle]]) -> list[Finding]:
-    """Returns one finding for each obstacle, given as (node, obstacle), with all nodes that have it.
-
-    A command for all nodes of a finding names no node that needs another command.
-    """
+    """Takes (node, obstacle). A command for all nodes of a finding names no node that needs another command."""
     found = []
     keyed = (((each.what, _ALL in each.fix), (node, each)) for node, each in obstacles)
     for (what, _), alike in grouped(keyed).items():
@@ -75,7 +69,7 @@ def merge_obstacles(obstacles: Iterable[tuple[str, Obstacle]]) -> list[Finding]:
 
 
 def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
-    """Groups values by key; keys and values keep their order."""
+    """Keeps the order of keys and values."""
     found: dict[K, list[V]] = {}
     for key, value in pairs:
         found.setdefault(key, []).append(value)
@@ -83,12 +77,11 @@ def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
 
 
 def joined(*parts: str | None, by: str = ": ") -> str:
-    """Joins the parts that are not empty, such as a reason and its message."""
+    """Skips empty parts."""
     return by.join(filter(None, parts))
 
 
 def listed(names: Sequence[str], called: str) -> str:
-    """Returns `node a`, `nodes a and b` or `5 nodes (a, ...)`."""
     if len(names) == 1:
         return f"{called} {names[0]}"
     if len(names) <= _NAMED:
@@ -97,28 +90,28 @@ def listed(names: Sequence[str], called: str) -> str:
 
 
 def clock(time: str) -> str:
-    """Returns hours and minutes of an RFC 3339 time in UTC."""
+    """Takes an RFC 3339 time in UTC."""
     return f"{time[11:16]} UTC"
 
 
 def later(time: str, seconds: float) -> str:
-    """Returns an RFC 3339 time in UTC, `seconds` after `time`."""
+    """Returns an RFC 3339 time in UTC."""
     then = datetime.datetime.fromisoformat(time) + datetime.timedelta(seconds=min(seconds, _LONGEST_S))
     return then.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def is_past(time: str) -> bool:
-    """Returns whether a time in the form of `later` is past."""
+    """Takes a time in the form of `later`."""
     return time < later(datetime.datetime.now(datetime.UTC).isoformat(), 0)
 
 
 def wrapped(text: str, indent: str) -> list[str]:
-    """Wraps text to the terminal's width, except longer names; indents all lines but the first."""
+    """Keeps longer names on one line. All lines but the first are indented."""
     return textwrap.wrap(text, _WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def one_line(text: str) -> str:
-    """Returns a message on one line, without secrets. A long one loses its middle, since causes come last."""
+    """Hides secrets. A long message loses its middle, since causes come last."""
     words = _SECRET.sub(r"\1=***", re.sub(r"\s+", " ", text).strip())
     words = _STRUCTS.sub("{...} ", words).strip() if len(words) > _LONGEST else words
     return words if len(words) <= _LONGEST else f"{words[: _LONGEST // 3]} ... {words[-(_LONGEST * 2 // 3) :]}"

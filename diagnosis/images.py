@@ -1,4 +1,4 @@
-"""Finds why a node cannot pull an image, from messages of containerd and registries."""
+"""Explains messages of containerd and registries."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from k8s.objects import Object
 PULLING = ("ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "ErrRegistryUnavailable")
 NEVER = "ErrImageNeverPull"
 _ANONYMOUS = ("mcr.microsoft.com", "registry.k8s.io")
-"""Public registries without accounts, where a pull secret has no effect."""
+"""A pull secret has no effect on these public registries."""
 _DOCKER_HUB = "docker.io"
 _ACR = re.compile(r"[\w-]+(\.[\w-]+)*\.azurecr\.(io|cn|us|de)")
 _REFERENCE = re.compile(r"(?P<host>[^/]+)/(?P<name>[^:@/]+):(?P<tag>[^:@/]+)")
 _NAMES = re.compile(r"/v2/\S+|scope=\S+")
-"""Parts of URLs that contain image names, which may look like an error."""
+"""Image names in URLs may look like an error."""
 _FAILED = "Failed to pull image"
-"""Prefix of the kubelet's event for a failed pull. It has the cause if the container's state shows only Back-off."""
+"""This event of the kubelet has the cause if the container's state shows only Back-off."""
 _NO_SECRET = "FailedToRetrieveImagePullSecret"  # noqa: S105 - the reason of an event
 _NO_REASON = "the kubelet gives no reason"
 WRONG_PLATFORM = re.compile(
@@ -44,7 +44,6 @@ class _Pull:
 
     @property
     def host(self) -> str:
-        """The registry's host, docker.io by default."""
         first, slash, _ = self.image.partition("/")
         named = slash and (first == "localhost" or "." in first or ":" in first)
         return first if named else _DOCKER_HUB
@@ -64,7 +63,7 @@ def pull_failure(cluster: Cluster, pod: Object, image: str, message: str, look: 
 
 
 def wrong_platform(cluster: Cluster, pod: Object, image: str, error: str = "") -> Finding:
-    """Returns a finding that the image is not for the node's platform; `error` is the container's error."""
+    """`error` is the container's error."""
     node = cluster.node(pod["spec"].get("nodeName", "")) or {"metadata": {}}
     labels = node["metadata"].get("labels", {})
     platform = f"{labels.get('kubernetes.io/os', 'linux')}/{labels.get('kubernetes.io/arch', 'amd64')}"
@@ -76,13 +75,12 @@ def wrong_platform(cluster: Cluster, pod: Object, image: str, error: str = "") -
 
 
 def never_pulled(image: str, look: str) -> Finding:
-    """Returns a finding that the image must already be on the node."""
     why = f"image {image} is not on its node, and imagePullPolicy Never forbids a pull"
     return Finding(why, f"{look}    # then set imagePullPolicy: IfNotPresent", lasts=True)
 
 
 def _refused(pull: _Pull) -> Finding:
-    """Returns why a registry refuses the image. A role may still take effect; a missing pull secret stays missing."""
+    """A role may still take effect; a missing pull secret stays missing."""
     if _ACR.fullmatch(pull.host) and not _is_of_others(pull):
         why = f"its nodes may not pull {pull.image}: the role AcrPull is missing, or has not taken effect yet"
         return Finding(f"{why} ({pull.message})", pull.look)
@@ -116,10 +114,7 @@ def _is_of_others(pull: _Pull) -> bool:
 
 
 def _missing(pull: _Pull) -> Finding:
-    """Returns that the image is missing, and how to push it.
-
-    Tags of images in `docker/` depend on their content; other images belong to the user.
-    """
+    """Tags of images in `docker/` depend on their content; other images belong to the user."""
     found = _REFERENCE.fullmatch(pull.image)
     fix = f"{pull.look}    # then push it, or name another image in the pod's spec or workloadOptions"
     if found and found["name"] in image_names() and found["tag"] == content_tag(found["name"]):
@@ -128,7 +123,6 @@ def _missing(pull: _Pull) -> Finding:
 
 
 def _known(pull: _Pull, cause: Mapping[str, Any]) -> Finding:
-    """Fills the pull's values into the finding of a cause in pulls.yaml."""
     values = {"name": pull.host.partition(".")[0], "node": pull.pod["spec"].get("nodeName", "")}
     values |= {key: getattr(pull, key) for key in ("host", "image", "message", "look")}
     return Finding(

@@ -1,4 +1,4 @@
-"""Reads a cluster through kubectl, which supports every login of its kubeconfig (such as kubelogin)."""
+"""kubectl supports every login of its kubeconfig, such as kubelogin."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from diagnosis.cluster import NODE, POD, Kind, Read, ReadFailed
 from k8s.objects import Object
 
 _PREFIX = re.compile(r"\[pod/[^\]]+\] ")
-"""Prefix of a line that comes from a log (kubectl, pkg/cmd/logs/logs.go)."""
+"""Marks a line that comes from a log (kubectl, pkg/cmd/logs/logs.go)."""
 _TIMEOUT_S = 60
 _NO_SUCH_KIND = "the server doesn't have a resource type"
 _LOG_LINE = re.compile(r"[EWI]\d{4} \d\d:\d\d:\d\d\.\d+ ")
-"""Prefix of kubectl's own log lines (klog), which repeat its last line."""
+"""klog's lines, which repeat kubectl's last line."""
 
 
 @functools.cache
 def _hints() -> Mapping[str, str]:
-    """Returns hints by regular expressions for kubectl's errors, the most specific first."""
+    """The most specific regular expressions come first."""
     read = data.parsed(Path(__file__).with_name("hints.yaml").read_text("utf-8"))
     return {each["matches"]: each["hint"].format(**read["texts"]) for each in read["hints"]}
 
@@ -43,7 +43,7 @@ class Forbidden(KubectlFailed):
 
 
 def read(kind: Kind, namespace: str) -> list[Object]:
-    """Implements `diagnosis.cluster.Read`. Raises KubectlFailed."""
+    """Implements `diagnosis.cluster.Read`."""
     where = ["--namespace", namespace] if namespace else ["--all-namespaces"]
     command = ["get", kind.resource, *where, "--output", "json"]
     if kind == NODE:
@@ -60,10 +60,7 @@ def read(kind: Kind, namespace: str) -> list[Object]:
 
 
 def read_own(kind: Kind, namespace: str) -> list[Object]:
-    """Reads as `read`, for users of one namespace: kinds that they may not read are empty, except pods.
-
-    Raises KubectlFailed.
-    """
+    """Reads for users of one namespace: kinds that they may not read are empty, except pods."""
     try:
         return read(kind, namespace)
     except Forbidden:
@@ -74,9 +71,9 @@ def read_own(kind: Kind, namespace: str) -> list[Object]:
 
 @contextlib.contextmanager
 def reading_often() -> Iterator[Read]:
-    """Yields a `diagnosis.cluster.Read` that shares one `kubectl proxy`, and so one login, for all kinds.
+    """Shares one `kubectl proxy`, and so one login, for all kinds.
 
-    The proxy allows only reads, through a socket that other users cannot open. Raises KubectlFailed.
+    The proxy allows only reads, through a socket that other users cannot open.
     """
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         path, log = Path(folder) / "api", Path(folder) / "log"
@@ -93,8 +90,6 @@ def reading_often() -> Iterator[Read]:
 
 
 class _Connection(http.client.HTTPConnection):
-    """HTTP through a Unix socket."""
-
     def __init__(self, path: Path) -> None:
         super().__init__("localhost", timeout=_TIMEOUT_S)
         self._path = path
@@ -127,7 +122,7 @@ def _get(socket_path: Path, kind: Kind, namespace: str) -> list[Object]:
 
 
 def last_lines(namespace: str, selector: str) -> tuple[list[str], list[str]]:
-    """Returns the last log line of each pod with these labels, and why other logs are missing. Raises KubectlFailed."""
+    """Returns the last log line of each pod, and why other logs are missing."""
     chosen = ("--namespace", namespace, "--selector", selector)
     lines = _output("logs", *chosen, "--tail", "1", "--prefix", "--ignore-errors").splitlines()
     read = [(line, _PREFIX.match(line)) for line in lines if line.strip()]
@@ -135,7 +130,6 @@ def last_lines(namespace: str, selector: str) -> tuple[list[str], list[str]]:
 
 
 def _output(*arguments: str) -> str:
-    """Returns kubectl's standard output. Raises KubectlFailed."""
     try:
         answer = subprocess.run(["kubectl", *arguments], capture_output=True, text=True, check=False)
     except OSError as error:
@@ -152,11 +146,11 @@ def _failed(command: str, stderr: str) -> KubectlFailed:
 
 
 def hint(error: str) -> str:
-    """Returns the meaning and the fix of kubectl's error; empty if unknown."""
+    """Returns an empty string if the error is unknown."""
     return next((hint for pattern, hint in _hints().items() if re.search(pattern, error)), "")
 
 
 def _once(stderr: str) -> str:
-    """Removes repeated lines, and kubectl's log lines unless nothing else is left."""
+    """Removes repeated lines, and klog lines unless nothing else is left."""
     lines = dict.fromkeys(line.strip() for line in stderr.splitlines() if line.strip())
     return "\n".join([line for line in lines if not _LOG_LINE.match(line)] or list(lines)[-1:])

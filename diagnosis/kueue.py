@@ -1,7 +1,7 @@
-"""Reports why Kueue holds back a job, until when, and whether waiting helps.
+"""Reports why Kueue holds back a job.
 
-The states are those of Kueue 0.19.2: conditions and reasons of a Workload (apis/kueue/v1beta2/workload_types.go), when
-they are set (pkg/controller/core/workload_controller.go), and the messages of its scheduler
+The states are those of Kueue 0.19.2: conditions and reasons of a Workload (apis/kueue/v1beta2/workload_types.go),
+when they are set (pkg/controller/core/workload_controller.go), and the messages of its scheduler
 (pkg/scheduler/flavorassigner/flavorassigner.go).
 """
 
@@ -26,14 +26,14 @@ CLUSTER_QUEUE = Kind("kueue.x-k8s.io/v1beta2", "ClusterQueue", "clusterqueues", 
 LOCAL_QUEUE = Kind("kueue.x-k8s.io/v1beta2", "LocalQueue", "localqueues", KUEUE_BEFORE)
 _MANAGER = {"app.kubernetes.io/name": "kueue", "control-plane": "controller-manager"}
 _GROUP_LABEL = "kueue.x-k8s.io/pod-group-name"
-"""Pod label with the name of its group's Workload; a StatefulSet may own that (pkg/controller/jobs)."""
+"""The name of the group's Workload; a StatefulSet may own that (pkg/controller/jobs)."""
 _REFUSED = ("ErrWorkloadCompose", "JobNestingTooDeep", "WorkloadNameConflict")
 """Events of jobs that Kueue cannot turn into a Workload (pkg/controller/jobframework/events.go, jobs/pod)."""
 _BARRED = ("QueueStopped", "Inadmissible")
 """Suffixes of Requeued's reasons that block requeueing until the queue or the spec changes."""
 _DEACTIVATED = "Deactivated"
 _LASTING_REASONS = ("ExceedsMaxQuota", "NoMatchingFlavor", "Misconfigured", "Suspended")
-"""Reasons of QuotaReserved with feature gate UnadmittedWorkloadsObservability; else only messages have the reason."""
+"""QuotaReserved has these reasons with feature gate UnadmittedWorkloadsObservability; else only messages have them."""
 _LASTING = re.compile(
     r"LocalQueue \S+ (doesn't exist|is (terminating or missing|stopped|inactive))"
     r"|ClusterQueue \S* (doesn't exist|not found|is (terminating or missing|stopped))"
@@ -59,7 +59,6 @@ _UID = re.compile(r"\(UID: ([^,)]+)")
 
 
 def held(cluster: Cluster, job: Object) -> list[Finding]:
-    """Returns why Kueue holds back the job or pod; nothing if it is not known to."""
     metadata = job["metadata"]
     group = metadata.get("labels", {}).get(_GROUP_LABEL)
     found = cluster.owned(QUEUED, metadata["namespace"], [metadata["uid"]])
@@ -110,7 +109,7 @@ def _held(cluster: Cluster, queued: Object, look: str) -> Iterator[Finding]:
 
 
 def _too_large(cluster: Cluster, queued: Object, look: str) -> Iterator[Finding]:
-    """Yields devices that a pod requests more of than any eligible node has; quota cannot help."""
+    """Quota cannot help if a pod requests more devices than any eligible node has."""
     for pod in (pod_set["template"] for pod_set in queued["spec"].get("podSets", [])):
         nodes = [node for node in cluster.all(NODE) if selects(pod, node)]
         for resource, count in device_requests(pod).items():
@@ -125,7 +124,6 @@ def _too_large(cluster: Cluster, queued: Object, look: str) -> Iterator[Finding]
 
 
 def _waiting(cluster: Cluster, queued: Object, queue: str, look: str) -> Finding:
-    """Returns why a Workload without quota waits: the last eviction, what its queue lacks, and when it is requeued."""
     quota, evicted, before = condition(queued, "QuotaReserved"), condition(queued, "Evicted"), _eviction(queued)
     now, lasts = _current(cluster, quota, queued["metadata"]["namespace"])
     large, never = _never_fits(_message(quota))
@@ -179,7 +177,6 @@ def _message(entry: Object) -> str:
 
 
 def _unchecked(queued: Object, queue: str, look: str) -> Iterator[Finding]:
-    """Yields why a Workload with quota is not admitted."""
     if before := _eviction(queued):
         yield Finding(one_line(f"{before}; its pods are being deleted"), look, passing=True)
         return
@@ -197,7 +194,6 @@ def _unchecked(queued: Object, queue: str, look: str) -> Iterator[Finding]:
 
 
 def _eviction(queued: Object) -> str:
-    """Returns the eviction that makes the Workload wait, or an empty string."""
     evicted, preempted = condition(queued, "Evicted"), condition(queued, "Preempted")
     reason, message = evicted.get("reason", ""), _message(evicted)
     if evicted.get("status") != "True":
@@ -215,7 +211,7 @@ def _eviction(queued: Object) -> str:
 
 
 def _failed_checks(queued: Object, known: str) -> list[str]:
-    """Returns messages of admission checks that retry or reject the Workload, unless `known` contains them."""
+    """Omits messages that `known` contains."""
     checks = queued["status"].get("admissionChecks", [])
     failed = [check for check in checks if check.get("state") in ("Retry", "Rejected") and check.get("message")]
     return [f"admission check {each.get('name')}: {each['message']}" for each in failed if each["message"] not in known]

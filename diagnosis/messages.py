@@ -1,4 +1,4 @@
-"""Extracts causes from other programs' messages in events and container states."""
+"""Extracts causes from other programs' messages."""
 
 from __future__ import annotations
 
@@ -24,27 +24,25 @@ _SYMPTOM = re.compile(
     r"timed? ?out waiting for|timeout expired waiting|context deadline exceeded|DeadlineExceeded|context canceled"
     r"|(?i:an) operation with the given Volume ID .* already exists|^Back-off pulling image \"[^\"]*\"$"
 )
-"""Messages that report only a delay, not its cause."""
+"""These report only a delay, not its cause."""
 _STATUS_ALONE = re.compile(r"[^:]*:?\s*exit status \d+[\s,:]*")
 
 
 def cause(message: str) -> str:
-    """Returns the message without notices and text around the cause."""
     return _ENVELOPE.sub("", _NOTICES.sub(" ", message)).strip()
 
 
 def is_symptom(message: str) -> bool:
-    """Returns whether the message is empty or reports only a timeout."""
     return not message.strip() or bool(_SYMPTOM.search(message))
 
 
 def hidden_by_notice(message: str) -> bool:
-    """Returns whether a mount's message has only blobfuse2's notice and an exit status."""
+    """Returns whether only blobfuse2's notice and an exit status are left."""
     return "***" in message and bool(_STATUS_ALONE.fullmatch(cause(message)))
 
 
 def most_specific(events: Sequence[Object]) -> Object:
-    """Returns the last event with a cause, or else the last one with a message."""
+    """Prefers the last event with a cause."""
     texts = [event for event in events if event["message"].strip()] or events
     causes = [event for event in texts if not is_symptom(event["message"])]
     named = [event for event in causes if not hidden_by_notice(event["message"])]

@@ -1,5 +1,5 @@
-"""Reports states of nodes: who removes a node and what to do (config/data/node_states.yaml), problems that checks
-found, and conditions of node-problem-detectors, this program's and AKS's.
+"""Explains node states of other controllers (config/data/node_states.yaml), failed checks, and conditions of
+node-problem-detectors, this program's and AKS's.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ Entry = Mapping[str, Any]
 _OF_PERSONS = re.compile(
     r"(?i)(kubectl|oc$|k9s|(open)?lens|freelens|headlamp|node-fetch|axios|mozilla|python|openapi-generator|curl|okhttp)"
 )
-"""Prefix of field managers of people: a tool, or a browser or library without a controller's name."""
+"""Field managers of people: a tool, or a browser or library without a controller's name."""
 _UNKNOWN = "an unknown client"
 _FINE = re.compile(r"(?<!Not)(Healthy|Ready|OK|Ok|Succeeded)$")
-"""Suffix of condition types that are True without a problem."""
+"""These conditions are True without a problem."""
 _VERDICT = f"{HEALTH_TAINT}-verdict"
 _UNLABEL = f"kubectl label node {{nodes}} {BAD_NODE.partition('=')[0]}-    # once their GPUs work again"
 CHECK_AGAIN = "check it: pulumi up -s <stack> --replace '**:Job::health-check*' (docs/health-check.md)"
@@ -33,13 +33,11 @@ _LABELS = {BAD_NODE: _UNLABEL, f"{AUTOPILOT_LABEL}=EVICT": "kubectl describe nod
 _UNFIT = re.compile(
     rf"{AUTOPILOT_LABEL}=(?!PASS$|EVICT$)|nvidia\.com/(mig\.config\.state=(?!success$|failed$)|gpu\.deploy\..+=paused)"
 )
-"""Labels that make a cordoned node unusable: of a check, of NVIDIA/mig-parted and of k8s-driver-manager."""
+"""Labels of checks, of NVIDIA/mig-parted and of k8s-driver-manager that make a cordoned node unusable."""
 
 
 @dataclass(frozen=True)
 class NodeState:
-    """A node state that a controller set."""
-
     entry: Entry
     mark: str
     """The taint, field, label, annotation or condition that shows the state, with its message."""
@@ -66,7 +64,7 @@ def _entry(kind: str, name: str, groups: Iterable[str] = ()) -> Entry | None:
 
 
 def of_taints(taints: Iterable[Object], *groups: str) -> NodeState | None:
-    """Returns the most specific state of these taints; None if no known controller sets any."""
+    """Returns the most specific state."""
     found = [
         NodeState(entry, f"taint {taint['key']}", taint.get("timeAdded", ""))
         for taint in taints
@@ -77,7 +75,6 @@ def of_taints(taints: Iterable[Object], *groups: str) -> NodeState | None:
 
 
 def leaving(node: Object) -> NodeState | None:
-    """Returns the state that explains why a node is being removed; None if nothing indicates that."""
     metadata, conditions = node["metadata"], node["status"].get("conditions", [])
     if tainted := of_taints(node["spec"].get("taints", []), "leaving"):
         return tainted
@@ -95,7 +92,7 @@ def leaving(node: Object) -> NodeState | None:
 
 
 def is_problem(node: Object, condition: Object) -> bool:
-    """Returns whether a condition is a problem. On a cordoned node, unknown conditions count too."""
+    """On a cordoned node, unknown conditions count too."""
     kind, status = condition["type"], condition["status"]
     if like_ours(kind) is not None or CONDITION_PREFIX in kind:
         return bool(status == "True")
@@ -111,24 +108,23 @@ def like_ours(condition: str) -> str | None:
 
 
 def writers(node: Object, field: str) -> list[str]:
-    """Returns the clients that wrote a field of the spec; none if the API server omits them."""
+    """Returns nothing if the API server omits the managers."""
     entries = node["metadata"].get("managedFields", [])
     found = [each.get("manager", "") for each in entries if field in each.get("fieldsV1", {}).get("f:spec", {})]
     return list(filter(None, found))
 
 
 def manager(node: Object, field: str) -> str:
-    """Returns the main writer of a field; controllers come before people, since they continue. Empty if unknown."""
+    """Controllers come before people, since they continue."""
     return min(writers(node, field), key=is_of_person, default="")
 
 
 def is_of_person(who: str) -> bool:
-    """Returns whether a field manager is a tool of people and not a controller."""
     return bool(_OF_PERSONS.match(who))
 
 
 def removal(node: Object) -> list[Obstacle]:
-    """Returns why a node is being removed, except routine actions of autoscalers."""
+    """Omits routine actions of autoscalers."""
     state = leaving(node)
     return [state.obstacle(node)] if state and not state.entry.get("routine", False) else []
 
@@ -151,14 +147,12 @@ def unhealthy(node: Object) -> Iterator[Obstacle]:
 
 
 def failed_check(node: Object) -> Obstacle:
-    """Returns what a failed check found on a node, and how to remove its taint."""
     found = node["metadata"].get("annotations", {}).get(_VERDICT, "for an unknown reason")
     steps = f"repair it, name it in workloadOptions.health-check.nodeNames, then {CHECK_AGAIN}"
     return Obstacle(f"has failed its check ({one_line(found)})", f"kubectl describe nodes {{nodes}}    # {steps}")
 
 
 def remarks_on_nodes(cluster: Cluster, pods: Iterable[Object]) -> Iterator[str]:
-    """Yields problems of nodes that run the workload's pods."""
     names = {pod["spec"].get("nodeName") for pod in pods if not has_ended(pod)}
     for node in cluster.all(NODE):
         if node["metadata"]["name"] in names:
@@ -166,7 +160,7 @@ def remarks_on_nodes(cluster: Cluster, pods: Iterable[Object]) -> Iterator[str]:
 
 
 def problems(node: Object) -> list[str]:
-    """Returns the node's problems, each once: this program's conditions come before those of AKS and Kubernetes."""
+    """This program's conditions come before those of AKS and Kubernetes."""
     bad = [each for each in node["status"].get("conditions", []) if is_problem(node, each)]
     ours = {each["type"].removeprefix(CONDITION_PREFIX): each for each in bad if CONDITION_PREFIX in each["type"]}
     others = {

@@ -1,5 +1,3 @@
-"""Describes which nodes a pod requires."""
-
 from __future__ import annotations
 
 from fractions import Fraction
@@ -12,14 +10,11 @@ from k8s.resources import pod_requests
 
 _OF_POOL = f"{AGENT_POOL_LABEL}="
 _JOINING_S = 120
-"""Longest time until a new node is ready and labelled: AKS and the operators take about a minute."""
+"""AKS and the operators take about a minute until a new node is ready and labelled."""
 
 
 def too_small(node: Object, pod: Object) -> tuple[str, str, str] | None:
-    """Returns the first native resource that the pod requests beyond the node's total, or None.
-
-    The result has the resource, the request and the allocatable amount.
-    """
+    """Returns the first native resource that exceeds the node's total, with the request and the allocatable amount."""
     has = node.get("status", {}).get("allocatable", {})
     for name, amount in pod_requests(pod, lambda name: "/" not in name).items():
         if is_quantity(has.get(name)) and amount > value(has[name]):
@@ -32,7 +27,7 @@ def _shown(name: str, amount: Fraction) -> str:
 
 
 def describe_nodes(pod: Object) -> str:
-    """Describes the required pool and labels of a pod's node, such as `of pool gpu4082 with zone=1`."""
+    """Returns text such as `of pool gpu4082 with zone=1`."""
     wanted = _requirements(pod)
     pools = [wish.removeprefix(_OF_POOL) for wish in wanted if wish.startswith(_OF_POOL)]
     labels = [wish for wish in wanted if not wish.startswith(_OF_POOL)]
@@ -41,25 +36,24 @@ def describe_nodes(pod: Object) -> str:
 
 
 def is_new(node: Object) -> bool:
-    """Returns whether the node has just joined, so that missing labels and a missing network are no problem yet."""
+    """Missing labels and a missing network are no problem yet on a new node."""
     created = node["metadata"].get("creationTimestamp")
     return bool(created) and not is_past(later(created, _JOINING_S))
 
 
 def joining(node: Object) -> Obstacle:
-    """Returns that the node is new and not ready yet."""
     look = f"kubectl describe node {node['metadata']['name']}    # wait a minute or two"
     return Obstacle("has just joined the cluster, and is not ready yet", look, passing=True)
 
 
 def required_labels(pod: Object) -> list[str]:
-    """Returns the keys of the labels that the pod's node selector and required affinity name, each once."""
+    """Reads the node selector and the required affinity."""
     keys = [*(pod["spec"].get("nodeSelector") or {}), *(each["key"] for term in _terms(pod) for each in term)]
     return list(dict.fromkeys(keys))
 
 
 def required_pools(pod: Object) -> set[str]:
-    """Returns the names of the pools that the pod requires; empty if any will do."""
+    """Returns an empty set if any pool will do."""
     named = [wish.removeprefix(_OF_POOL) for wish in _requirements(pod) if wish.startswith(_OF_POOL)]
     return {name for names in named for name in names.split(" or ")}
 
@@ -71,7 +65,7 @@ def format_taint(taint: Object) -> str:
 
 
 def is_of_program(taint: Object) -> bool:
-    """Returns whether this program sets the taint on pools by itself; a stack's settings may add others."""
+    """Returns whether this program sets the taint by itself; a stack's settings may add others."""
     return format_taint(taint) in (GPU_TAINT, SPOT_TAINT, SYSTEM_TAINT)
 
 

@@ -21,22 +21,22 @@ from k8s.objects import Object, condition, is_ready
 from k8s.quantities import count
 
 _CREATION = re.compile(r"^Failed(To)?Create|^(PodGroup|Plugin|PVC|JobStatus)Error$|^Invalid")
-"""Event reasons of failed creations; not all of these events are warnings."""
+"""Not all events of failed creations are warnings."""
 _SYMPTOM = re.compile(r"^PodGroupPending$|Delete|Restarting$|^BackoffLimitExceeded$|^Unhealthy$")
-"""Reasons of warnings that do not explain missing pods. The PodGroup has the cause of PodGroupPending."""
+"""These warnings do not explain missing pods. The PodGroup has the cause of PodGroupPending."""
 _CAUSE = re.compile(r"forbidden|denied|exceeded quota|not found|invalid|no matches for kind|already exists")
 _LASTING = re.compile(
     r"\bis invalid\b|no matches for kind|^Invalid|usage per (Pod|Container) is|violates PodSecurity"
     r"|failed quota: \S+ must specify|because it is being terminated|no PriorityClass with name|PodNodeSelector: "
     r"|serviceaccount \"(?!default\")[^\"]+\" not found|webhook \"[^\"]*(gatekeeper|kyverno)[^\"]*\" denied"
 )
-"""Reasons and messages of lasting refusals, by the API server or by a rule of the namespace."""
+"""Lasting refusals, by the API server or by a rule of the namespace."""
 _QUOTA = re.compile(r"exceeded quota: \S+, requested: (\S+), used: \S+, limited: (\S+)")
-"""Message of a ResourceQuota (staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go)."""
+"""staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go"""
 
 
 def chain(cluster: Cluster, namespace: str, uid: str) -> list[tuple[Kind, Object]]:
-    """Returns all descendants of the owner with that uid except pods; direct children come first."""
+    """Excludes pods. Direct children come first."""
     found: dict[str, tuple[Kind, Object]] = {}
     owners = {uid}
     while owners:
@@ -49,12 +49,12 @@ def chain(cluster: Cluster, namespace: str, uid: str) -> list[tuple[Kind, Object
 
 
 def makers_of(cluster: Cluster, namespace: str, uid: str) -> list[str]:
-    """Returns the uids of the workload and its descendants: the possible owners of its pods."""
+    """Returns the uids of the possible owners of its pods."""
     return [uid, *(each["metadata"]["uid"] for _, each in chain(cluster, namespace, uid))]
 
 
 def pods_of(cluster: Cluster, namespace: str, uid: str) -> list[Object]:
-    """Returns the pods of the workload with that uid, which may be a pod itself."""
+    """The workload may be a pod itself."""
     makers = set(makers_of(cluster, namespace, uid))
     owned = [pod for pod in cluster.all(POD, namespace) if pod["metadata"]["uid"] == uid or owners_of(pod) & makers]
     wrappers = [each for each in cluster.all(APP_WRAPPER, namespace) if each["metadata"]["uid"] == uid]
@@ -62,7 +62,7 @@ def pods_of(cluster: Cluster, namespace: str, uid: str) -> list[Object]:
 
 
 def refusals(cluster: Cluster, made: Sequence[tuple[Kind, Object]], pods: Sequence[Object]) -> Iterator[Finding]:
-    """Yields why a workload's pods or their owners cannot be created; `pods` are the existing ones."""
+    """`pods` are the existing ones."""
     for kind, maker in made:
         if kind == POD:  # its events are about its containers
             continue
@@ -77,20 +77,19 @@ def refusals(cluster: Cluster, made: Sequence[tuple[Kind, Object]], pods: Sequen
 
 
 def _exceeds_alone(message: str) -> bool:
-    """Returns whether a request alone exceeds the quota."""
     found = _QUOTA.search(message)
     asked, most = (dict(re.findall(r"([^,=\s]+)=([^,\s]+)", part)) for part in found.groups()) if found else ({}, {})
     return any(count(value) > count(most[name]) for name, value in asked.items() if name in most)
 
 
 def _condition(maker: Object) -> tuple[str, str]:
-    """Returns the failure in the status, which is current and outlasts events."""
+    """The failure in the status is current and outlasts events."""
     failure = condition(maker, "ReplicaFailure")
     return (failure.get("reason", ""), failure.get("message", "")) if failure.get("status") == "True" else ("", "")
 
 
 def _of_ray(kind: Kind, maker: Object, pods: Sequence[Object]) -> str:
-    """Returns the error of a RayCluster from its status or the copy in its RayJob or RayService.
+    """Reads a RayCluster's error from its status or the copy in its RayJob or RayService.
 
     Unless the state is `failed`, the error is ignored while pods start, since it may be obsolete.
     """

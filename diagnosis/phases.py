@@ -1,8 +1,8 @@
-"""Reads the phase and the message of a workload of any kind, and the progress of its pods.
+"""Reads the phase of a workload of any kind, and the progress of its pods.
 
-Kinds without rules use common status fields: conditions (Kubernetes API conventions, "Typical status properties"), a
-phase or state in one word (such as Argo's Workflow), and the counts of a DaemonSet. JobSet 0.10, LeaderWorkerSet 0.7
-and Trainer 2.1 have conditions.
+Kinds without rules use common status fields: conditions (Kubernetes API conventions, "Typical status properties"),
+a phase or state in one word (such as Argo's Workflow), and the counts of a DaemonSet. JobSet 0.10, LeaderWorkerSet
+0.7 and Trainer 2.1 have conditions.
 """
 
 from __future__ import annotations
@@ -22,18 +22,17 @@ _FAILED = re.compile(r"(fail(ed|ure)?|error)$", re.IGNORECASE)
 _BAD = re.compile(r"fail|error|degraded|stalled|invalid|unhealthy", re.IGNORECASE)
 _GOOD = re.compile(r"(ready|available|created|accepted|healthy|synced|valid|provisioned)$", re.IGNORECASE)
 _READY = ("Available", "Ready", "Running")
-"""Conditions of running workloads; Deployments and LeaderWorkerSets have the first."""
+"""Deployments and LeaderWorkerSets have the first."""
 _PARTS = ("applicationState", "jobStatus")
-"""Status fields of SparkApplication and FlinkDeployment."""
+"""SparkApplication and FlinkDeployment have these."""
 _UNHEALTHY = "Unhealthy"
-"""Event reason of a failed probe."""
 _NOT_KILLED = "FailedKillPod"
 PENDING = "Pending"
 RUNNING = "Running"
 
 
 def phase_of_any_kind(workload: Object) -> tuple[str, str]:
-    """Returns the phase and the message. A failure comes before completion, and that before running."""
+    """A failure comes before completion, and that before running."""
     status = workload["status"]
     if (wanted := status.get("desiredNumberScheduled")) is not None:
         ready = status.get("numberReady", 0)
@@ -55,7 +54,6 @@ def phase_of_any_kind(workload: Object) -> tuple[str, str]:
 
 
 def stated(workload: Object, look: str) -> Iterator[Finding]:
-    """Yields the workload's conditions that report a problem."""
     for each in workload["status"].get("conditions", []):
         against = _GOOD.search(each["type"]) if each["status"] == "False" else _BAD.search(each["type"])
         if each.get("message") and against and each["status"] in ("True", "False"):
@@ -67,7 +65,7 @@ def _reason(entry: Object) -> str:
 
 
 def pods_under_way(cluster: Cluster, pods: Sequence[Object]) -> Iterator[Finding]:
-    """Yields one finding for each state, with all pods in it."""
+    """Yields one finding for each state."""
     starting = (pod for pod in pods if not has_ended(pod) and not is_ready(pod))
     for state, found in grouped((_state(cluster, pod), pod) for pod in starting).items():
         why = f"{listed([_placed(pod) for pod in found], 'pod')} {'is' if len(found) == 1 else 'are'} {state}"
@@ -75,7 +73,7 @@ def pods_under_way(cluster: Cluster, pods: Sequence[Object]) -> Iterator[Finding
 
 
 def unfinished_rollout(deployment: Object) -> str:
-    """Returns why a Deployment's rollout is unfinished, as defined by `kubectl rollout status`; empty if it is done."""
+    """Follows `kubectl rollout status`; returns an empty string if the rollout is done."""
     for kind, bad in (("Progressing", "False"), ("ReplicaFailure", "True")):
         if (entry := condition(deployment, kind)).get("status") == bad:
             return joined(entry.get("reason", kind), entry.get("message") if kind == "Progressing" else "")
@@ -89,7 +87,7 @@ def unfinished_rollout(deployment: Object) -> str:
 
 
 def unfinished_set(stateful_set: Object) -> str:
-    """Returns why a StatefulSet's rollout is unfinished, as defined by `kubectl rollout status`; empty if it is done.
+    """Follows `kubectl rollout status`; returns an empty string if the rollout is done.
 
     Pods below its partition keep the old version.
     """
@@ -127,12 +125,12 @@ def _state(cluster: Cluster, pod: Object) -> str:
 
 
 def phase_of(kind: str, workload: Object) -> tuple[str, str]:
-    """Returns the phase and the message; `kind` is a key of `diagnosis.cluster.WORKLOADS` or any other kind."""
+    """`kind` is a key of `diagnosis.cluster.WORKLOADS` or any other kind."""
     return _BY_KIND.get(kind, _by_conditions if kind in WORKLOADS else phase_of_any_kind)(workload)
 
 
 def _pod(pod: Object) -> tuple[str, str]:
-    """Returns Running only if the pod is ready, since containers of a running pod may fail."""
+    """A running pod counts as Running only if it is ready, since its containers may fail."""
     if has_ended(pod):
         return pod["status"]["phase"], ""
     return (RUNNING if is_ready(pod) else PENDING), ""
@@ -144,7 +142,7 @@ def _volcano_job(job: Object) -> tuple[str, str]:
 
 
 def _ray_cluster(cluster: Object) -> tuple[str, str]:
-    """Returns the phase; until KubeRay writes a state, the message is why pods cannot be created."""
+    """Until KubeRay writes a state, the message is why pods cannot be created."""
     state = cluster["status"].get("state")
     return (RUNNING if state == "ready" else PENDING), "" if state is not None else unfinished_rollout(cluster)
 
@@ -169,7 +167,7 @@ def _deployment(deployment: Object) -> tuple[str, str]:
 
 
 def _by_conditions(job: Object) -> tuple[str, str]:
-    """Returns the phase of a Job, or of a training job, which also has the condition Running."""
+    """A training job also has the condition Running."""
     for each in job["status"].get("conditions", []):
         if each["type"] in ("Complete", "Failed", "Available", "Succeeded") and each["status"] == "True":
             return each["type"], each.get("message") or each.get("reason") or ""

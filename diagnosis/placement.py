@@ -1,7 +1,4 @@
-"""Finds why pods have no node: the reasons of schedulers and the autoscaler, and the obstacles on each node.
-
-It also reports the pods' claims that have no volume, in the provisioner's words.
-"""
+"""Finds why pods have no node, and why their claims have no volume."""
 
 from __future__ import annotations
 
@@ -26,23 +23,22 @@ from k8s.resources import allocatable, device_requests
 from k8s.scheduling import selects, untolerated
 
 _WHY = ("ExternalProvisioning", "FailedBinding", "VolumeMismatch", "ClaimMisbound", "ClaimLost", "ProvisioningFailed")
-"""Event reasons of claims (pkg/controller/volume/events), from waiting for a provisioner to a failed volume."""
+"""Claims' events (pkg/controller/volume/events), from waiting for a provisioner to a failed volume."""
 
 _NO_CLAIM = re.compile(r'persistentvolumeclaim "([^"]+)" not found')
-"""Message of Kubernetes' scheduler (pkg/scheduler/framework/plugins/volumebinding)."""
+"""Kubernetes' scheduler (pkg/scheduler/framework/plugins/volumebinding)."""
 _NO_CLASS = re.compile(r'storageclass\.storage\.k8s\.io "([^"]+)" not found')
 _JOB_LABELS = ("volcano.sh/job-name", "batch.kubernetes.io/job-name")
 _SET_ASIDE = re.compile(
     r"(?i)maintenance|decom|retire|xid|drain|repair|faulty|fail|broken|unhealthy|defect|error|cordon"
 )
-"""Words in keys of taints that users and controllers set on single nodes, not on pools."""
+"""Users and controllers set taints with such keys on single nodes, not on pools."""
 _SYSTEM = {"kubernetes.azure.com/mode": "system"}
 _JOINING = ("node.kubernetes.io/not-ready", "node.kubernetes.io/network-unavailable")
-"""Taints of every new node."""
+"""Every new node has these."""
 
 
 def missing_claims(cluster: Cluster, pods: Sequence[Object]) -> Iterator[Finding]:
-    """Yields the claims that the scheduler does not find, each once."""
     namespace = pods[0]["metadata"]["namespace"]
     messages = [condition(pod, "PodScheduled").get("message", "") for pod in pods]
     for name in sorted({name for message in messages for name in _NO_CLAIM.findall(message)}):
@@ -53,7 +49,6 @@ def missing_claims(cluster: Cluster, pods: Sequence[Object]) -> Iterator[Finding
 
 
 def without_volume(cluster: Cluster, pods: Sequence[Object]) -> Iterator[Finding]:
-    """Yields the mounted claims that have no volume, each once."""
     mounted = {name for pod in pods for name in _claims(pod)}
     for claim in cluster.all(CLAIM, pods[0]["metadata"]["namespace"]) if mounted else ():
         metadata = claim["metadata"]
@@ -77,7 +72,7 @@ def _claims(pod: Object) -> Iterator[str]:
 
 
 def not_placed(cluster: Cluster, pods: Sequence[Object]) -> list[Finding]:
-    """Returns why pods have no node. Pods of a gang that Volcano has not admitted come from their templates."""
+    """Pods of a gang that Volcano has not admitted come from their templates."""
     held = [pod for pod in pods if schedulers.gates(pod)]
     pods = [pod for pod in pods if not schedulers.gates(pod)]
     gated = list(schedulers.gated(cluster, held))
@@ -121,26 +116,25 @@ def _behind(cluster: Cluster, pods: Sequence[Object]) -> list[Finding]:
 
 
 def _lack_devices(cluster: Cluster, pod: Object) -> bool:
-    """Returns whether an eligible node offers fewer devices in total than the pod requests."""
+    """Counts the devices of the whole node, in use or not."""
     wanted = device_requests(pod).items()
     return any(allocatable(node, name) < count for node in _candidates(cluster, pod) for name, count in wanted)
 
 
 def _candidates(cluster: Cluster, pod: Object) -> list[Object]:
-    """Returns nodes that the pod may use; AKS's system nodes only if it requests no devices."""
+    """Includes AKS's system nodes only for pods without devices."""
     nodes = [node for node in cluster.all(NODE) if selects(pod, node)]
     return [node for node in nodes if not device_requests(pod) or not labelled(node, _SYSTEM)]
 
 
 def _obstacles(cluster: Cluster, node: Object, pod: Object, wanted: dict[str, int]) -> Iterable[Obstacle]:
-    """Returns why the pod cannot use the node, with all other problems if the node is cordoned."""
+    """Lists all other problems too if the node is cordoned."""
     first = _obstacle(cluster, node, pod, wanted)
     others = other_problems(cluster, node) if first and node["spec"].get("unschedulable") else []
     return dict.fromkeys([first, *others]) if first else ()
 
 
 def _obstacle(cluster: Cluster, node: Object, pod: Object, wanted: dict[str, int]) -> Obstacle | None:
-    """Returns why the pod cannot use the node, or None."""
     if small := too_small(node, pod):
         name, asked, has = small
         lower = f"lower the requests of each pod to less than {has} {name}, or add a pool with a larger VM size"
@@ -161,7 +155,7 @@ def _obstacle(cluster: Cluster, node: Object, pod: Object, wanted: dict[str, int
 
 
 def _tainted(cluster: Cluster, node: Object, taints: Sequence[Object]) -> Obstacle:
-    """Returns the obstacle of the most specific taint: why a controller removes the node comes before the effects."""
+    """Why a controller removes the node comes before the effects."""
     own = [each for each in taints if each["key"] == HEALTH_TAINT or each["key"].startswith("node.kubernetes.io/")]
     cordoned = node["spec"].get("unschedulable", False)
     set_aside = [each for each in taints if cordoned and each not in own and _is_of_node(cluster, node, each)]
@@ -201,7 +195,7 @@ def _toleration(taint: Object) -> str:
 
 
 def _is_of_node(cluster: Cluster, node: Object, taint: Object) -> bool:
-    """Returns whether the taint is specific to this node, by its key, its writer, or nodes of the pool without it."""
+    """Decides by the taint's key, its writer, or nodes of the pool without it."""
     if _SET_ASIDE.search(taint["key"]) or any(map(is_of_person, writers(node, "f:taints"))):
         return True
     keys = [{each["key"] for each in other["spec"].get("taints", [])} for other in _of_pool(cluster, node)]
@@ -216,7 +210,7 @@ def _of_pool(cluster: Cluster, node: Object) -> list[Object]:
 def _too_few(
     cluster: Cluster, nodes: Sequence[Object], pods: Sequence[Object], wanted: dict[str, int]
 ) -> list[Finding]:
-    """Returns a finding if a gang exceeds all nodes even when free; none while a node still lacks devices."""
+    """Returns nothing while a node still lacks devices."""
     if not wanted or _lack_devices(cluster, pods[0]):
         return []
     fitting = sum(min(allocatable(node, resource) // count for resource, count in wanted.items()) for node in nodes)

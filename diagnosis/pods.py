@@ -1,4 +1,4 @@
-"""Finds why a pod that has a node does not run, from messages of the kubelet and containerd."""
+"""Explains messages of the kubelet and containerd about pods that have a node."""
 
 from __future__ import annotations
 
@@ -16,29 +16,26 @@ _NEVER_RAN = (
     *PULLING, NEVER, "InvalidImageName", "ImageInspectError", "SignatureValidationFailed", "CreateContainerConfigError",
     "CreateContainerError", "PreCreateHookError", "PreStartHookError", "PostStartHookError", "RunContainerError",
 )  # fmt: skip
-"""Kubelet reasons for a container that cannot start (pkg/kubelet/images/types.go, kuberuntime)."""
+"""The kubelet's reasons for a container that cannot start (pkg/kubelet/images/types.go, kuberuntime)."""
 _LOOPS = "CrashLoopBackOff"
 NEVER_STARTED = ("StartError", "ContainerCannotRun")
-"""Reasons of containerd and Docker for a container that ended without a log."""
+"""containerd and Docker end a container with these reasons without a log."""
 _EVENTS = (
     "FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox", "FailedCreatePodContainer", "FailedMapVolume",
     "NetworkNotReady",
 )  # fmt: skip
 _FAILED = "Failed"
-"""Event reason of a container that could not be created or started."""
 _PROGRESS = ("Pulling", "Pulled", "Started", "SuccessfulAttachVolume")
 _VARIES = r"\d+ restarts?|back-off \S+ |[0-9a-f]{8}-[0-9a-f-]{27}"
-"""Parts of messages that differ between pods with the same cause."""
+"""These parts differ between pods with the same cause."""
 _KILLED = re.compile(r"Container (\S+) failed (liveness|startup) probe")
 """The kubelet's event Killing (pkg/kubelet/kuberuntime/kuberuntime_manager.go); the probe has its own event."""
 _DRIVEN_OUT = ("Evicted", "Preempting", "Terminated", "NodeShutdown", "Shutdown", "DeadlineExceeded")
-"""Kubelet reasons for ending a pod that it had accepted (eviction, preemption and nodeshutdown)."""
+"""The kubelet ends a pod that it had accepted (eviction, preemption and nodeshutdown)."""
 
 
 @dataclass(frozen=True)
 class Waiting:
-    """A waiting container: why it waits, and how it ended before."""
-
     reason: str
     message: str
     image: str
@@ -48,16 +45,15 @@ class Waiting:
 
     @property
     def fails(self) -> bool:
-        """Whether the container failed, rather than being in progress."""
+        """The container failed, rather than being in progress."""
         return self.reason in (*_NEVER_RAN, _LOOPS)
 
     @property
     def never_ran(self) -> bool:
-        """Whether the container has no log."""
+        """The container has no log."""
         return self.reason in _NEVER_RAN or self.ended.startswith(NEVER_STARTED)
 
     def look(self, pod: Object) -> str:
-        """Returns the command that shows more about the failure."""
         if self.never_ran:
             return f"kubectl describe pod {where(pod)}"
         several = len(pod["spec"]["containers"]) + len(pod["spec"].get("initContainers", [])) > 1
@@ -69,7 +65,7 @@ class Waiting:
 
 
 def waiting(pod: Object) -> Waiting | None:
-    """Returns the first failing container, or else the first waiting one; None if none waits."""
+    """Returns the first failing container, or else the first waiting one."""
     status = pod["status"]
     found = [
         Waiting(
@@ -83,7 +79,7 @@ def waiting(pod: Object) -> Waiting | None:
 
 
 def ended(state: Object | None) -> str:
-    """Returns the reason, exit code and message of a container's end; empty if it has not ended."""
+    """Returns an empty string if the container has not ended."""
     end = (state or {}).get("terminated") or {}
     if "exitCode" not in end:
         return ""
@@ -92,7 +88,7 @@ def ended(state: Object | None) -> str:
 
 
 def not_started_pods(cluster: Cluster, pods: Iterable[Object]) -> Iterator[Finding]:
-    """Yields why containers of these pods do not start: each cause once, with the number of other affected pods."""
+    """Yields each cause once, with the number of other affected pods."""
     found = ((pod, not_started(cluster, pod)) for pod in pods)
     for first, *others in grouped((_common(pod, each.why), each) for pod, each in found if each).values():
         more = (
@@ -102,13 +98,12 @@ def not_started_pods(cluster: Cluster, pods: Iterable[Object]) -> Iterator[Findi
 
 
 def _common(pod: Object, why: str) -> str:
-    """Returns a message without the parts that differ between pods with the same cause."""
     own = [pod["metadata"]["name"], pod["metadata"]["uid"], pod["spec"].get("nodeName", "")]
     return re.sub("|".join([*map(re.escape, filter(None, own)), _VARIES]), "", why)
 
 
 def not_started(cluster: Cluster, pod: Object) -> Finding | None:
-    """Returns why the pod's containers do not start; None if no problem is known."""
+    """Returns None if no problem is known."""
     look = f"kubectl describe pod {where(pod)}"
     if pod["status"].get("phase") == "Failed":
         return _rejected(pod, look)
@@ -132,7 +127,6 @@ def not_started(cluster: Cluster, pod: Object) -> Finding | None:
 
 
 def _restarted(cluster: Cluster, pod: Object) -> Finding | None:
-    """Returns the container of a running pod that has ended or restarted; None if none has."""
     metadata, status = pod["metadata"], pod["status"]
     if has_ended(pod) or metadata.get("deletionTimestamp"):
         return None
@@ -152,7 +146,7 @@ def _restarted(cluster: Cluster, pod: Object) -> Finding | None:
 
 
 def _probe(cluster: Cluster, pod: Object, container: str) -> str:
-    """Returns the failed probe that made the kubelet kill the container, with its message; else an empty string."""
+    """Returns the failed probe that made the kubelet kill the container."""
     events = cluster.events(pod)
     killed = [found for each in events if (found := _KILLED.search(each["message"])) and found[1] == container]
     if not killed:
@@ -163,7 +157,7 @@ def _probe(cluster: Cluster, pod: Object, container: str) -> str:
 
 
 def _rejected(pod: Object, look: str) -> Finding | None:
-    """Returns why the node rejected or ended the pod: the pod itself then has a reason (kubelet.go, rejectPod)."""
+    """If the node rejected or ended the pod, the pod itself has a reason (kubelet.go, rejectPod)."""
     status = pod["status"]
     if not status.get("reason") or status.get("containerStatuses"):
         return None
@@ -173,7 +167,7 @@ def _rejected(pod: Object, look: str) -> Finding | None:
 
 
 def _from_events(cluster: Cluster, pod: Object, look: str) -> Finding | None:
-    """Returns the failure with the cause, among the events since the last successful step."""
+    """Considers events since the last successful step."""
     events = [event for event in cluster.events(pod) if event["reason"] in (*_EVENTS, *_PROGRESS)]
     steps = [index for index, event in enumerate(events) if event["reason"] in _PROGRESS]
     failed = events[steps[-1] + 1 :] if steps else events

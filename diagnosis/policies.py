@@ -1,5 +1,3 @@
-"""Reports policies of NVIDIA's operators that are not ready: operators' messages, and pods that they wait for."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +12,7 @@ from k8s.objects import Object, condition, is_ready
 
 
 def unready_policies(cluster: Cluster, *, starting: bool = False) -> list[Finding]:
-    """Returns each policy that is not ready, with its old or failing pods; with `starting`, also its starting pods."""
+    """`starting` also reports pods that are starting."""
     return [
         replace(finding, shared=True)
         for kind in (NIC_POLICY, CLUSTER_POLICY)
@@ -44,7 +42,7 @@ def _unready(cluster: Cluster, kind: Kind, policy: Object, starting: bool) -> It
 
 
 def _unready_states(policy: Object) -> str:
-    """Returns the states that are not ready, in each operator's format."""
+    """Each operator has its own format."""
     status = policy["status"]
     states = [entry for entry in status.get("appliedStates", []) if entry["state"] not in ("ready", "ignore")]
     applied = [joined(f"{entry['name']} {entry['state']}", entry.get("message")) for entry in states]
@@ -54,7 +52,7 @@ def _unready_states(policy: Object) -> str:
 
 
 def _old(cluster: Cluster, pods: Sequence[Object]) -> Iterator[Finding]:
-    """Yields old pods: ready ones, and others, which may be deleted once no pod uses devices there."""
+    """Old pods that are not ready may be deleted once no pod uses devices there."""
     serving = [pod for pod in pods if is_ready(pod)]
     idle = [pod for pod in pods if pod not in serving]
     if serving:
@@ -68,7 +66,7 @@ def _old(cluster: Cluster, pods: Sequence[Object]) -> Iterator[Finding]:
 
 
 def _failing(pods: Sequence[Object]) -> Iterator[Finding]:
-    """Yields one finding for each failure reason, however many pods have it."""
+    """Yields one finding for each reason, however many pods have it."""
     found = ((pod, waiting(pod)) for pod in pods)
     for why, failing in grouped((held.description, (pod, held)) for pod, held in found if held and held.fails).items():
         pod, held = failing[0]
@@ -76,7 +74,7 @@ def _failing(pods: Sequence[Object]) -> Iterator[Finding]:
 
 
 def _starting(pods: Mapping[str, Sequence[Object]]) -> Finding:
-    """Returns one finding for all DaemonSets that start: they wait for each other, and only one has the cause."""
+    """Returns one finding for all DaemonSets: they wait for each other, and only one has the cause."""
     metadata = next(iter(pods.values()))[0]["metadata"]
     nodes = sorted({pod["spec"]["nodeName"] for group in pods.values() for pod in group})
     since = min(begun(pod) for group in pods.values() for pod in group)
@@ -86,6 +84,6 @@ def _starting(pods: Mapping[str, Sequence[Object]]) -> Finding:
 
 
 def _placed(pods: Sequence[Object]) -> str:
-    """Lists pods with their nodes and the verb; their names begin with their DaemonSet's."""
+    """The pods' names begin with their DaemonSet's."""
     names = [f"{pod['metadata']['name']} on node {pod['spec']['nodeName']}" for pod in pods]
     return f"{listed(names, 'pod')} {'is' if len(pods) == 1 else 'are'}"

@@ -1,4 +1,4 @@
-"""Reports the progress of RayJobs and RayServices, what they wait for, and why attempts or Serve applications failed.
+"""Reports on RayJobs and RayServices.
 
 The states and reasons are those of KubeRay 1.6.2 (ray-operator/apis/ray/v1/rayjob_types.go, rayservice_types.go and
 raycronjob_types.go) and of Ray Serve (Ray's src/ray/protobuf/serve.proto). KubeRay retries a RayJob with another
@@ -15,26 +15,26 @@ from diagnosis.finding import Finding, clock, joined, one_line
 from k8s.objects import Object, condition, holds
 
 RETRYING = "Retrying"
-"""Status of a RayJob when its cluster is deleted for a retry."""
+"""The RayJob's cluster is deleted for a retry."""
 _PHASES = {"Running": "Running", "Failed": "Failed", "ValidationFailed": "Failed"}
 _ENDED = {
     "InitializingTimeout": "KubeRay does not retry: delete the RayService and create it again",
     "ValidationFailed": "KubeRay retries after a change of the spec",
 }
-"""Reasons of a RayService that KubeRay no longer reconciles, and how to continue."""
+"""KubeRay no longer reconciles a RayService with one of these reasons."""
 _COMING = ("NOT_STARTED", "DEPLOYING", "DELETING")
 """Temporary states of a Ray Serve application."""
 _SUBMISSION = ("AppFailed", "SubmissionFailed", "JobDeploymentStatusTransitionGracePeriodExceeded")
-"""Reasons with the cause in the submitter's log, which follows the job's log, and not in the head's.
+"""The cause of these reasons is in the submitter's log, which follows the job's log, and not in the head's.
 
 The submitter runs `ray job logs --follow` (ray-project/kuberay 1.6.2, ray-operator/controllers/ray/common/job.go).
 """
 _SIDECAR = "ray-job-submitter"
-"""Container of the head that submits the job in submissionMode SidecarMode (controllers/ray/utils/constant.go)."""
+"""The head's container that submits the job in submissionMode SidecarMode (controllers/ray/utils/constant.go)."""
 
 
 def phase(status: Object) -> tuple[str, str]:
-    """Returns the phase and the message of a RayJob. The job of a complete RayJob may have been stopped."""
+    """The job of a complete RayJob may have been stopped."""
     deployed, job = status["jobDeploymentStatus"], status.get("jobStatus", "")
     if deployed == "Complete":
         return ("Succeeded" if job == "SUCCEEDED" else "Terminated"), _why(status)
@@ -43,7 +43,7 @@ def phase(status: Object) -> tuple[str, str]:
 
 
 def waiting(job: Object) -> Iterator[Finding]:
-    """Yields why KubeRay waits, if pods do not show it."""
+    """Yields reasons that the pods do not show."""
     deployed, look = job["status"].get("jobDeploymentStatus"), f"kubectl describe rayjob {where(job)}"
     if deployed == "Waiting":
         why = "KubeRay waits until a user submits its job (submissionMode InteractiveMode)"
@@ -53,7 +53,7 @@ def waiting(job: Object) -> Iterator[Finding]:
 
 
 def serves(service: Object) -> tuple[str, str]:
-    """Returns the phase and the message of a RayService. KubeRay before 1.3 has no condition Ready."""
+    """KubeRay before 1.3 has no condition Ready."""
     ready, running = condition(service, "Ready"), service["status"].get("serviceStatus") == "Running"
     if ready.get("status", str(running)) == "True":
         return "Running", ""
@@ -62,7 +62,7 @@ def serves(service: Object) -> tuple[str, str]:
 
 
 def serving(cluster: Cluster, service: Object) -> Iterator[Finding]:
-    """Yields the activity and problems of KubeRay and Ray Serve for a RayService, except those of its pods."""
+    """Omits problems of pods."""
     status, look = service["status"], f"kubectl describe rayservice {where(service)}"
     active, pending = status.get("activeServiceStatus", {}), status.get("pendingServiceStatus", {})
     logs = f"{look}    # logs: /tmp/ray/session_latest/logs/serve of its head pod"
@@ -84,7 +84,7 @@ def serving(cluster: Cluster, service: Object) -> Iterator[Finding]:
 
 
 def scheduled(cron_job: Object, kind: str) -> Finding:
-    """Returns the schedule of a RayCronJob or a CronJob. Their jobs are separate workloads."""
+    """The jobs that it creates are separate workloads."""
     last = cron_job["status"].get("lastScheduleTime")
     since = f"; the last one: {clock(last)}" if last else "; none yet"
     by, made = ("Kubernetes", "Job") if kind == "cronjob" else ("KubeRay", "RayJob")
@@ -93,7 +93,7 @@ def scheduled(cron_job: Object, kind: str) -> Finding:
 
 
 def _of_deployments(application: Object) -> str:
-    """Returns the messages of unhealthy deployments, which have the cause, or else the application's message."""
+    """Messages of unhealthy deployments have the cause; without them, the application's message is used."""
     deployments = application.get("serveDeploymentStatuses", {}).items()
     messages = [f"{name} {each.get('status', '')}: {each['message']}" for name, each in deployments
             if each.get("status") != "HEALTHY" and each.get("message")]  # fmt: skip
@@ -101,7 +101,7 @@ def _of_deployments(application: Object) -> str:
 
 
 def retries(job: Object) -> str:
-    """Returns how many attempts have failed; empty if none has. The last reason is lost once its cluster is deleted."""
+    """The last reason is lost once its cluster is deleted."""
     status = job["status"]
     if not (failed := status.get("failed") or 0):
         return ""
@@ -113,7 +113,7 @@ def retries(job: Object) -> str:
 
 
 def failed_submitter(cluster: Cluster, job: Object, pods: Iterable[Object]) -> str:
-    """Returns the command that shows the submitter's log, if the submitter failed; else an empty string."""
+    """Returns the command that shows the log of a failed submitter."""
     metadata = job["metadata"]
     if job["status"].get("reason") not in _SUBMISSION:
         return ""

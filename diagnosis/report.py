@@ -1,5 +1,3 @@
-"""Reports the state of a workload and what it waits for."""
-
 from __future__ import annotations
 
 from collections import Counter
@@ -40,7 +38,7 @@ class Report:
     verdicts: tuple[str, ...] = ()
     """After it ended: verdict lines of its pods, and errors when reading logs."""
     remarks: tuple[str, ...] = ()
-    """Remarks on its nodes and, after it ended, its pods."""
+    """About its nodes and, after it ended, its pods."""
     exits: tuple[str, ...] = ()
     """After it failed: how its containers ended; printed only without verdicts."""
     log: str = ""
@@ -48,7 +46,7 @@ class Report:
 
     @property
     def outcome(self) -> str:
-        """The outcome, common to all kinds."""
+        """Common to all kinds."""
         known = {**dict.fromkeys(BAD, "failed"), **dict.fromkeys(DONE, "succeeded"), RUNNING: "running"}
         return known.get(self.phase, "pending")
 
@@ -56,10 +54,7 @@ class Report:
         return wrapped(f"{self.name}: {self.phase} {one_line(self.message)}".rstrip(), "  ")
 
     def lines(self, printed: Mapping[Finding, str] | None = None) -> list[str]:
-        """Returns the state, and below it verdicts, remarks, causes, and where to look.
-
-        `printed` has the findings that another workload was printed with, and that workload's name.
-        """
+        """`printed` has the findings that another workload was printed with, and that workload's name."""
         texts = (*(self.verdicts or self.exits), *self.remarks)
         same = dict.fromkeys((printed or {})[each] for each in self.findings if each in (printed or {}))
         return [
@@ -71,13 +66,12 @@ class Report:
         ]
 
     def judged(self, last_lines: Iterable[str], unread: Iterable[str] = ()) -> Report:
-        """Adds the verdicts in the last lines of its pods' logs, and errors when reading logs."""
         failed = (f"a log cannot be read: {one_line(why)}" for why in unread)
         return replace(self, verdicts=(*verdicts(last_lines), *failed))
 
 
 def report(cluster: Cluster, namespace: str, name: str) -> Report:
-    """Reports on `name` or `kind/name`. If several workloads match, the first one that no other created is used."""
+    """`name` may be `kind/name`. If several workloads match, the first one that no other created is used."""
     found = _found(cluster, namespace, name)
     if not found:
         return Report(name, GONE, "the cluster has no such object")
@@ -88,7 +82,7 @@ def report(cluster: Cluster, namespace: str, name: str) -> Report:
 
 
 def _phase(it: Workload) -> tuple[str, str]:
-    """Returns the phase and the message, considering the workload's descendants."""
+    """Considers the workload's descendants."""
     phase, message = phase_of(it.kind, it.obj)
     if it.kind == "appwrapper" and phase == "Failed":
         message = failure(it.cluster, it.obj)
@@ -126,9 +120,7 @@ def _waiting(it: Workload, known: Report) -> Report:
 
 
 def platform(cluster: Cluster) -> Report:
-    """Reports problems of nodes and policies, cordoned nodes, and pods that lost nodes keep from ending, even if no
-    workload waits for them.
-    """
+    """Reports problems even if no workload waits for them."""
 
     def on_nodes(look: Callable[[Object], Iterable[Obstacle]]) -> list[Finding]:
         return merge_obstacles((_name(node), obstacle) for node in cluster.all(NODE) for obstacle in look(node))
@@ -139,7 +131,7 @@ def platform(cluster: Cluster) -> Report:
 
 
 def names(cluster: Cluster, namespace: str) -> list[str]:
-    """Returns all workloads of a namespace, with kinds if names are ambiguous; pods only without an owner."""
+    """Adds kinds to ambiguous names, and omits pods with an owner."""
     found = Counter(_name(each) for kind, each in cluster.workloads(namespace) if kind != "pod" or not owners_of(each))
     alike = {name: with_kinds(cluster, namespace, name) for name, count in found.items() if count > 1}
     return [each for name in sorted(found) for each in alike.get(name, [name])]
@@ -154,7 +146,7 @@ def with_kinds(cluster: Cluster, namespace: str, name: str) -> list[str]:
 
 
 def _found(cluster: Cluster, namespace: str, name: str) -> list[tuple[str, Object]]:
-    """Returns all workloads that match a name or `kind/name`, with their kinds."""
+    """`name` may be `kind/name`."""
     kind, _, own = name.rpartition("/")
     given: list[Callable[[], Iterable[tuple[str, Object]]]] = [
         lambda: cluster.workloads(namespace),

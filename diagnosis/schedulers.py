@@ -1,5 +1,3 @@
-"""Reports schedulers' messages on pods without a node: what pods lack, the state of gangs, and scheduling gates."""
-
 from __future__ import annotations
 
 import re
@@ -16,31 +14,28 @@ _SCHEDULERS = {
     VOLCANO: ("Volcano's scheduler", ("app", "volcano-scheduler")),
     COSCHEDULER: ("the scheduler of scheduler-plugins", ("component", "scheduler")),
 }
-"""Schedulers by their names in pods: a display name, and the label of their pods in their charts."""
+"""A display name, and the label of the pods in the scheduler's chart."""
 _DEFAULT = "default-scheduler"
 _GATED = "SchedulingGated"
-"""Reason that the API server gives to new pods with gates (pkg/registry/core/pod/strategy.go)."""
+"""The API server gives this reason to new pods with gates (pkg/registry/core/pod/strategy.go)."""
 _FAILED = "FailedScheduling"
-"""Event reason of Kubernetes' schedulers."""
 _FITS = "can possibly be assigned to"
-"""Volcano's text in conditions and events of a pod that would fit if the rest of its gang did (api/job_info.go)."""
+"""Volcano's text for a pod that would fit if the rest of its gang did (api/job_info.go)."""
 _NODES = re.compile(r"0/\d+ nodes ")
-"""Prefix of a single pod's placement message, in Kubernetes' scheduler and in Volcano."""
+"""Kubernetes' scheduler and Volcano begin a single pod's placement message with this."""
 _ORIGIN = "Origin reason is "
-"""Text in Volcano's gang messages (api/job_info.go, FitError); after it comes what a pod of the gang lacks."""
+"""In Volcano's gang messages, what a pod lacks comes after this text (api/job_info.go, FitError)."""
 _GANG = re.compile(
     "pod group is not ready"
     "|cannot find enough sibling pods|optimistic rejection in PostFilter|rejection in Unreserve|due to timeout after"
 )
 """Messages with only the state of a gang, from Volcano and Coscheduling (scheduler-plugins' pkg/coscheduling)."""
 _NO_PODS = re.compile(r"\d+/0 tasks in gang unschedulable: (?!.*Origin reason is )")
-"""Volcano's message for a gang without pods yet (cache.go, RecordJobStatusEvent): it carries no information."""
+"""Volcano's message for a gang without pods yet (cache.go, RecordJobStatusEvent) carries no information."""
 _KUEUES = "kueue.x-k8s.io/"
-"""Prefix of Kueue's scheduling gates."""
 
 
 def off(cluster: Cluster, pod: Object) -> Finding | None:
-    """Returns a finding if the pod's scheduler does not run or does not exist."""
     name = pod["spec"].get("schedulerName") or _DEFAULT
     if name not in _SCHEDULERS:
         return None if name == _DEFAULT else _unknown(cluster, pod, name)
@@ -51,7 +46,7 @@ def off(cluster: Cluster, pod: Object) -> Finding | None:
 
 
 def _unknown(cluster: Cluster, pod: Object, name: str) -> Finding | None:
-    """Returns a finding if no scheduler with this name has evaluated the pod or placed any pod of the cluster."""
+    """Assumes a scheduler with this name if it has evaluated the pod or placed any pod."""
     placed = {
         each["spec"].get("schedulerName") or _DEFAULT for each in cluster.all(POD) if each["spec"].get("nodeName")
     }
@@ -67,12 +62,12 @@ def _unknown(cluster: Cluster, pod: Object, name: str) -> Finding | None:
 
 
 def gates(pod: Object) -> tuple[str, ...]:
-    """Returns the scheduling gates of the pod. Schedulers ignore the pod until all of them are removed."""
+    """Schedulers ignore the pod until all gates are removed."""
     return tuple(str(gate.get("name")) for gate in pod["spec"].get("schedulingGates", []))
 
 
 def gated(cluster: Cluster, pods: Sequence[Object]) -> Iterator[Finding]:
-    """Yields why pods with scheduling gates wait; Kueue gives its reason."""
+    """Kueue gives its own reason."""
     for names, found in grouped((gates(pod), pod) for pod in pods).items():
         if any(name.startswith(_KUEUES) for name in names) and (held := kueue.held(cluster, found[0])):
             yield from held
@@ -83,7 +78,7 @@ def gated(cluster: Cluster, pods: Sequence[Object]) -> Iterator[Finding]:
 
 
 def explain(cluster: Cluster, pods: Sequence[Object], *, known: bool) -> list[Finding]:
-    """Returns the scheduler's message, from the pods, or from their PodGroup if it has no pods yet.
+    """Reads the PodGroup if it has no pods yet.
 
     If the cause is `known`, the state of a gang is omitted: it adds nothing, and changes with each read.
     """
@@ -109,12 +104,12 @@ def explain(cluster: Cluster, pods: Sequence[Object], *, known: bool) -> list[Fi
 
 
 def _before(cluster: Cluster, pods: Sequence[Object]) -> list[str]:
-    """Returns what a pod lacked last, since Coscheduling overwrites that with the gang's state."""
+    """Coscheduling overwrites what a pod lacks with the gang's state."""
     failed = [event for pod in pods for event in cluster.events(pod) if event.get("reason") == _FAILED]
     return [message for message in _causes(sorted(failed, key=event_time)) if not _GANG.search(message)][-1:]
 
 
 def _causes(entries: Iterable[Object]) -> list[str]:
-    """Returns the messages of conditions or events, except those of pods that would fit."""
+    """Skips pods that would fit."""
     messages = (entry.get("message", "") for entry in entries)
     return [message for message in messages if message and _FITS not in message]

@@ -1,7 +1,7 @@
 """Normalizes Kubernetes objects to the fields and types that a diagnosis reads (fields.yaml).
 
-Many custom resources accept anything: nulls, missing fields, or values of another type. `shaped` removes what does not
-fit when objects are read, so that other modules need no checks.
+Many custom resources accept nulls, missing fields, or values of another type. `shaped` removes what does not fit
+when objects are read, so that other modules need no checks.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import yaml
 from config.data import data
 
 _MOST_PODS = 100_000
-"""The limit for pod counts, since a template may request more pods than can be listed."""
+"""A template may request more pods than can be listed."""
 _TYPES = {"text": str, "number": int, "flag": bool, "map": dict}
 REPLICA_SPECS = tuple(f"{name}ReplicaSpecs" for name in ("pytorch", "tf", "mpi", "xgb", "paddle", "jax"))
-"""Fields of the training operator's jobs, one for each kind."""
+"""The training operator's jobs have one of these for each kind."""
 _NEW_EVENT = {"note": "message", "regarding": "involvedObject", "deprecatedLastTimestamp": "lastTimestamp"}
 """Fields of events.k8s.io/v1, with their names in core/v1 (staging/src/k8s.io/api/events/v1/types.go)."""
 
@@ -32,7 +32,7 @@ def _fields() -> Mapping[str, Mapping[str, Any]]:
 
 
 def shaped(kind: str, obj: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns an object without nulls and values of other types; required fields are added."""
+    """Adds required fields."""
     shape = {**_fields()["objects"], **_fields()["kinds"].get(kind, {})}
     if kind == "Event":
         obj = {**obj, **{core: obj[new] for new, core in _NEW_EVENT.items() if obj.get(new) and not obj.get(core)}}
@@ -43,7 +43,7 @@ def shaped(kind: str, obj: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def document(name: str, text: str) -> dict[str, Any]:
-    """Returns the parsed YAML of a ConfigMap's document without what does not fit; empty if it is not YAML."""
+    """Returns an empty document if the text is not YAML."""
     try:
         return fit(yaml.safe_load(text), _fields()["documents"][name]) or {}
     except yaml.YAMLError:
@@ -51,7 +51,7 @@ def document(name: str, text: str) -> dict[str, Any]:
 
 
 def fit(value: Any, shape: Any) -> Any:
-    """Returns the part of the value that fits the shape, or None if the type differs; fields.yaml explains shapes."""
+    """Returns None if the type differs; fields.yaml explains shapes."""
     if isinstance(shape, dict):
         return _fit_map(value, shape) if isinstance(value, dict) else None
     if isinstance(shape, list):

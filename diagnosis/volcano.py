@@ -1,9 +1,10 @@
 """Reports why Volcano does not admit a gang, or deletes a job's pods.
 
 The messages are those of its plugins (v1.15.1, pkg/scheduler/plugins: proportion, capacity, overcommit); 1.10 omits
-names of resources. If a queue's `capability` omits a resource, only the nodes limit it (proportion.go and capacity.go:
-`realCapability.MinDimensionResource(attr.capability, api.Infinity)`); before 1.8.2 the queue had none of it. The plugin
-overcommit admits gangs up to 1.2 times all nodes, including admitted gangs that are not placed (overcommit.go).
+names of resources. If a queue's `capability` omits a resource, only the nodes limit it (proportion.go and
+capacity.go: `realCapability.MinDimensionResource(attr.capability, api.Infinity)`); before 1.8.2 the queue had none
+of it. The plugin overcommit admits gangs up to 1.2 times all nodes, including admitted gangs that are not placed
+(overcommit.go).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _QUOTA = "queue resource quota insufficient"
 _OVERUSED = "resource in cluster is overused"
 _REFUSALS = (_QUOTA, _OVERUSED, "resource quota insufficient")
 _PENDING = "Pending"
-"""Phase of a PodGroup that Volcano has not admitted. For its own jobs, Volcano creates pods only after admission."""
+"""Volcano has not admitted the PodGroup. For its own jobs, it creates pods only after admission."""
 _INQUEUE = "Inqueue"
 _CHANGES = {
     "Restarting": "Volcano deletes its pods, then restarts it",
@@ -32,11 +33,10 @@ _CHANGES = {
     "Completing": "Volcano deletes the pods that are left, since it is complete",
 }
 _MOST_RETRIES = 3
-"""Default of Volcano's maxRetry (pkg/webhooks/admission/jobs/mutate/mutate_job.go)."""
+"""The default of maxRetry (pkg/webhooks/admission/jobs/mutate/mutate_job.go)."""
 
 
 def gang(cluster: Cluster, pod: Object) -> Object | None:
-    """Returns the PodGroup that the pod names, or None."""
     metadata = pod["metadata"]
     wanted = metadata.get("annotations", {}).get(VOLCANO_GROUP)
     groups = cluster.all(POD_GROUP, metadata.get("namespace", "")) if wanted else []
@@ -44,7 +44,7 @@ def gang(cluster: Cluster, pod: Object) -> Object | None:
 
 
 def messages_of(cluster: Cluster, group: Object | None) -> list[str]:
-    """Returns Volcano's latest messages on a gang, without refusals that admission has made obsolete."""
+    """Omits refusals that admission has made obsolete."""
     if group is None:
         return []
     events = [event.get("message") for event in cluster.events(group) if event.get("reason") == UNSCHEDULABLE]
@@ -53,7 +53,7 @@ def messages_of(cluster: Cluster, group: Object | None) -> list[str]:
 
 
 def closed_queue(cluster: Cluster, group: Object | None, *, sure: bool = False) -> list[Finding]:
-    """Returns why the queue of a gang or job accepts no jobs, which Volcano does not report itself.
+    """Volcano does not report a queue that accepts no jobs.
 
     `sure` is whether a queue that is not found does not exist. Volcano creates the queue `default` itself.
     """
@@ -70,15 +70,13 @@ def closed_queue(cluster: Cluster, group: Object | None, *, sure: bool = False) 
 
 
 def _queue(cluster: Cluster, group: Object | None) -> tuple[str, Object | None]:
-    """Returns the name of the gang's queue, and the queue or None."""
     name = group["spec"].get("queue", "") if group else ""
     return name, next((queue for queue in cluster.all(QUEUE) if queue["metadata"]["name"] == name), None)
 
 
 def refusal(cluster: Cluster, group: Object | None, message: str, *, known: bool) -> list[Finding] | None:
-    """Returns the cause of a refusal, or None if the message is not one.
-
-    `known` is whether the nodes are known to lack what the gang requests.
+    """Returns None if the message is not a refusal. `known` is whether the nodes are known to lack what the gang
+    requests.
     """
     if message.startswith(_OVERUSED):
         return [_overused(cluster, group, message.removeprefix(_OVERUSED), known=known)]
@@ -96,7 +94,6 @@ def changing(job: Object) -> Iterator[Finding]:
 
 
 def restarts(job: Object) -> str:
-    """Returns how often Volcano restarted its job; empty if never."""
     spent = job["status"].get("retryCount")
     return f"{spent} of {job['spec'].get('maxRetry', _MOST_RETRIES)} restarts used" if spent else ""
 

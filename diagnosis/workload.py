@@ -1,5 +1,3 @@
-"""A workload: its object, its descendants and its pods."""
-
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -12,13 +10,11 @@ from k8s.objects import Object, has_ended
 ANY_KIND = ("trainjob", "jobset", "leaderworkerset", "cronjob", "daemonset")
 """Kinds without specific rules; WORKLOADS lacks further ones."""
 _SERVICES = ("deployment", "statefulset", "daemonset", "leaderworkerset", "rayservice")
-"""Kinds that replace their pods, so that ended pods do not matter."""
+"""These kinds replace their pods, so that ended pods do not matter."""
 
 
 @dataclass(frozen=True)
 class Workload:
-    """One object of a cluster with pods that do the work."""
-
     cluster: Cluster
     kind: str
     """The kubectl name of the kind."""
@@ -38,7 +34,6 @@ class Workload:
 
     @property
     def serves(self) -> bool:
-        """Whether its pods are replaced when they end."""
         return self.kind in _SERVICES
 
     @cached_property
@@ -49,7 +44,7 @@ class Workload:
 
     @cached_property
     def pods(self) -> list[Object]:
-        """All its pods, or the workload itself if it is a pod."""
+        """Includes the workload itself if it is a pod."""
         return pods_of(self.cluster, self.namespace, self.obj["metadata"]["uid"])
 
     @property
@@ -58,6 +53,6 @@ class Workload:
 
 
 def is_suspended(obj: Object) -> bool:
-    """Returns whether the spec suspends the workload, in any of the fields that kinds have for it."""
+    """Kinds have different fields for it."""
     spec = obj["spec"]
     return any(each.get("suspend") for each in (spec, spec.get("runPolicy", {}), spec.get("rayClusterConfig", {})))

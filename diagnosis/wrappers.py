@@ -1,8 +1,8 @@
-"""Reports the progress of an AppWrapper: what it waits for and until when, its retries, and why it failed.
+"""Reports the progress of an AppWrapper.
 
 Phases, conditions and their consequences are those of AppWrapper 1.2.1 (project-codeflare/appwrapper,
-internal/controller/appwrapper/appwrapper_controller.go, Reconcile; api/v1beta2/appwrapper_types.go). Periods come from
-its annotations, or else from the ConfigMap of its controller.
+internal/controller/appwrapper/appwrapper_controller.go, Reconcile; api/v1beta2/appwrapper_types.go). Periods come
+from its annotations, or else from the ConfigMap of its controller.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from diagnosis.finding import Finding, clock, joined, later, one_line
 from k8s.objects import Object, condition, holds
 
 WRAPPER_LABEL = "workload.codeflare.dev/appwrapper"
-"""Pod label with the AppWrapper's name."""
 _PERIODS = {
     "admissionGracePeriodDuration": "admissionGracePeriod",
     "warmupGracePeriodDuration": "warmupGracePeriod",
@@ -26,24 +25,24 @@ _PERIODS = {
 }
 """Annotations, and their defaults: keys of the controller's configuration (pkg/config/config.go)."""
 _NO_RETRY = "AutopilotNoExecute"
-"""Reason of a restart that does not count as a retry."""
+"""A restart with this reason does not count as a retry."""
 _GOING = ("Suspending", "Terminating")
 _ERRORED = "ComponentCreationErrored"
 _UNKNOWN_KIND = "no matches for kind"
 _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 _PART = re.compile(r"(\d+(?:\.\d+)?)(h|ms|m|s)")
-"""Part of a duration in Go's format, such as 1h30m."""
+"""Go's format, such as 1h30m."""
 
 
 def wrapped_pods(cluster: Cluster, wrapper: Object) -> list[Object]:
-    """Returns the AppWrapper's pods, including those of a deleted job: it waits for them too."""
+    """Includes pods of a deleted job: the AppWrapper waits for them too."""
     metadata = wrapper["metadata"]
     pods = cluster.all(POD, metadata["namespace"])
     return [pod for pod in pods if labelled(pod, {WRAPPER_LABEL: metadata["name"]})]
 
 
 def holding(cluster: Cluster, wrapper: Object) -> Iterator[Finding]:
-    """Yields why the AppWrapper itself waits, apart from its pods."""
+    """Omits reasons of its pods."""
     phase, look = wrapper["status"].get("phase"), f"kubectl describe appwrapper {where(wrapper)}"
     if phase == "Running" and holds(wrapper, "Unhealthy"):
         until = _until(cluster, wrapper, "Unhealthy", "failureGracePeriodDuration")
@@ -78,8 +77,8 @@ def _not_created(wrapper: Object) -> str:
 
 
 def _going(cluster: Cluster, wrapper: Object, look: str) -> Finding:
-    """Returns the progress of its deletion, which never ends if the API server does not know the kind of its resources
-    (resource_management.go, deleteComponents: only NotFound counts as deleted).
+    """Deletion never ends if the API server does not know the kind of its resources (resource_management.go,
+    deleteComponents: only NotFound counts as deleted).
     """
     deleted = wrapper["metadata"].get("deletionTimestamp", "")
     doing = f"has been deleting its resources since {clock(deleted)}" if deleted else "is deleting its resources"
@@ -96,7 +95,6 @@ def _going(cluster: Cluster, wrapper: Object, look: str) -> Finding:
 
 
 def retries(cluster: Cluster, wrapper: Object) -> str:
-    """Returns how many retries it has used, and the limit."""
     limit = wrapper["metadata"].get("annotations", {}).get(f"{WRAPPER_ANNOTATION}/retryLimit")
     limit = _configured(cluster).get("retryLimit") if limit is None else limit
     most = f" of {limit}" if limit is not None else ""
@@ -104,7 +102,7 @@ def retries(cluster: Cluster, wrapper: Object) -> str:
 
 
 def restarted(cluster: Cluster, wrapper: Object) -> Iterator[str]:
-    """Yields that the AppWrapper was restarted, with the last cause, which only its events keep."""
+    """Only its events keep the last cause."""
     if _used(wrapper) and wrapper["status"].get("phase") == "Running":
         messages = [event["message"] for event in cluster.events(wrapper) if event.get("reason") == "Unhealthy"]
         last = f", the last one because of {one_line(messages[-1])}" if messages else ""
@@ -112,12 +110,11 @@ def restarted(cluster: Cluster, wrapper: Object) -> Iterator[str]:
 
 
 def failure(cluster: Cluster, wrapper: Object) -> str:
-    """Returns why it failed permanently."""
     return f"{_cause(wrapper)} ({retries(cluster, wrapper)})"
 
 
 def kept(wrapper: Object) -> Iterator[str]:
-    """Yields that a failed AppWrapper temporarily keeps its pods and its quota."""
+    """A failed AppWrapper temporarily keeps its pods and its quota."""
     deleting = condition(wrapper, "DeletingResources")
     if deleting.get("reason") == "DeletionPaused":
         wait = _seconds(
@@ -151,7 +148,7 @@ def _forced(cluster: Cluster, wrapper: Object) -> str:
 
 
 def _grace_period(cluster: Cluster, wrapper: Object) -> tuple[str, str]:
-    """Returns the period that applies, which changes once all pods exist."""
+    """The period changes once all pods exist."""
     sets = [each for part in _parts(wrapper) for each in part.get("podSets", [])]
     if len(wrapped_pods(cluster, wrapper)) < sum(each.get("replicas", 1) for each in sets):
         return "admissionGracePeriodDuration", "exist"
@@ -159,7 +156,6 @@ def _grace_period(cluster: Cluster, wrapper: Object) -> tuple[str, str]:
 
 
 def _until(cluster: Cluster, wrapper: Object, kind: str, period: str, word: str = "until") -> str:
-    """Returns when a period ends that began with a condition's last transition; empty if either is unknown."""
     since, given = condition(wrapper, kind).get("lastTransitionTime"), wrapper["metadata"].get("annotations", {})
     wait = _seconds(given.get(f"{WRAPPER_ANNOTATION}/{period}", ""))
     if wait is None:  # malformed values count as unset
@@ -169,7 +165,6 @@ def _until(cluster: Cluster, wrapper: Object, kind: str, period: str, word: str 
 
 
 def _configured(cluster: Cluster) -> Object:
-    """Returns the controller's `faultTolerance`; empty if it cannot be read."""
     read = cluster.config(WRAPPER_NAMESPACE, WRAPPER_CONFIG, "config.yaml")
     return Object(read.get("appwrapper", {}).get("faultTolerance", {}))
 
@@ -183,7 +178,7 @@ def _used(wrapper: Object) -> int:
 
 
 def _seconds(duration: str) -> float | None:
-    """Parses a Go duration; None if it is malformed."""
+    """Parses Go's format; returns None if it is malformed."""
     if not duration or _PART.sub("", duration):
         return None
     return sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(duration))
