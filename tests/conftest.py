@@ -1,5 +1,3 @@
-"""Settings of the process and names of cases for all tests."""
-
 from __future__ import annotations
 
 import gc
@@ -22,15 +20,11 @@ settings.load_profile("any-load")
 
 
 def pytest_collection_finish() -> None:
-    """Excludes imported modules from garbage collection."""
     gc.freeze()
 
 
 def pytest_make_parametrize_id(val: object) -> str | None:
-    """Names a case after its value, where pytest would only number it.
-
-    Leaves strings to pytest: some, like tokens, differ between its processes, and it numbers long ones.
-    """
+    """Leaves strings to pytest: some, like tokens, differ between its processes, and it numbers long ones."""
     try:
         return None if isinstance(val, str) else title(val)
     except TypeError:

@@ -1,5 +1,3 @@
-"""A simulated Azure over HTTPS with fake backends, and request bodies."""
-
 from __future__ import annotations
 
 import functools
@@ -24,7 +22,7 @@ SUBSCRIPTION = subscription.load()
 GROUP = f"/subscriptions/{SUBSCRIPTION.subscription_id}/resourceGroups/rg"
 CLUSTER = f"{GROUP}/providers/Microsoft.ContainerService/managedClusters/aks"
 TIMEOUT_S = 120
-"""A limit for operations that take a second on an idle machine. Azurite may need this long to start."""
+"""Operations take a second on an idle machine. Azurite may need this long to start."""
 API = {
     "resourceGroups": "2024-03-01",
     "Microsoft.ContainerService": "2025-09-01",
@@ -41,7 +39,7 @@ _TRUST = "azure-trust"
 
 @dataclass
 class FakeBackend:
-    """A backend that records calls. `gate` blocks operations; `failure` makes them fail.
+    """`gate` blocks operations; `failure` makes them fail.
 
     Nodes of the pool called `refused` are invalid for its API server.
     """
@@ -78,7 +76,6 @@ class FakeBackend:
         self.rotated.append(cluster_id)
 
     def run(self, cluster_id: str, argv: Sequence[str], folder: Path, token: str) -> tuple[int, str]:
-        """Returns exit code 0, and as output the command and the names of its files."""
         return 0, f"{' '.join(argv)} {sorted(each.name for each in folder.iterdir())}"
 
     def admin_kubeconfig(self, cluster_id: str) -> str:
@@ -136,14 +133,11 @@ class FakeBlobs:
 
 @dataclass
 class Arm:
-    """A client of the simulated Azure."""
-
     server: Server
     backend: FakeBackend
     blobs: FakeBlobs
     client: httpx.Client
     ca_file: str
-    """The CA certificate that clients must trust."""
 
     def call(self, method: str, path: str, body: Any = None, **query: str) -> httpx.Response:
         if "api-version" not in query:
@@ -156,7 +150,6 @@ class Arm:
         return self.call("PUT", path, body)
 
     def assign(self, role: str, scope: str, principal: str, name: str = f"{1:032}", **properties: str) -> str:
-        """Creates a role assignment and returns its path."""
         path = f"{scope}/providers/Microsoft.Authorization/roleAssignments/{UUID(name)}"
         answer = self.put(path, assignment_body(role, principal, **properties))
         assert answer.status_code in (200, 201), answer.text
@@ -169,7 +162,6 @@ class Arm:
         return found
 
     def done(self) -> None:
-        """Waits until all operations have ended."""
         assert self.server.operations.wait(TIMEOUT_S)
 
     def stop(self) -> None:
@@ -179,7 +171,6 @@ class Arm:
         self.server.operations.wait(TIMEOUT_S)
 
     def refusal(self, response: httpx.Response) -> tuple[int, str, str]:
-        """Returns status, code and message of an ARM error."""
         error = response.json()["error"]
         return response.status_code, error["code"], error["message"]
 
@@ -188,13 +179,11 @@ class Arm:
 
 
 def assignment_body(role: str, principal: str, **properties: str) -> dict[str, Any]:
-    """Returns the assignment of the role with this GUID."""
     definition = f"/providers/Microsoft.Authorization/roleDefinitions/{role}"
     return {"properties": {"principalId": principal, "roleDefinitionId": definition, **properties}}
 
 
 def cluster_body(**properties: Any) -> dict[str, Any]:
-    """Returns a cluster with one system pool."""
     pool = {"name": "system", "mode": "System", "count": 2, "vmSize": "Standard_D4ads_v5"}
     return {
         "location": "eastus",
@@ -230,7 +219,6 @@ def pool_path(name: str = "gpu") -> str:
 
 
 def start(folder: Path, backend: FakeBackend, settings: subscription.Subscription = SUBSCRIPTION) -> Arm:
-    """Starts a simulated Azure in a folder."""
     _trust(folder.parent)
     blobs = FakeBlobs()
     server = Server(0, TOKEN, settings, backend, blobs, folder)
@@ -256,7 +244,6 @@ def _made_once() -> dict[str, bytes]:
 
 
 def client_of(endpoint: str, home: Path, *, timeout: float = 30, secret: str = TOKEN) -> httpx.Client:
-    """Returns a client of the simulated Azure in this home."""
     headers = {"Authorization": f"Bearer {secret}"}
     return httpx.Client(base_url=endpoint, headers=headers, trust_env=False, timeout=timeout, verify=trust.client(home))
 

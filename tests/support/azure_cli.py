@@ -1,5 +1,3 @@
-"""The official Azure CLI, logged in to a simulated Azure."""
-
 from __future__ import annotations
 
 import os
@@ -23,8 +21,6 @@ _SETTINGS = {
 
 @dataclass(frozen=True)
 class AzureCliResult:
-    """The exit code and output of a command."""
-
     code: int
     output: str
     errors: str
@@ -32,13 +28,10 @@ class AzureCliResult:
 
 @dataclass(frozen=True)
 class AzureCli:
-    """`az` with its own configuration folder; `environment` points it to the simulated Azure."""
-
     folder: Path
     environment: Mapping[str, str]
 
     def run(self, line: str) -> AzureCliResult:
-        """Runs `az <line>`; `line` is split as by a shell."""
         installed = packages(paths.tools_bin() / "azure-cli")
         own = {"PYTHONPATH": str(installed), "AZURE_CONFIG_DIR": str(self.folder / "azure"), "HOME": str(self.folder)}
         kept = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
@@ -54,7 +47,6 @@ class AzureCli:
         return AzureCliResult(done.returncode, done.stdout.strip(), done.stderr.strip())
 
     def failing(self, commands: list[tuple[str, str]]) -> dict[str, str]:
-        """Returns the output of each command that failed or did not print the expected text."""
         results = {line: (self.run(line), wanted) for line, wanted in commands}
         return {
             line: f"{result.code}: {result.output[-300:]} {result.errors[-900:]}"
@@ -63,7 +55,6 @@ class AzureCli:
         }
 
     def log_in(self) -> None:
-        """Logs in as the deployer."""
         for line in (
             f"cloud register --name Simulator --endpoint-resource-manager {self.environment['SIMULATOR_ARM_ENDPOINT']}",
             "cloud set --name Simulator",

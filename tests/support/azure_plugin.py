@@ -35,8 +35,6 @@ def urn(token: str, name: str = "x") -> str:
 
 @dataclass
 class AzurePlugin:
-    """A connection to a running plugin."""
-
     stub: provider_pb2_grpc.ResourceProviderStub
 
     def configure(self, **settings: str) -> None:
@@ -53,7 +51,7 @@ class AzurePlugin:
     def diff(
         self, token: str, olds: Properties, news: Properties, state: Properties | None = None
     ) -> provider_pb2.DiffResponse:
-        """Compares inputs: `olds` are the old inputs; `state` adds the outputs."""
+        """`olds` are the old inputs; `state` adds the outputs."""
         given = {"olds": encode(olds if state is None else state), "old_inputs": encode(olds), "news": encode(news)}
         answer: provider_pb2.DiffResponse = self.stub.Diff(provider_pb2.DiffRequest(urn=urn(token), **given))
         return answer
@@ -104,7 +102,6 @@ class AzurePlugin:
         self.stub.Cancel(Empty())
 
     def stack(self) -> tuple[Properties, Properties]:
-        """Creates a resource group and a cluster and returns their outputs."""
         _, group = self.create(GROUP, {"resourceGroupName": "rg", "location": "eastus"}, name="rg")
         _, cluster = self.create(CLUSTER, cluster_inputs(), name="aks")
         return group, cluster
@@ -112,7 +109,6 @@ class AzurePlugin:
 
 @contextmanager
 def serve(arm: Arm, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[AzurePlugin]:
-    """Serves the plugin over gRPC, in an environment that names `arm` as its simulator."""
     token = folder / "token"
     token.write_text(TOKEN)
     monkeypatch.setenv("SIMULATOR_ARM_ENDPOINT", arm.server.endpoint)
@@ -130,7 +126,6 @@ def serve(arm: Arm, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[A
 
 
 def failure(raised: pytest.ExceptionInfo[grpc.RpcError]) -> str:
-    """Returns the error message for the user."""
     details: str = raised.value.details()
     return details
 
@@ -190,4 +185,3 @@ INPUTS: dict[str, tuple[str, Properties]] = {
     "registry": (REGISTRY, REGISTRY_INPUTS),
     "role": (ROLE, {"scope": "/a", "principalId": "p"}),
 }
-"""The type and the usual inputs of a resource."""

@@ -26,12 +26,10 @@ _ZONE = net.zone("privatelink.blob.core.windows.net")
 
 @dataclass(frozen=True)
 class Example:
-    """One resource in one of the `parents`."""
-
     id: str
     body: Body
     changed: Body | None
-    """The body of an update; None if Azure does not support updates."""
+    """None if Azure does not support updates."""
 
 
 def parents() -> dict[str, Body]:

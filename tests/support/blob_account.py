@@ -36,20 +36,18 @@ def account_body(**properties: Any) -> dict[str, Any]:
 
 @dataclass
 class BlobAccount:
-    """Access to the account for its owner and its users."""
-
     arm: Arm
     blobs: BlobService
     gateway: Gateway
     _clients: list[ContainerClient] = field(default_factory=list)
-    """Clients to close at the end: if the garbage collector closes one, pytest reports a warning in another test."""
+    """If the garbage collector closes a client, pytest reports a warning in another test."""
 
     @property
     def url(self) -> str:
         return f"{self.blobs.endpoint}/models"
 
     def container(self, credential: str | TokenCredential | None) -> ContainerClient:
-        """Returns a client of the container `data` with a SAS or a login, which does not retry."""
+        """The client does not retry."""
         verify = str(self.blobs.ca_file)
         self._clients.append(ContainerClient(self.url, "data", credential, connection_verify=verify, retry_total=0))
         return self._clients[-1]
@@ -59,7 +57,7 @@ class BlobAccount:
             client.close()
 
     def service_sas(self, permissions: str = "rl", *, hours: float = 1, container: str = "data") -> str:
-        """Returns a service SAS from ARM; it has expired if `hours` is negative."""
+        """The SAS has expired if `hours` is negative."""
         expiry = datetime.datetime.now(datetime.UTC) + datetime.timedelta(hours=hours)
         body = {
             "canonicalizedResource": f"/blob/models/{container}",
@@ -74,37 +72,32 @@ class BlobAccount:
         return token
 
     def assign(self, role: str, scope: str, principal: str = SUBSCRIPTION.object_id, number: int = 1) -> str:
-        """Creates a role assignment and returns its path."""
         return self.arm.assign(role, scope, principal, f"{number:032}")
 
     def identity(self) -> dict[str, str]:
-        """Creates a managed identity and returns its ids."""
         answer = self.arm.put(IDENTITY, {"location": "eastus"})
         assert answer.status_code in (200, 201), answer.text
         ids: dict[str, str] = answer.json()["properties"]
         return ids
 
     def issuer(self) -> str:
-        """Creates a cluster with an OIDC issuer and returns the issuer's URL."""
         assert self.arm.put(CLUSTER, cluster_body(oidcIssuerProfile={"enabled": True})).status_code in (200, 201)
         self.arm.done()
         url: str = self.arm.get(CLUSTER)["properties"]["oidcIssuerProfile"]["issuerURL"]
         return url
 
     def federate(self, **properties: Any) -> None:
-        """Creates a federated credential of the identity."""
         answer = self.arm.put(CREDENTIAL, {"properties": properties})
         assert answer.status_code in (200, 201), answer.text
 
     def settings(self, **properties: Any) -> None:
-        """Updates the account."""
         assert self.arm.put(ACCOUNT, account_body(**properties)).status_code == 200
         self.arm.done()
 
 
 @contextmanager
 def blob_account(home: Path) -> Iterator[BlobAccount]:
-    """Starts all services, and sets the environment variables of a program inside the simulator."""
+    """Sets the environment variables of a program inside the simulator."""
     with mock.patch.dict(os.environ, {"SIMULATOR_HOME": str(home)}):
         blobs = BlobService()
         server = Server(0, TOKEN, SUBSCRIPTION, FakeBackend(), blobs, home / "azure")

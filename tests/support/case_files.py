@@ -17,10 +17,7 @@ MAX_TITLE = 60
 
 
 def read(test: str, name: str = "") -> Any:
-    """Returns a copy of the content of `cases/<name>.yaml` beside the test's file; by default its name is the test's.
-
-    Copies values that an anchor repeats, so that a test that changes one case does not affect another.
-    """
+    """Returns a copy, because an anchor repeats values: a test that changes one case must not affect another."""
     name = name or Path(test).stem.removeprefix("test_")
     return _filled(_content(Path(test).with_name("cases") / f"{name}.yaml"), {})
 
@@ -46,7 +43,7 @@ def bad_input() -> dict[str, Any]:
 
 
 def case_table(test: str, key: str, /, *, file: str = "", **texts: str) -> pytest.MarkDecorator:
-    """Returns the mark that runs a test once for each case under the key of `cases/<file>.yaml`, as `read` finds it.
+    """Returns the mark that runs a test once for each case under the key of `cases/<file>.yaml`.
 
     A case has a value for each argument of the test, by name. A case of a map has its key as id, other cases get ids
     from their values (tests/conftest.py). `texts` replace the placeholders `<name>` in all strings.
@@ -61,7 +58,7 @@ def case_table(test: str, key: str, /, *, file: str = "", **texts: str) -> pytes
 
 
 def title(value: Any) -> str:
-    """Returns a short name for a case. Raises TypeError if the text of a value differs between processes."""
+    """Raises TypeError if the text of a value differs between processes."""
     return _text(value)[:MAX_TITLE].encode("unicode_escape").decode() or "empty"
 
 
@@ -78,7 +75,6 @@ def _text(value: Any) -> str:
 
 
 def _filled(value: Any, texts: Mapping[str, str]) -> Any:
-    """Returns a copy with placeholders replaced."""
     if isinstance(value, dict):
         return {key: _filled(each, texts) for key, each in value.items()}
     if isinstance(value, list):

@@ -59,7 +59,6 @@ class Checkout:
         return self.run("make", "-s", target, check=check, **changes)
 
     def inside(self, command: str, *, check: bool = True) -> subprocess.CompletedProcess[str]:
-        """Runs a shell command in the simulator's environment."""
         return self.run("bash", "-c", f'eval "$(make -s env)" && {command}', check=check)
 
     def begin(self, target: str) -> subprocess.Popen[str]:
@@ -86,7 +85,6 @@ class Checkout:
 
 
 def processes(home: Path, program: str = "") -> list[int]:
-    """Returns the processes that the simulator in `home` started, optionally of one program."""
     return [pid for pid, name in _with(f"{MARK}={home.resolve()}") if program in ("", name)]
 
 
@@ -104,7 +102,6 @@ def kill(pids: list[int], how: signal.Signals = signal.SIGKILL) -> None:
 
 
 def listening(port: int) -> bool:
-    """Returns whether a process listens on the port of 127.0.0.1."""
     lines = Path("/proc/net/tcp").read_text().splitlines()[1:]
     return any(line.split()[1] == f"0100007F:{port:04X}" and line.split()[3] == "0A" for line in lines)
 

@@ -1,5 +1,3 @@
-"""Imports modules of the images in `docker/`, whose folders are not packages."""
-
 from __future__ import annotations
 
 import importlib
@@ -10,7 +8,7 @@ from simulator.host.paths import ROOT
 
 
 def imported(image: str, name: str) -> ModuleType:
-    """Returns a module of an image. Modules of one image import each other by name."""
+    """The folders in `docker/` are not packages: modules of one image import each other by name."""
     folder = str(ROOT / "docker" / image)
     sys.path.insert(0, folder)
     try:

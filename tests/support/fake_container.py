@@ -27,7 +27,6 @@ class Blob:
 
 
 def refused(status: int, code: str) -> HttpResponseError:
-    """Returns an error of the blob service as the SDK raises it."""
     error = HttpResponseError(message=f"{status} {code}")
     error.status_code = status
     error.error_code = code  # type: ignore[attr-defined]

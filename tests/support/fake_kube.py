@@ -1,5 +1,3 @@
-"""An API server in memory for the simulated controllers, and a fake of the context of a pod."""
-
 from __future__ import annotations
 
 import copy
@@ -81,7 +79,7 @@ class FakeKube:
         return Resource(api_version, kind, kind, namespaced=False)
 
     def watch(self, *_: str, resource_version: str) -> Iterator[tuple[str, Object]]:
-        """Yields no events and ends at the next write or after a second, so that informers list again."""
+        """Ends at the next write or after a second, so that informers list again."""
         deadline = time.monotonic() + 1
         while len(self.writes) <= int(resource_version) and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -129,8 +127,6 @@ def _selected(labels: Mapping[str, str], selector: str) -> bool:
 
 @dataclass
 class Context:
-    """A fake PodContext of one pod."""
-
     kube_: FakeKube
     node: Object = field(default_factory=dict)
     container: Object = field(default_factory=dict)
@@ -181,7 +177,6 @@ def node(name: str, sku: str, *, labels: Mapping[str, str] | None = None, host_d
 
 
 def pod(name: str, labels: Mapping[str, str], node_name: str = "n", *, ready: bool = True, **spec: Any) -> Object:
-    """Returns a pod on a node."""
     container = {"name": "c", "image": "registry/image:1"}
     conditions = [{"type": "Ready", "status": "True" if ready else "False"}]
     return {
@@ -194,7 +189,6 @@ def pod(name: str, labels: Mapping[str, str], node_name: str = "n", *, ready: bo
 
 
 def roll_out(kube: FakeKube, name: str, nodes: int) -> None:
-    """Marks a DaemonSet as rolled out on a number of nodes."""
     counts = dict.fromkeys(
         ("desiredNumberScheduled", "updatedNumberScheduled", "numberAvailable", "numberReady"), nodes
     )

@@ -1,9 +1,8 @@
-"""Writes and reads golden files: the resources of this repository's stacks and of typical stacks as YAML.
+"""Golden files: the resources of this repository's stacks and of typical stacks as YAML.
 
-Each stack has one file with all of its resources. Typical stacks run under the name `dev`, so that
-`diff dev.yaml spot.yaml` shows what a Spot pool changes. Objects that are unchanged from an operator's release are kept
-as a hash (`released`): CRDs alone would be 98,000 lines. A Kubernetes object has a `provider` if it is not the
-platform's: a team's stack creates its objects as the team's user.
+Typical stacks run under the name `dev`, so that `diff dev.yaml spot.yaml` shows what a Spot pool changes. Objects that
+are unchanged from an operator's release are kept as a hash (`released`): CRDs alone would be 98,000 lines. A Kubernetes
+object has a `provider` if it is not the platform's: a team's stack creates its objects as the team's user.
 
 After an intended change, run `python -m tests.support.golden`, and read the diff before you commit it.
 """
@@ -33,12 +32,10 @@ DEV = "dev"
 CHARTS = "simulator/charts"
 """The source of released manifests of operators without a chart."""
 PROVIDER = "pulumi:providers:kubernetes kubernetes"
-"""The provider that creates the platform's objects."""
 _SECRET = re.compile(r"\n +secure: .*")
 _OWN_IMAGE = re.compile(r"(?<=azurecr\.io/)([a-z-]+):[0-9a-f]{12}")
 
 FILES = {file.name.split(".")[1]: file for file in sorted(ROOT.glob("Pulumi.*.yaml"))}
-"""The stack files of this repository."""
 _TEXT = Path(__file__).with_suffix(".yaml").read_text("utf-8").replace("NETWORKS", NETWORKS)
 STACKS: dict[str, dict[str, Any]] = {
     name: keys for name, keys in yaml.safe_load(_TEXT).items() if not name.startswith("_")
@@ -60,7 +57,6 @@ def keys(stack: str) -> dict[str, Any]:
 
 @functools.cache
 def run(stack: str) -> Recorder:
-    """Returns the resources and outputs that a stack registers."""
     found = keys(stack)
     others = {found["platformStack"]: run(found["platformStack"])} if "platformStack" in found else {}
     azure = Azure(stacks=others, inside=stack not in _OUTSIDE)
@@ -79,13 +75,11 @@ def resources(recorder: Recorder) -> dict[str, Any]:
 
 
 def reviewed(stack: str) -> dict[str, Any]:
-    """Returns the resources in a stack's golden file."""
     file = path(stack)
     return golden_format.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
 
 
 def path(stack: str) -> Path:
-    """Returns the path of a stack's golden file."""
     return FOLDER / f"{stack}.yaml"
 
 
@@ -100,7 +94,6 @@ def _entry(resource: Registered) -> dict[str, Any]:
 
 
 def _is_released(resource: Registered) -> bool:
-    """Returns whether an object is unchanged from the released manifests of its operator."""
     operator = resource.parent.split()[-1] if resource.parent else ""
     return operator in versions().manifests and resource.inputs in manifests(operator, CHARTS)
 
@@ -110,10 +103,7 @@ def _hash(inputs: dict[str, Any]) -> str:
 
 
 def _readable(resource: Registered) -> dict[str, Any]:
-    """Returns inputs without scripts and their digests, which change with every comment.
-
-    Omits the apiVersion and kind of an object if the resource's type has the same.
-    """
+    """Returns inputs without scripts and their digests, which change with every comment."""
     text = re.sub(r'("ai-on-aks/files": )"[0-9a-f]+"', r'\1"[digest]"', json.dumps(resource.inputs))
     text = re.sub(r'("customData": )"[^"]+"', r'\1"[custom data]"', text)
     inputs: dict[str, Any] = json.loads(text)

@@ -16,12 +16,9 @@ WIDTH = 120
 _SHOWN = 200
 """The number of characters of a value that a report shows."""
 _NOTHING = object()
-"""The value of a missing property."""
 
 
 class _Dumper(yaml.SafeDumper):
-    """A dumper without aliases that writes multi-line strings as blocks."""
-
     def ignore_aliases(self, data: Any) -> bool:
         return True
 
@@ -34,7 +31,6 @@ _Dumper.add_representer(str, _text)
 
 
 def dumps(resources: Mapping[str, Any]) -> str:
-    """Returns the text of a golden file."""
     text = io.StringIO()
     dumper = _Dumper(text, width=10**9, allow_unicode=True, sort_keys=True)
     dumper.open()
@@ -46,13 +42,11 @@ def dumps(resources: Mapping[str, Any]) -> str:
 
 
 def loads(text: str) -> dict[str, Any]:
-    """Returns the resources of a golden file."""
     found: dict[str, Any] = parsed(text) or {}
     return found
 
 
 def report(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
-    """Returns the changed resources with old and new values of their properties; empty if nothing changed."""
     lines: list[str] = []
     for name in sorted({*before, *after}):
         if name not in after:
@@ -89,10 +83,7 @@ def _shown(value: Any) -> str:
 def _choose_styles(node: yaml.Node, column: int, start: int) -> None:
     """Puts a map or list on one line if it fits, otherwise one entry per line.
 
-    Args:
-        node: The map or list.
-        column: The column of its entries.
-        start: The column of the node on one line, after its key.
+    `column` is the column of its entries; `start` is its column on one line, after its key.
     """
     if not isinstance(node, yaml.CollectionNode):
         return
@@ -104,7 +95,7 @@ def _choose_styles(node: yaml.Node, column: int, start: int) -> None:
 
 
 def _length(node: yaml.Node) -> int:
-    """Returns the length of a node on one line. A multi-line string never fits."""
+    """A multi-line string never fits."""
     if isinstance(node, yaml.ScalarNode):
         return WIDTH + 1 if "\n" in node.value else len(node.value) + 2
     return 2 + sum(key + _length(value) + 2 for key, value in _entries(node))

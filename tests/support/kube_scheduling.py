@@ -14,12 +14,10 @@ NODE = "n1"
 
 @cache
 def recorded(part: str) -> tuple[Object, ...]:
-    """Returns the cases of a part of the recording, each with its answer."""
     return tuple(yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text("utf-8"))[part])
 
 
 def pod(case: Object) -> Object:
-    """Returns the pod of a case."""
     spec = {"nodeSelector": case.get("selector", {}), "tolerations": case.get("tolerations", []), "containers": []}
     if "terms" in case:
         required = {"nodeSelectorTerms": case["terms"]}
@@ -28,7 +26,6 @@ def pod(case: Object) -> Object:
 
 
 def node(case: Object) -> Object:
-    """Returns the node of a case, with a taint if the case has an effect."""
     taint = {"key": "sku", "value": "gpu", "effect": case.get("effect", "")}
     taints = [taint] if taint["effect"] else []
     return {"metadata": {"name": NODE, "labels": case.get("labels", {})}, "spec": {"taints": taints}}

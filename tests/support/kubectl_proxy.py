@@ -26,13 +26,12 @@ with Server(sys.argv[sys.argv.index("--unix-socket") + 1], Handler) as server:
 
 
 def script(file: Path, text: str) -> None:
-    """Writes an executable shell script."""
     file.write_text(f"#!/bin/sh\n{text}\n")
     file.chmod(0o755)
 
 
 def install(folder: Path, answers: Mapping[str, tuple[int, object]]) -> None:
-    """Writes kubectl to the folder; `answers` has status and body by path, and other paths return 404."""
+    """`answers` has status and body by path; other paths return 404."""
     server, kubectl = folder / "proxy.py", folder / "kubectl"
     server.write_text(_SERVER)
     kubectl.write_text(f"#!/bin/sh\nexec {sys.executable} {server} '{json.dumps(answers)}' \"$@\"\n")

@@ -1,5 +1,3 @@
-"""Flattens a JSON value to its leaves."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -7,7 +5,7 @@ from typing import Any
 
 
 def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Yields values with their paths; `[]` stands for the items of a list. An empty map or list is a leaf."""
+    """`[]` stands for the items of a list in paths. An empty map or list is a leaf."""
     if isinstance(value, dict) and value:
         for name, inner in value.items():
             yield from leaves(inner, f"{path}.{name}".lstrip("."))

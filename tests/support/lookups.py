@@ -19,7 +19,6 @@ MANY = 1_000_000
 
 
 def usage(name: str, limit: int, used: int = 0) -> dict[str, Any]:
-    """Returns a vCPU quota."""
     shown = {"value": name, "localizedValue": name}
     return {"unit": "Count", "currentValue": used, "limit": limit, "name": shown}
 
@@ -30,7 +29,6 @@ def usages() -> dict[str, Any]:
 
 
 def size(name: str, region: str = "eastus", **more: Any) -> dict[str, Any]:
-    """Returns a VM size."""
     return {"resourceType": "virtualMachines", "name": name, "locations": [region], "restrictions": [], **more}
 
 
@@ -61,12 +59,10 @@ def hub(
 
 
 def links(*networks: str) -> dict[str, Any]:
-    """Returns the links of a private DNS zone."""
     return {"value": [{"name": "link", "properties": {"virtualNetwork": {"id": each}}} for each in networks]}
 
 
 def everything(url: str, _token: str = "") -> Answer:
-    """Returns the answer for a URL."""
     path, query = urlsplit(url).path, unquote(urlsplit(url).query)
     if path == "/metadata/endpoints":
         return answer({"resourceManager": ENDPOINT})

@@ -1,5 +1,3 @@
-"""Kubernetes objects for tests."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -10,7 +8,7 @@ from k8s.objects import Object
 def manifest(
     api: str, kind: str, name: str, namespace: str = "", *, labels: dict[str, str] | None = None, **content: Any
 ) -> Object:
-    """Returns a Kubernetes object; `content` has its other fields, such as `spec`."""
+    """`content` has the object's other fields, such as `spec`."""
     metadata: Object = {"name": name}
     if namespace:
         metadata["namespace"] = namespace

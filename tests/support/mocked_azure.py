@@ -19,11 +19,10 @@ DEPLOYER = "00000000-0000-0000-0000-00000000000b"
 TOKEN = "a-token"
 SECRET = "[secret]"
 ORGANIZATION = "organization"
-"""The name in a file backend."""
+"""Pulumi's name of the organization in a file backend."""
 KUBELET = "00000000-0000-0000-0000-00000000000c"
 ISSUER = "https://eastus.oic.prod-aks.azure.com/tenant/cluster/"
 CLIENT, PRINCIPAL = "00000000-0000-0000-0000-00000000000d", "00000000-0000-0000-0000-00000000000e"
-"""The ids of every managed identity that a program creates."""
 _NAMES = (
     "federatedIdentityCredentialResourceName", "privateDnsZoneGroupName", "privateEndpointName",
     "virtualNetworkLinkName", "privateZoneName", "virtualNetworkName", "natGatewayName", "publicIpAddressName",
@@ -34,13 +33,11 @@ _NAMES = (
 """Inputs that name a resource, innermost first."""
 KEY = base64.b64encode(b"the account's key").decode()
 ADDRESS = "20.1.2.3"
-"""Every public address."""
 ABSENT = (
     "invocation of azure-native:storage:getStorageAccount returned an error: request failed /subscriptions/...: "
     'Status=404 Code="ResourceNotFound" Message="The Resource was not found."'
 )
 WINDOW = {"start": "2026-01-01T00:00:00Z", "expiry": "2099-01-01T00:00:00Z"}
-"""The validity of every SAS."""
 ADDED: dict[str, dict[str, Any]] = {
     "ManagedCluster": {
         "identityProfile": {"kubeletidentity": {"objectId": KUBELET}},
@@ -76,17 +73,12 @@ KUBECONFIGS = {
 
 
 class Exports(Protocol):
-    """The outputs of another stack."""
-
     outputs: dict[str, Any]
-    """The outputs with secrets hidden."""
     shown: dict[str, Any]
     """The outputs with secrets, as in `pulumi stack output --show-secrets`."""
 
 
 class EngineError(grpc.RpcError):  # type: ignore[misc]  # grpc has no types
-    """The error of a failed invoke."""
-
     def code(self) -> grpc.StatusCode:
         return grpc.StatusCode.UNKNOWN
 
@@ -95,7 +87,7 @@ class EngineError(grpc.RpcError):  # type: ignore[misc]  # grpc has no types
 
 
 def there(found: Mapping[str, Any] | None) -> dict[Any, Any]:
-    """Returns the answer of a getter. Raises EngineError if the resource does not exist."""
+    """Raises EngineError if the resource does not exist."""
     if found is None:
         raise EngineError(ABSENT)
     return dict(found)
@@ -103,28 +95,25 @@ def there(found: Mapping[str, Any] | None) -> dict[Any, Any]:
 
 @dataclass(eq=False)
 class Azure(pulumi.runtime.Mocks):
-    """Mocks of Azure and Kubernetes; `calls` has the called functions with their arguments."""
+    """`calls` has the called functions with their arguments."""
 
     feature: str = "Registered"
     """The state of AKSInfinibandSupport."""
     stacks: Mapping[str, Exports] = field(default_factory=dict)
-    """Other deployed stacks of the project."""
     account: Mapping[str, Any] | None = None
     """The existing storage account."""
     pools: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Profiles of the existing cluster's pools, by name."""
+    """Profiles of the existing cluster's pools."""
     location: str = "eastus"
     """The region of the existing cluster."""
     cluster: bool = False
-    """Whether the cluster exists."""
     outputs: Mapping[str, Any] = field(default_factory=dict)
     """Outputs of the stack from its last `up`."""
     registry: str = ""
     """The tier of the existing registry, if there is one."""
     reservations: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Capacity reservation groups by name: their location and machines by VM size."""
+    """The location and machines by VM size of capacity reservation groups."""
     identities: Collection[str] = ()
-    """Names of existing user-assigned identities."""
     address_space: str = ""
     """The address space of the network, if it exists."""
     jump_box_key: str | None = None
@@ -135,7 +124,6 @@ class Azure(pulumi.runtime.Mocks):
     profiles: Mapping[str, Any] = field(default_factory=dict)
     """More properties of the existing cluster: its networkProfile and apiServerAccessProfile."""
     fetch: Fetch = everything
-    """Answers GET requests to Resource Manager."""
     calls: list[tuple[str, dict[Any, Any]]] = field(default_factory=list)
 
     def new_resource(self, args: pulumi.runtime.MockResourceArgs) -> tuple[str | None, dict[Any, Any]]:
@@ -209,7 +197,6 @@ class Azure(pulumi.runtime.Mocks):
         return {"location": group["location"], "capacityReservations": members}
 
     def _stack_outputs(self, full_name: str) -> dict[str, Any]:
-        """Returns the outputs of a stack as the engine returns them."""
         if full_name == f"{ORGANIZATION}/ai-on-aks/{pulumi.get_stack()}":
             return {"name": full_name, "outputs": dict(self.outputs), "secretOutputNames": []}
         found = self.stacks.get(full_name.removeprefix(f"{ORGANIZATION}/ai-on-aks/"))

@@ -18,7 +18,7 @@ from tests.support.settings import as_engine
 
 @dataclass(frozen=True)
 class Registered:
-    """One registered resource; dependencies and parent are given as `<type> <name>`."""
+    """Dependencies and parent are given as `<type> <name>`."""
 
     type: str
     name: str
@@ -32,16 +32,13 @@ class Registered:
 
 
 class Recorder(mocks.MockMonitor):
-    """An engine that echoes inputs as outputs and records every registration."""
-
     def __init__(self, azure: Azure) -> None:
         super().__init__(azure)
         self.azure = azure
         self.registered: list[Registered] = []
         self.outputs: dict[str, Any] = {}
-        """Outputs of the stack with secrets hidden."""
         self.shown: dict[str, Any] = {}
-        """Outputs of the stack with secrets, as in `pulumi stack output --show-secrets`."""
+        """Outputs with secrets, as in `pulumi stack output --show-secrets`."""
 
     def RegisterResource(self, request: Any) -> Any:
         if request.type != "pulumi:pulumi:Stack":
@@ -49,20 +46,17 @@ class Recorder(mocks.MockMonitor):
         return super().RegisterResource(request)  # type: ignore[no-untyped-call]
 
     def one(self, type_suffix: str, name: str | None = None) -> Registered:
-        """Returns the only resource whose type has this suffix (and this name)."""
         found = [r for r in self.registered if r.type.endswith(type_suffix) and name in (None, r.name)]
         assert len(found) == 1, [f"{r.type} {r.name}" for r in self.registered]
         return found[0]
 
     def names(self, type_suffix: str) -> list[str]:
-        """Returns the names of the resources whose type has this suffix."""
         return sorted(r.name for r in self.registered if r.type.endswith(type_suffix))
 
 
 def deploy(
     declare: Callable[[], object], azure: Azure | None = None, stack: str = "test", *, preview: bool = False
 ) -> Recorder:
-    """Returns the resources and outputs that `declare` registers."""
     recorder = Recorder(azure or Azure())
     pulumi.runtime.set_mocks(
         recorder.azure, "ai-on-aks", stack, preview=preview, monitor=recorder, organization=ORGANIZATION

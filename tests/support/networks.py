@@ -1,5 +1,3 @@
-"""The network of a private stack: ids, request bodies, and functions that create it."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -102,7 +100,6 @@ def bastion_body(
 
 
 def make(arm: Arm, path: str, body: Body) -> Body:
-    """Creates or updates a resource and returns it."""
     answer = arm.put(path, body)
     assert answer.status_code in (200, 201, 202), answer.text
     arm.done()

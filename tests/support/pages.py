@@ -1,5 +1,3 @@
-"""Reads README.md and docs/: code, files to copy, links and tables."""
-
 from __future__ import annotations
 
 import re
@@ -8,14 +6,14 @@ from pathlib import Path
 from simulator.host.paths import ROOT
 
 FENCED = re.compile(r"^```\w*\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
-"""A fenced block: a picture or a file to copy."""
+"""A picture or a file to copy."""
 NAMED = re.compile(r"(?:#!.*\n)?# ([\w./-]+)\n")
 """The beginning of a file to copy: an optional shebang, then the file's name in a comment."""
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 
 
 def code(page: Path) -> list[str]:
-    """Returns code spans and lines of indented code blocks; leaves out fenced blocks."""
+    """Leaves out fenced blocks."""
     text = FENCED.sub("", page.read_text("utf-8"))
     blocks = [line.strip() for line in text.splitlines() if re.match(r" {4,}\S", line)]
     joined = re.sub(r"`[^`]*`", lambda span: span[0].replace("\n", " "), text)
@@ -23,13 +21,11 @@ def code(page: Path) -> list[str]:
 
 
 def files(page: Path) -> dict[str, str]:
-    """Returns the files to copy of a page, by name."""
     blocks = FENCED.findall(page.read_text("utf-8"))
     return {named[1]: block for block in blocks if (named := NAMED.match(block))}
 
 
 def links(page: Path) -> list[str]:
-    """Returns targets of links to files, without fragments."""
     found = re.findall(r"\]\(([^)#]+)", page.read_text("utf-8"))
     return [target for target in found if "://" not in target]
 

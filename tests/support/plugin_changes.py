@@ -1,7 +1,4 @@
-"""Changes of objects and their effects, as observed with the official plugin.
-
-The plugin's unit tests check the diff of each row; `tests/contract/conformance` checks the preview of a stack.
-"""
+"""Changes of objects and their effects, as observed with the official plugin."""
 
 from __future__ import annotations
 
@@ -26,7 +23,6 @@ class Row:
 
     @property
     def token(self) -> str:
-        """The resource's type in Pulumi."""
         version = self.manifest["apiVersion"]
         return f"{'core/v1' if version == 'v1' else version}:{self.manifest['kind']}"
 
@@ -40,12 +36,11 @@ ROWS = {
 
 
 def custom_kind() -> Properties:
-    """Returns the CRD of the custom resource."""
     return copy.deepcopy(_TABLE["custom kind"])
 
 
 def changed(manifest: Properties, path: str, value: Any) -> Properties:
-    """Returns a copy with another value at the path (`containers[0]` for an index)."""
+    """The path has `containers[0]` for an index."""
     result = copy.deepcopy(manifest)
     *parents, last = path.replace("[", ".[").split(".")
     at: Any = result

@@ -1,5 +1,3 @@
-"""A real control plane for tests of a kubernetes plugin, and a small chart."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator

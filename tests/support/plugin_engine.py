@@ -17,8 +17,6 @@ from simulator.plugins.marshal import Properties, decode, encode
 
 
 class RecordingEngine(Engine):
-    """An engine that records the plugin's messages for the user."""
-
     def __init__(self) -> None:
         super().__init__()
         self.messages: list[str] = []
@@ -30,8 +28,6 @@ class RecordingEngine(Engine):
 
 @dataclass
 class Resource:
-    """One resource in the engine's state."""
-
     urn: str
     id: str
     inputs: Properties
@@ -39,7 +35,7 @@ class Resource:
 
 
 class Failed(Exception):
-    """A failed call. `partial` is its partial state if the object was created anyway."""
+    """`partial` is the partial state if the object was created anyway."""
 
     def __init__(self, error: grpc.RpcError) -> None:
         super().__init__(error.details())
@@ -52,8 +48,6 @@ class Failed(Exception):
 
 @dataclass
 class KubernetesPlugin:
-    """A server of the plugin in this process, and a stub to call it."""
-
     variables: Mapping[str, str]
     retry_unit: float = 0.01
     engine: RecordingEngine = field(default_factory=RecordingEngine)
@@ -119,7 +113,7 @@ class KubernetesPlugin:
         return Resource(resource.urn, response.id, decode(response.inputs), decode(response.properties))
 
     def refresh_unready(self, resource: Resource) -> Resource:
-        """Refreshes an object that is not ready; returns the partial state of the failure, as the engine keeps it."""
+        """Returns the partial state of the failure, as the engine keeps it."""
         try:
             found = self.refresh(resource)
         except Failed as error:

@@ -1,4 +1,4 @@
-"""A Pulumi stack in a folder, with the official CLI and language host, a kubernetes plugin and a file backend."""
+"""A Pulumi stack with the official CLI and language host, a kubernetes plugin and a file backend."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Result:
 
 
 class PluginStack:
-    """A stack whose program reads the kubeconfig from $KUBECONFIG_TEXT."""
+    """The program reads the kubeconfig from $KUBECONFIG_TEXT."""
 
     def __init__(self, folder: Path, kubeconfig: str) -> None:
         self.folder = folder
@@ -68,14 +68,13 @@ class PluginStack:
         return self.pulumi("up", "--yes", "--skip-preview")
 
     def state(self, name: str) -> dict[str, Any]:
-        """Returns the resource of this name in the state."""
         exported = json.loads(self.pulumi("stack", "export").output)
         resources = exported["deployment"].get("resources", [])
         return next(item for item in resources if item["urn"].endswith(f"::{name}"))
 
 
 def outcome(process: subprocess.Popen[str], seconds: float) -> str:
-    """Returns the output of a process once it ends. On a timeout, kills its process group and raises TimeoutExpired."""
+    """Kills the process group on a timeout and raises TimeoutExpired."""
     try:
         return process.communicate(timeout=seconds)[0]
     except subprocess.TimeoutExpired:

@@ -1,5 +1,3 @@
-"""GPU pools and candidate pools for tests of workloads."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -21,12 +19,11 @@ def pool(vm_sku: str = H100, **fields: Any) -> GpuPool:
 
 
 def place(vm_sku: str = H100, nodes: int = 1, **of_pool: Any) -> dict[str, Any]:
-    """Returns arguments of every workload's run: pool, number of nodes, image and RDMA resource."""
+    """Returns arguments of every workload's run."""
     return {"pool": pool(vm_sku, **of_pool), "nodes": nodes, "image": "image:1", "rdma_resource": RDMA}
 
 
 def candidate(vm_sku: str = H100, nodes: int = 1, **fields: Any) -> Candidate:
-    """Returns a candidate for the placement of a workload: a pool of the VM size, and the platform's storage."""
     settings = fields.get("pool") or PoolSettings(vm_sku=vm_sku)
     facts = {"pool_key": "gpu", "pool": settings, "pool_path": (), "most_path": ("nodeCount",), "nodes": nodes}
     facts |= {"pools": {"gpu": settings}, "storage": StorageSettings(), "shared_files": "smb", "scratch": True}

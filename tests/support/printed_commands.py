@@ -1,6 +1,6 @@
 """Finds the commands that the product prints or documents, in Markdown, Python strings and data files.
 
-A command is at the start of a line of code or of a string, or in backticks. Placeholders are replaced by `1`.
+A command is at the start of a line of code or of a string, or in backticks.
 """
 
 from __future__ import annotations
@@ -32,8 +32,6 @@ _INLINE = re.compile(r"`([^`]+)`")
 
 @dataclass(frozen=True)
 class Command:
-    """One command, without placeholders."""
-
     where: str
     words: tuple[str, ...]
 
@@ -59,7 +57,6 @@ def _sources() -> Iterator[Path]:
 
 
 def _texts(path: Path) -> Iterator[str]:
-    """Yields the parts of a file that may be commands."""
     text = path.read_text("utf-8")
     if path.suffix == ".md":
         yield from (line for block in _FENCE.findall(text) for line in block.replace("\\\n", " ").splitlines())
@@ -73,7 +70,7 @@ def _texts(path: Path) -> Iterator[str]:
 
 
 def _python_strings(text: str) -> Iterator[str]:
-    """Yields strings, and f-strings with placeholders for their expressions."""
+    """Placeholders stand for the expressions of f-strings."""
     tree = ast.parse(text)
     inner = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in ast.walk(node)} - {
         id(node) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr)
@@ -98,7 +95,6 @@ def _yaml_strings(text: str) -> Iterator[str]:
 
 
 def _split(text: str) -> Iterator[tuple[str, ...]]:
-    """Yields the words of each command of a line."""
     plain = _PLACEHOLDER.sub(FILLED_IN, text.strip())
     for part in _END.split(plain):
         if _START.match(part):

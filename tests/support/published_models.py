@@ -24,14 +24,12 @@ _STEP = re.compile(r"\[\]|\{\}|[^.\[{]+")
 
 @dataclass(frozen=True)
 class Published:
-    """One property of a published model."""
-
     type: str
     """A JSON type, or `map`."""
     read_only: bool = False
     required: bool = False
     known: frozenset[str] = frozenset()
-    """Values of an enumeration; empty if the property is not an enumeration."""
+    """Empty if the property is not an enumeration."""
     bounds: Mapping[str, Any] = field(default_factory=dict)
     """Values of minimum, maximum, pattern, min_items and max_items."""
     module: str = ""
@@ -48,7 +46,7 @@ class Models:
     tops: tuple[Published, ...]
 
     def get(self, path: str) -> Published | None:
-        """Returns the property at a dotted path; `[]` stands for an array's items, `{}` for a map's values."""
+        """`[]` in a path stands for an array's items, `{}` for a map's values."""
         found = None
         for top in self.tops:
             each: Published | None = top
@@ -91,7 +89,6 @@ def _json(value: Any) -> str:
 
 
 def ours(schema: Field, path: str = "") -> Iterator[tuple[str, Field]]:
-    """Yields every property of one of our schemas with its path."""
     if path:
         yield path, schema
     dot = f"{path}." if path else ""
@@ -104,7 +101,6 @@ def ours(schema: Field, path: str = "") -> Iterator[tuple[str, Field]]:
 
 
 def _inside(of: Published, step: str) -> Published | None:
-    """Returns the property one step below."""
     if step in ("[]", "{}"):
         wanted = "array" if step == "[]" else "map"
         return _typed(of.module, of.of, known=of.known) if of.type == wanted else None
@@ -115,7 +111,6 @@ def _inside(of: Published, step: str) -> Published | None:
 
 @functools.cache
 def _properties(module: str, name: str) -> Mapping[str, Published]:
-    """Returns the properties of a model, by their names in ARM."""
     model = getattr(importlib.import_module(module), name)
     described = _known_values(model)
     found: dict[str, Published] = {}
@@ -155,7 +150,7 @@ def _typed(module: str, kind: str, *, known: frozenset[str], rules: Mapping[str,
 
 
 def _known_values(model: Any) -> dict[str, frozenset[str]]:
-    """Returns the values of enumerations, which the packages list only in docstrings."""
+    """The packages list the values of enumerations only in docstrings."""
     parts = re.split(r":ivar (\w+):", model.__doc__ or "")
     found = {}
     for name, text in zip(parts[1::2], parts[2::2], strict=False):

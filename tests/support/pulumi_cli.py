@@ -1,5 +1,3 @@
-"""Runs the pinned Pulumi CLI with a file backend."""
-
 from __future__ import annotations
 
 import os

@@ -43,7 +43,7 @@ def pod(name: str, node: str = "", owner: str = "Job", labels: dict[str, str] | 
 
 
 class EvictingKube(FakeKube):
-    """A FakeKube with the eviction API, which respects PodDisruptionBudgets."""
+    """Respects PodDisruptionBudgets."""
 
     def raw(self, method: str, path: str, **named: Any) -> Object:
         if not path.endswith("/eviction"):
@@ -57,7 +57,7 @@ class EvictingKube(FakeKube):
 
 
 class ScaledCluster:
-    """A cluster with an autoscaler. `look` runs one scan, some seconds after the last, and its operations in Azure."""
+    """`look` runs one scan, some seconds after the last, and its operations in Azure."""
 
     def __init__(self, arm: Arm) -> None:
         self.arm, self.kube, self.now, self.slow = arm, EvictingKube(), 1000.0, False
@@ -94,7 +94,6 @@ class ScaledCluster:
                     self.drivers(name)
 
     def drivers(self, name: str) -> None:
-        """Adds GPUs and HCAs to a node's allocatable resources."""
         node = self.kube.find("v1", "Node", name)
         size = skus.sku(node["metadata"]["labels"]["node.kubernetes.io/instance-type"]) if node else None
         if size and size.gpus:
@@ -107,7 +106,7 @@ class ScaledCluster:
             self.kube.create(each)
 
     def profile(self, **settings: Any) -> None:
-        """Sets the cluster's autoscaler profile; underscores in names stand for hyphens."""
+        """Underscores in names stand for hyphens."""
         store = self.arm.server.world.store
         record = store.get(parse_id(CLUSTER))
         assert record
@@ -115,7 +114,6 @@ class ScaledCluster:
         store.put(record)
 
     def set_version(self, version: str) -> None:
-        """Sets the cluster's version of Kubernetes."""
         record = self.arm.server.world.store.get(parse_id(CLUSTER))
         assert record
         record.properties["kubernetesVersion"] = version
@@ -125,7 +123,6 @@ class ScaledCluster:
         return [name for name in self.arm.node_names() if name.startswith(f"aks-{pool}-")]
 
     def events(self, reason: str) -> list[str]:
-        """Returns the messages of the events with this reason."""
         return [event["message"] for event in self.kube.list("v1", "Event") if event["reason"] == reason]
 
 

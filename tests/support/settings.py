@@ -1,5 +1,3 @@
-"""Loads settings of stack files in the form in which the engine passes them, with workloads for tests."""
-
 from __future__ import annotations
 
 import json
@@ -25,11 +23,9 @@ from workloads.nccl_allreduce.options import NcclAllreduceOptions
 
 A100 = "Standard_NC24ads_A100_v4"
 SECRET = ("workloadOptions",)
-"""The secret keys of `dev`."""
 
 
 def dev() -> dict[str, Any]:
-    """Returns the keys of Pulumi.dev.yaml, with its password in plain text."""
     config = yaml.safe_load((ROOT / "Pulumi.dev.yaml").read_text("utf-8"))["config"]
     keys = {key.removeprefix("ai-on-aks:"): value for key, value in config.items() if key.startswith("ai-on-aks:")}
     keys["workloadOptions"]["jupyterlab"]["password"] = "open-sesame"
@@ -101,7 +97,7 @@ INVENTORY = Inventory(operators.find(), WORKLOADS)
 
 
 def as_engine(stack: Mapping[str, Any]) -> dict[str, str]:
-    """Returns the keys of a stack file as Pulumi passes them: scalars as text, other values as JSON."""
+    """Pulumi passes scalars as text, other values as JSON."""
 
     def text(value: Any) -> str:
         return value if isinstance(value, str) else json.dumps(value)
@@ -110,12 +106,11 @@ def as_engine(stack: Mapping[str, Any]) -> dict[str, str]:
 
 
 def full_name(key: str) -> str:
-    """Returns a key with its namespace; keys of the project are given without one."""
     return key if ":" in key else f"ai-on-aks:{key}"
 
 
 def settings_with(stack: str = "test", **parts: Any) -> Settings:
-    """Returns settings with only these parts, without validation."""
+    """The settings are not validated."""
     return Settings(project="ai-on-aks", stack=stack, rdma_resource="nvidia.com/mlnxnics", **parts)
 
 
@@ -127,7 +122,7 @@ def load(
     others: Mapping[str, Mapping[str, Any]] | None = None,
     known: WorkloadCatalogue = WORKLOADS,
 ) -> Settings:
-    """Returns the settings of stack `name`; `others` has the outputs of other stacks."""
+    """`others` has the outputs of other stacks."""
 
     def outputs_of(stack: str) -> Mapping[str, Any]:
         found = {f"organization/ai-on-aks/{other}": outputs for other, outputs in (others or {}).items()}
@@ -142,7 +137,6 @@ def load(
 
 
 def problems(stack: Mapping[str, Any], **options: Any) -> list[Problem]:
-    """Returns the problems of the settings of a stack."""
     try:
         load(stack, **options)
     except SettingsError as error:

@@ -19,14 +19,12 @@ TITLE = "pulumi up of dev, with the usual durations of its parts on Azure (simul
 
 
 def drawn() -> str:
-    """Returns the picture for the current program."""
     known = durations()
     slots = schedule(deployment.works(_export(golden.run("dev")), known), known.goal)
     return picture.svg(slots, TITLE)
 
 
 def _export(recorder: Recorder) -> dict[str, Any]:
-    """Returns the recorded resources in the format of `pulumi stack export`."""
     resources = [
         {
             "urn": _urn(f"{found.type} {found.name}"),
@@ -40,7 +38,6 @@ def _export(recorder: Recorder) -> dict[str, Any]:
 
 
 def _urn(name: str) -> str:
-    """Returns the URN of a resource that the recorder calls `<type> <name>`."""
     return "urn:pulumi:dev::ai-on-aks::" + "::".join(name.split(" ", 1))
 
 

@@ -1,5 +1,3 @@
-"""Waits for conditions that other processes and threads fulfil."""
-
 from __future__ import annotations
 
 import time
@@ -7,14 +5,11 @@ from collections.abc import Callable
 from typing import Any
 
 SLOWEST_S = 0.4
-"""The longest pause between two polls. Pauses grow because polls take CPU time from other processes."""
+"""Pauses grow up to this value because polls take CPU time from other processes."""
 
 
 def eventually(condition: Callable[[], Any], what: str = "it happens", seconds: float = 120, every: float = 0.1) -> Any:
-    """Returns the first true value of `condition`; fails with `what` after a timeout.
-
-    The first pause is `every` seconds; later ones get longer.
-    """
+    """Fails with `what` after a timeout. The first pause is `every` seconds; later ones get longer."""
     deadline = time.monotonic() + seconds
     while not (value := condition()):
         assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
@@ -24,7 +19,6 @@ def eventually(condition: Callable[[], Any], what: str = "it happens", seconds: 
 
 
 def eventually_equals(actual: Callable[[], Any], expected: Any, seconds: float = 120) -> None:
-    """Waits until `actual` returns the expected value; fails with a diff of its last value."""
     deadline, pause = time.monotonic() + seconds, 0.1
     while (value := actual()) != expected and time.monotonic() < deadline:
         time.sleep(pause)

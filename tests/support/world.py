@@ -42,8 +42,6 @@ class CommandFailed(AssertionError):
 
 @dataclass
 class World:
-    """One simulator with its own state folder."""
-
     home: Path
     _clients: dict[str, KubeClient] = field(default_factory=dict)
 
@@ -53,7 +51,6 @@ class World:
         return self.entered()
 
     def entered(self, *arguments: str) -> dict[str, str]:
-        """Returns the environment that `make env` sets with these arguments."""
         inherited = {key: value for key, value in os.environ.items() if not key.startswith(("SIMULATOR_", "PULUMI_"))}
         inherited |= {"SIMULATOR_HOME": str(self.home), "PYTHONPATH": str(paths.ROOT)}
         lines = subprocess.run(
@@ -68,7 +65,6 @@ class World:
         return dict(entry.split("=", 1) for entry in listed.split("\0") if "=" in entry)
 
     def simulator(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-        """Runs `python -m simulator ...` for this simulator."""
         return self.run([sys.executable, "-m", "simulator", *arguments], check=check)
 
     def run(
@@ -86,7 +82,7 @@ class World:
         return answer
 
     def arm(self, method: str, path: str, body: Object | None = None) -> Object:
-        """Sends a request to simulated Azure, below the subscription. Waits for the end of a long-running operation."""
+        """The path is below the subscription. Waits for the end of a long-running operation."""
         token = Path(self.environment["SIMULATOR_ARM_TOKEN_FILE"]).read_text().strip()
         endpoint, trusting = self.environment["SIMULATOR_ARM_ENDPOINT"], trust.client(self.home)
         with httpx.Client(base_url=endpoint, timeout=60, verify=trusting) as http:
@@ -101,7 +97,6 @@ class World:
         return found
 
     def kubeconfig(self, stack: str) -> Path:
-        """Returns the administrator's kubeconfig of a stack's cluster."""
         name = f"ai-on-aks-{stack}"
         return self.home / "clusters" / f"{name}+{name}" / "admin.kubeconfig"
 
@@ -118,7 +113,7 @@ class World:
 
 @dataclass
 class Stack:
-    """A stack of the program in its own project folder. `alter` runs Python code before the program."""
+    """`alter` runs Python code before the program."""
 
     world: World
     name: str
@@ -147,7 +142,7 @@ class Stack:
         return stack
 
     def set(self, **config: Any) -> None:
-        """Changes settings; None removes one."""
+        """None removes a setting."""
         settings = yaml.safe_load(self._file.read_text())
         for key, value in config.items():
             settings["config"].pop(f"ai-on-aks:{key}", None)
@@ -167,7 +162,6 @@ class Stack:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The environment of `make shell` in the stack's network."""
         return self.world.entered("--inside", self.inside) if self.inside else self.world.environment
 
     def pulumi(self, *arguments: str, check: bool = True) -> str:
@@ -197,14 +191,13 @@ class Stack:
         return {f"{types.rpartition('$')[2]} {name}": step for (types, name), step in named}
 
     def refresh(self) -> dict[str, list[str]]:
-        """Runs `refresh` and returns changed top-level properties by `<type> <name>`; none for a deleted resource."""
+        """Returns changed top-level properties by `<type> <name>`; none for a deleted resource."""
         return {
             name: sorted({path.partition(".")[0].partition("[")[0] for path in step.get("detailedDiff") or ()})
             for name, step in self._events("resOutputsEvent", "refresh")
         }
 
     def _events(self, kind: str, *command: str) -> Iterator[tuple[str, Object]]:
-        """Yields the resources that a command changed, with the engine's metadata of each step."""
         for line in self.pulumi(*command, "--yes", "--skip-preview", "--json").splitlines():
             event = json.loads(line) if line.startswith("{") else {}
             step = event.get(kind, {}).get("metadata")
@@ -239,7 +232,7 @@ class Stack:
         return found
 
     def diagnose(self, *workload: str, namespace: str = "ai") -> str:
-        """Returns the output of `python -m diagnosis` for a workload, or for the platform, on one line."""
+        """Without a workload, returns the output for the platform."""
         kubeconfig = f"KUBECONFIG={self.world.kubeconfig(self.name)}"
         command = ["env", kubeconfig, sys.executable, "-m", "diagnosis", "-n", namespace, *workload]
         return " ".join(self.world.run(command).stdout.split())
@@ -262,7 +255,6 @@ def job_phase(kube: KubeClient, name: str = "nccl-allreduce", namespace: str = "
 
 
 def wait_for_end(kube: KubeClient, name: str = "nccl-allreduce") -> str:
-    """Waits until a Volcano job has ended and returns its phase."""
     final = ("Completed", "Failed", "Terminated", "Aborted")
     phase: str = eventually(lambda: (p := job_phase(kube, name)) in final and p, f"job {name} ends", 180, every=0.5)
     return phase

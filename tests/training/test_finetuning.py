@@ -55,7 +55,6 @@ CONFIGS = {
 
 
 def saved(folder: Path, kind: str = "opt") -> Path:
-    """Saves a model with large random weights, and a tokenizer of words."""
     torch.manual_seed(0)
     made = AutoModelForCausalLM.from_config(CONFIGS[kind])
     for each in made.parameters():
@@ -74,7 +73,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def lines(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file of prompts with some words; the completions have the same words backwards."""
+    """The completions have the words of the prompts backwards."""
     chance, file = np.random.default_rng(1), tmp_path_factory.mktemp("data") / "a.jsonl"
     words = [[str(each) for each in chance.choice(WORDS, chance.integers(4, 24))] for _ in range(300)]
     examples = [{"prompt": " ".join(each), "completion": " ".join(reversed(each))} for each in words]
@@ -97,14 +96,12 @@ def tuned(model: Path, output: Path, *options: str, processes: int = 1) -> subpr
 
 
 def check_error(message: str, capsys: pytest.CaptureFixture[str], model: Path, output: Path, *options: str) -> None:
-    """Runs the loop in this process. It must fail with one line that has the message."""
     capsys.readouterr()
     code, error = train.main(command(model, output, *options)[3:]), capsys.readouterr().err
     assert (code, message in error, error.count("\n")) == (2, True, 1), error
 
 
 def losses(folder: Path) -> dict[int, float]:
-    """Returns the losses by step."""
     found = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     return {each["step"]: each["loss"] for each in found}
 
@@ -131,7 +128,6 @@ def learner(kind: str, folder: Path, size: int = 128) -> Any:
 
 @pytest.fixture(scope="module")
 def complete(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a run without interruption, on synthetic data."""
     folder = tmp_path_factory.mktemp("complete")
     answer = tuned(base, folder)
     assert answer.returncode == 0, answer.stderr
@@ -178,7 +174,6 @@ def test_loss_and_gradients_equal_pefts(tmp_path: Path, kind: str) -> None:
 
 
 def test_peft_loads_the_saved_adapter(base: Path, lines: Path, tmp_path: Path) -> None:
-    """With peft, the evaluation loss is the same."""
     argv = command(base, tmp_path, "--data", str(lines), "--epochs", "4")
     answer = subprocess.run(argv, cwd=FOLDER, env=environment(), capture_output=True, text=True, check=False)
     assert answer.returncode == 0, answer.stderr

@@ -40,7 +40,6 @@ def environment() -> dict[str, str]:
 
 
 def losses(folder: Path) -> dict[int, float]:
-    """Returns the losses by step."""
     found = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     return {each["step"]: each["loss"] for each in found}
 
@@ -54,7 +53,6 @@ def wait_for_checkpoint(training: subprocess.Popen[str], folder: Path) -> None:
 
 @pytest.fixture(scope="module")
 def complete(tmp_path_factory: pytest.TempPathFactory) -> dict[int, float]:
-    """The losses of a run without interruption."""
     folder = tmp_path_factory.mktemp("complete")
     assert trained(folder, "--steps", "60").returncode == 0
     return losses(folder)
@@ -76,7 +74,6 @@ from pretraining import memory, train
 memory.WAYS = tuple(way for way in memory.WAYS if way.sharded and way.recomputes == (sys.argv[1] == "recompute"))
 sys.exit(train.main(sys.argv[2:]))
 """
-"""A training that shards a small model."""
 
 
 @pytest.mark.parametrize("keeps", ["keep", "recompute"])
@@ -173,7 +170,6 @@ def test_tensorboard_reads_the_curves(tmp_path: Path) -> None:
 
 @pytest.fixture
 def node(tmp_path: Path) -> list[str]:
-    """The command of a node with two processes instead of GPUs."""
     scripts = tmp_path / "scripts"
     scripts.mkdir()
     root = FOLDER.parents[1] / "workloads"
@@ -184,7 +180,6 @@ def node(tmp_path: Path) -> list[str]:
 
 @pytest.fixture
 def variables() -> dict[str, str]:
-    """The variables that the training operator and the manifest set."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     set_by = {"NODES": "1", "GPUS_PER_NODE": "2", "RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}

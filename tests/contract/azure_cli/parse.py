@@ -15,7 +15,6 @@ from azure.cli.core.file_util import create_invoker_and_load_cmds_and_args
 
 
 def main() -> None:
-    """Loads all commands, which takes most of the time, and parses the input."""
     cli = get_default_cli()
     create_invoker_and_load_cmds_and_args(cli)
     parser = cli.invocation.parser

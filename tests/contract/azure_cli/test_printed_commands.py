@@ -1,7 +1,4 @@
-"""The Azure CLI's parser accepts every `az` command that the product prints or documents.
-
-It first loads all commands, which takes a minute of CPU time.
-"""
+"""Loading all commands of the Azure CLI takes a minute of CPU time."""
 
 from __future__ import annotations
 
@@ -20,16 +17,15 @@ from tests.support.printed_commands import FILLED_IN, Command, commands
 
 pytestmark = pytest.mark.long
 EXTENSIONS = {("network", "bastion")}
-"""Commands of extensions, which are not installed because they are downloaded from Microsoft."""
+"""Extensions are not installed because they are downloaded from Microsoft."""
 PROSE = {"itself"}
 PRINTED = [each for each in commands() if each.words[0] == "az" and each.words[1] not in PROSE]
 ONE_OF = {("role", "assignment", "create"): ("--assignee", "--assignee-object-id")}
-"""Alternative options. A command requires one of them, but the parser does not check it."""
+"""A command requires one of these options, but the parser does not check it."""
 
 
 @pytest.fixture(scope="module")
 def objections(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, ...], str]:
-    """The parser's errors by command."""
     folder = tmp_path_factory.mktemp("azure-cli")
     environment = {"PYTHONPATH": str(packages(paths.tools_bin() / "azure-cli")), "AZURE_CONFIG_DIR": str(folder)}
     done = subprocess.run(
@@ -44,17 +40,13 @@ def objections(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, ...]
 
 
 def stated(command: Command) -> tuple[str, ...]:
-    """Returns the words without placeholders for options, as in `az aks start {names}`."""
     words = command.words
     first = next((index for index, word in enumerate(words) if word.startswith("-")), len(words))
     return (*(word for word in words[:first] if word != FILLED_IN), *words[first:])
 
 
 def is_complete(command: Command) -> bool:
-    """Returns whether a command has all of its options.
-
-    A command without options only mentions a name; so does a command on a page without a placeholder.
-    """
+    """A command without options only mentions a name; so does a command on a page without a placeholder."""
     is_mention = command.where.endswith(".md") and FILLED_IN not in command.words
     return stated(command) == command.words and any(word.startswith("-") for word in command.words) and not is_mention
 

@@ -14,22 +14,17 @@ from simulator.azure.schema import schemas
 
 @dataclass(frozen=True)
 class NameRules:
-    """Published limits of the length and pattern of a name."""
-
     min_length: int = 0
     max_length: int | None = None
     pattern: str = ""
 
     def take(self, name: str) -> bool:
-        """Returns whether the client sends a request with this name."""
         short = self.max_length is None or len(name) <= self.max_length
         return len(name) >= self.min_length and short and bool(re.match(self.pattern, name))
 
 
 @dataclass(frozen=True)
 class Request:
-    """The API version and name rules of a type's request."""
-
     api_version: str
     name: NameRules
 

@@ -11,9 +11,11 @@ from tests.contract.azure_models.published_names import request as published_req
 from tests.support.published_models import Published, ours, published
 
 NEWER = {"Microsoft.Network/privateEndpoints": {"properties.ipVersionType"}}
-"""Properties of later API versions: Azure CLI 2.91.0 sends it with 2026-01-01 (network/private_endpoint/_create.py)."""
+"""Azure CLI 2.91.0 sends properties of later API versions: this one with 2026-01-01
+(network/private_endpoint/_create.py).
+"""
 BARE_OBJECT = {"object", "map"}
-"""Types of JSON objects: a map of strings and a free object have the same form."""
+"""A map of strings and a free object have the same form."""
 
 
 @pytest.fixture(scope="module", params=sorted(schema.type for schema in schemas().values()))
@@ -68,7 +70,7 @@ def test_azures_required_properties_are_required(resource_type: str) -> None:
 
 
 ADDRESSES = ("networkProfile.podCidr", "networkProfile.serviceCidr", "networkProfile.dnsServiceIP")
-"""Properties that `simulator/azure/types/managed_cluster/networks.py` parses; it rejects more than their patterns."""
+"""`simulator/azure/types/managed_cluster/networks.py` parses these and rejects more than their patterns."""
 
 
 def test_clients_check_properties_with_published_bounds(resource_type: str) -> None:

@@ -1,7 +1,4 @@
-"""Resources of simulated Azure have the same outputs in the emulated azure-native plugin as in recorded runs.
-
-`recorded.yaml` has facts of runs that azure-native's own tests recorded.
-"""
+"""`recorded.yaml` has facts of runs that azure-native's own tests recorded."""
 
 from __future__ import annotations
 
@@ -28,7 +25,6 @@ Answers = Mapping[str, dict[str, Any]]
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> Answers:
-    """ARM's answer for each resource, created as in the recorded run."""
     arm, found = start(tmp_path_factory.mktemp("recorded") / "azure", FakeBackend()), {}
     with contextlib.ExitStack() as ends:
         ends.callback(arm.stop)
@@ -49,7 +45,6 @@ def token(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def shown(answers: Answers, token: str) -> dict[str, Any]:
-    """The plugin's outputs by dotted paths."""
     return dict(leaves(convert.outputs(DEFINITIONS[token], answers[token]), ""))
 
 

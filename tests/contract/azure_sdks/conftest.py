@@ -1,5 +1,3 @@
-"""Simulated Azure with the environment of `make shell`, and with the parents of all examples."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -15,7 +13,7 @@ from tests.support.azure_resources import parents
 
 @pytest.fixture(scope="module")
 def arm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arm]:
-    """Simulated Azure; this process has its environment variables."""
+    """This process gets the environment variables of simulated Azure."""
     home = tmp_path_factory.mktemp("home")
     with pytest.MonkeyPatch.context() as patch:
         for name in environment.unset():

@@ -15,13 +15,11 @@ from tests.support.arm import SUBSCRIPTION
 from tests.support.azure_resources import EXAMPLES, Body
 
 _REQUEST = re.compile(r"_(\w*?)_?operations\.build_(\w*?)_?(create(?:_or_update)?)_request")
-"""Names of the generator: the group of operations, before or after `build`, and the function that creates."""
+"""The group of operations, before or after `build`, and the function that creates."""
 _LISTS = ("list_by_resource_group", "list_by_managed_cluster", "list_for_scope", "list")
 
 
 class Operations:
-    """The operations of one type on its example."""
-
     def __init__(self, resource_type: str, endpoint: str, credential: TokenCredential) -> None:
         schema = schemas()[resource_type.lower()]
         module = importlib.import_module(schema.published.package)
@@ -54,7 +52,7 @@ class Operations:
         self._call("delete", *self.arguments)
 
     def _call(self, name: str, *arguments: Any) -> Any:
-        """Calls an operation and waits for its end; names of long-running operations have the prefix `begin_`."""
+        """Names of long-running operations have the prefix `begin_`."""
         awaited = getattr(self._group, f"begin_{name}", None)
         if awaited:
             return awaited(*arguments, **self._version).result()
@@ -62,7 +60,6 @@ class Operations:
 
 
 def _arguments(identity: str) -> tuple[str, ...]:
-    """Returns the arguments that name a resource: its group and names, or its scope and name."""
     parsed = parse_id(identity)
     if parsed.type == "Microsoft.Authorization/roleAssignments":
         return parsed.scope, parsed.name

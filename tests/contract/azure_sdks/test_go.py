@@ -28,7 +28,6 @@ class GoClient:
         self._process = process
 
     def __call__(self, method: str, resource_type: str, path: str = "", body: Body | None = None) -> Body:
-        """Sends a request and returns its result: status, error code, body and error."""
         version = schemas()[resource_type.lower()].api_versions[-1]
         step = {"method": method, "id": path or EXAMPLES[resource_type].id, "version": version}
         assert self._process.stdin is not None
@@ -41,7 +40,7 @@ class GoClient:
 
 @pytest.fixture(scope="session")
 def executable(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The built client. It is built before simulated Azure starts, whose proxy does not let Go modules through."""
+    """The client is built before simulated Azure starts, whose proxy does not let Go modules through."""
     made = tmp_path_factory.mktemp("go") / "client"
     build = ["go", "build", "-trimpath", "-mod=readonly", "-o", str(made), "."]
     settings = {"CGO_ENABLED": "0", "GOWORK": "off"}
@@ -61,7 +60,6 @@ def started(executable: Path, **variables: str) -> Iterator[GoClient]:
 
 @pytest.fixture(scope="module")
 def client(arm: Arm, executable: Path) -> Iterator[GoClient]:
-    """A client that is signed in like the official plugin in `make shell`."""
     with started(executable) as signed_in:
         yield signed_in
 

@@ -1,4 +1,4 @@
-"""Azure's SDK for Python on simulated Azure. The SDK checks statuses, polls, and parses answers into its models."""
+"""The SDK checks statuses, polls, and parses answers into its models."""
 
 from __future__ import annotations
 
@@ -68,7 +68,6 @@ def test_long_running_actions(arm: Arm, credential: ManagedIdentityCredential) -
 
 
 def test_a_service_principal(arm: Arm) -> None:
-    """Signs in like a stack with `clientId` and `clientSecret`."""
     groups = "Microsoft.Resources/resourceGroups"
     who = SUBSCRIPTION.tenant_id, SUBSCRIPTION.client_id, arm.server.tokens.secret
     with ClientSecretCredential(*who, authority=arm.server.endpoint, disable_instance_discovery=True) as credential:

@@ -1,5 +1,3 @@
-"""A control plane, stacks on the active plugin, and a table of expected and actual behaviour at the end of a run."""
-
 from __future__ import annotations
 
 import json
@@ -58,13 +56,11 @@ def _installed() -> None:
 
 @pytest.fixture(scope="module")
 def new_stack(tmp_path_factory: pytest.TempPathFactory, kubeconfig: str) -> NewStack:
-    """Creates stacks, each in its own folder."""
     return lambda: ConformanceStack(tmp_path_factory.mktemp("stack"), kubeconfig)
 
 
 @pytest.fixture(scope="module")
 def space(kube: KubeClient, request: pytest.FixtureRequest) -> Iterator[str]:
-    """A namespace for all tests of a file."""
     name = f"conformance-{request.module.__name__.rpartition('test_')[2]}"
     kube.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     yield name
@@ -73,7 +69,6 @@ def space(kube: KubeClient, request: pytest.FixtureRequest) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small chart."""
     return write_chart(tmp_path_factory.mktemp("charts") / "demo")
 
 
@@ -94,7 +89,6 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 
 def _text(value: Any) -> str:
-    """Returns a text that is the same for equal values."""
     return json.dumps(sorted(value) if isinstance(value, set) else value, sort_keys=True).strip('"')
 
 

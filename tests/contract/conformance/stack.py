@@ -1,4 +1,4 @@
-"""A Pulumi stack on the active kubernetes plugin: the official one if it is installed, otherwise the emulated one.
+"""A Pulumi stack on the active kubernetes plugin.
 
 CONFORMANCE_PULUMI_HOME names a PULUMI_HOME with the official plugin; without it, this checkout's emulated plugin is
 used. The tests do not depend on the plugin: they use the CLI, programs in Python and the API server.
@@ -27,7 +27,7 @@ Json = dict[str, Any]
 
 
 def official() -> Path | None:
-    """Returns the official plugin in HOME, or None if HOME is not set. Raises FileNotFoundError if it is missing."""
+    """Returns None if HOME is not set. Raises FileNotFoundError if the plugin is missing."""
     home = os.environ.get(HOME)
     if not home:
         return None
@@ -41,7 +41,6 @@ def official() -> Path | None:
 
 
 def serving() -> Path:
-    """Returns the plugin's executable."""
     return official() or PLUGINS / PLUGIN
 
 
@@ -84,15 +83,13 @@ class ConformanceStack(PluginStack):
         return Preview(self.pulumi("preview", "--json", "--show-sames", "--show-replacement-steps", *arguments))
 
     def resources(self) -> list[Json]:
-        """Returns the resources in the state; secrets are masked."""
+        """Secrets are masked."""
         exported: Json = json.loads(self.pulumi("stack", "export").output)
         resources: list[Json] = exported["deployment"].get("resources", [])
         return resources
 
 
 class Preview:
-    """The output of `pulumi preview --json`."""
-
     def __init__(self, result: Result) -> None:
         self.code = result.code
         self.output = result.output
@@ -103,7 +100,6 @@ class Preview:
         self.diagnostics = "".join(item["message"] for item in found.get("diagnostics", []))
 
     def operations(self, name: str) -> list[str]:
-        """Returns the steps of the resource with this logical name, in order."""
         return [step["op"] for step in self._of(name)]
 
     def operation(self, name: str) -> str:
@@ -112,15 +108,13 @@ class Preview:
         return "replace" if "replace" in found else " and ".join(sorted(found)) or "none"
 
     def reasons(self, name: str) -> list[str]:
-        """Returns the paths that replace the resource."""
         return sorted({reason for step in self._of(name) for reason in step.get("replaceReasons") or []})
 
     def changes(self, name: str) -> list[str]:
-        """Returns the paths that differ."""
         return sorted({path for step in self._of(name) for path in step.get("detailedDiff") or {}})
 
     def inputs(self, name: str) -> Json:
-        """Returns the inputs of the last step; a preview has no outputs."""
+        """A preview has no outputs."""
         states: list[Json] = [step["newState"] for step in self._of(name) if "newState" in step]
         found: Json = states[-1].get("inputs", {})
         return found

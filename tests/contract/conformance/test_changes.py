@@ -1,5 +1,3 @@
-"""Effects of changes: one stack with all objects, and a preview of their second versions."""
-
 from __future__ import annotations
 
 import copy
@@ -59,7 +57,7 @@ def stack(new_stack: NewStack, space: str, kube: KubeClient) -> Iterator[Conform
 
 @pytest.fixture(scope="module")
 def previewed(stack: ConformanceStack, space: str) -> Preview:
-    """A preview of all changes except those that the API server rejects, because they end a preview."""
+    """Leaves out changes that the API server rejects, because they end a preview."""
     stack.program(PROGRAM, **objects(space, second=ROWS.keys() - REJECTED.keys()))
     found = stack.preview()
     assert found.code == 0, found.diagnostics
@@ -67,7 +65,6 @@ def previewed(stack: ConformanceStack, space: str) -> Preview:
 
 
 def objects(space: str, *, second: Iterable[str]) -> dict[str, tuple[str, Json]]:
-    """Returns type and manifest of each row's object by logical name; rows in `second` are changed."""
     found = {}
     for title, row in ROWS.items():
         manifest = copy.deepcopy(row.manifest)

@@ -1,5 +1,3 @@
-"""A provider with another kubeconfig: replacement of objects with `clusterIdentifier` and without."""
-
 from __future__ import annotations
 
 import pytest

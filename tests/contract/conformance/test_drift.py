@@ -1,5 +1,3 @@
-"""Changes outside Pulumi: previews with and without a refresh, and ownership of fields."""
-
 from __future__ import annotations
 
 import pytest
@@ -30,7 +28,7 @@ CONFLICT = (
 
 @pytest.fixture(scope="module")
 def stack(new_stack: NewStack, space: str) -> ConformanceStack:
-    """The stack of all tests, which run in order."""
+    """The tests run in order on this stack."""
     stack = new_stack()
     stack.program(PROGRAM, namespace=space, **dict.fromkeys(NAMES, "1"))
     up = stack.up()
@@ -82,7 +80,6 @@ def test_conflicts(stack: ConformanceStack, space: str, kube: KubeClient, rows: 
 
 
 def edit(kube: KubeClient, space: str, name: str, manager: str) -> None:
-    """Changes an object as a client with this field manager does."""
     live = kube.get("v1", "ConfigMap", name, space)
     kube.replace(live | {"data": live["data"] | {"a": "edited"}}, field_manager=manager)
 

@@ -1,5 +1,3 @@
-"""Error messages for the user: several failures in one `up`."""
-
 from __future__ import annotations
 
 import time
@@ -42,7 +40,6 @@ RETRIES_SECONDS = 1 + 2 + 4 + 8 + 16 + 32
 
 
 def timed(call: Callable[..., Made], *arguments: Any) -> tuple[Made, float]:
-    """Returns the result of a call and its duration in seconds."""
     started = time.monotonic()
     return call(*arguments), time.monotonic() - started
 

@@ -1,5 +1,3 @@
-"""Import, Patch resources, replacement, aliases and deletion, in three versions of one stack."""
-
 from __future__ import annotations
 
 import re
@@ -53,7 +51,7 @@ if not second:
 
 @pytest.fixture(scope="module")
 def stack(new_stack: NewStack, space: str, kube: KubeClient) -> ConformanceStack:
-    """The stack of all tests, which run in order."""
+    """The tests run in order on this stack."""
     kube.create(config_map(space, "adopted") | {"data": {"a": "1"}})
     kube.create(config_map(space, "patched") | {"data": {"theirs": "1"}})
     return new_stack()
@@ -164,7 +162,6 @@ def version(stack: ConformanceStack, space: str, number: int) -> None:
 
 
 def kept(stack: ConformanceStack) -> set[str]:
-    """Returns resources in the state that the second version of the program does not have."""
     first = {"patch", "required", "space", "by-annotation", "by-option"}
     return first & {resource["urn"].rpartition("::")[2] for resource in stack.resources()}
 

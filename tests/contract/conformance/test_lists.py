@@ -1,4 +1,4 @@
-"""Atomic lists of server-side apply: another manager sets a field of an item that the program does not set."""
+"""Another manager sets a field of an item of an atomic list that the program does not set."""
 
 from __future__ import annotations
 

@@ -1,5 +1,3 @@
-"""Names, ids, inputs, outputs, secrets and unknowns in the first preview and the state of one stack."""
-
 from __future__ import annotations
 
 import re
@@ -47,7 +45,6 @@ def preview(stack: ConformanceStack) -> Preview:
 
 @pytest.fixture(scope="module")
 def state(preview: Preview, stack: ConformanceStack) -> dict[str, Json]:
-    """Resources of the exported state by logical name, after the preview."""
     assert preview.code == 0, preview.output
     up = stack.up()
     assert up.code == 0, up.output

@@ -1,5 +1,3 @@
-"""`helm.v3.Release`: updates, failures, drift and uninstallation, with their previews."""
-
 from __future__ import annotations
 
 import base64
@@ -50,8 +48,6 @@ THIRD: Json = {"broken": {"values": {"size": 7}, "timeout": TIMEOUT_SECONDS}}
 
 
 class ReleasedStack:
-    """The stack, with its releases in the cluster and in the state."""
-
     def __init__(self, stack: ConformanceStack, kube: KubeClient, space: str, chart: Path) -> None:
         self.stack, self.kube, self.space, self.chart = stack, kube, space, str(chart)
 
@@ -90,7 +86,7 @@ class ReleasedStack:
 
 @pytest.fixture(scope="module")
 def world(new_stack: NewStack, kube: KubeClient, space: str, demo: Path) -> ReleasedStack:
-    """The stack of all tests, which run in order."""
+    """The tests run in order on this stack."""
     return ReleasedStack(new_stack(), kube, space, demo)
 
 

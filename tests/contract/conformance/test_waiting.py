@@ -1,4 +1,4 @@
-"""Waiting for readiness and its timeouts: all objects in one stack, which become ready in its second version."""
+"""All objects become ready in the second version of one stack."""
 
 from __future__ import annotations
 

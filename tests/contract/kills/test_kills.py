@@ -32,7 +32,7 @@ Later, `down` has deleted the API server.
 
 @dataclass(frozen=True)
 class Kill:
-    """The process to kill, the command, and the command's progress at that time (0 to 1)."""
+    """The command's progress at that time is from 0 to 1."""
 
     command: str
     victim: str
@@ -58,7 +58,6 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
 
 @pytest.fixture(scope="module")
 def sizes(checkout: Checkout) -> dict[str, int]:
-    """The number of counted resources of the complete stack, by command."""
     checkout.make("up")
     found = {command: counted(checkout, command) for command in SHARES}
     checkout.make("down")
@@ -66,7 +65,6 @@ def sizes(checkout: Checkout) -> dict[str, int]:
 
 
 def counted(checkout: Checkout, command: str) -> int:
-    """Returns the number of resources in the state, which measures a command's progress."""
     found = resources(checkout)
     return len(found) if command == "up" else sum(each["type"].startswith("kubernetes:") for each in found)
 
@@ -81,7 +79,7 @@ def resources(checkout: Checkout) -> list[dict[str, Any]]:
 
 
 def victims(checkout: Checkout, victim: str) -> list[int]:
-    """Returns ids of processes to kill: `plugin` means all plugins, `engine` the CLI."""
+    """`plugin` means all plugins, `engine` the CLI."""
     if victim not in ("engine", "plugin"):
         return processes(checkout.home, victim)
     return [pid for pid in clients(checkout.home) if is_engine(pid) == (victim == "engine")]

@@ -21,7 +21,7 @@ RECORDED: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("azure_native
 
 @pytest.fixture
 def plugin() -> AzureNativeProvider:
-    """A plugin without Azure, because none of these checks reads a location."""
+    """None of these checks reads a location, so the plugin needs no Azure."""
     made = AzureNativeProvider()
     made.Configure(provider_pb2.ConfigureRequest(variables={"azure-native:config:location": "westus2"}), NO_CONTEXT)
     return made

@@ -1,5 +1,3 @@
-"""Compares a cluster of simulated Azure with a recorded one (`clusters.yaml`), key by key."""
-
 from __future__ import annotations
 
 from pathlib import Path

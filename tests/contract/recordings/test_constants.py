@@ -1,4 +1,4 @@
-"""Compares constants that no other test checks with published lists: PCI ids of GPUs, roles, labels of nodes."""
+"""Compares constants that no other test checks with published lists."""
 
 from __future__ import annotations
 

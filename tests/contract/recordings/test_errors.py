@@ -1,5 +1,3 @@
-"""Errors of simulated Azure have the status, code and message of recorded errors (`errors.yaml`)."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -17,7 +15,6 @@ ERRORS: dict[str, dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("err
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Arm]:
-    """A subscription with a resource group and a cluster."""
     arm = start(tmp_path / "azure", FakeBackend())
     try:
         arm.put(GROUP, {"location": "eastus"})
@@ -29,7 +26,7 @@ def cluster(tmp_path: Path) -> Iterator[Arm]:
 
 
 def answer(arm: Arm, request: dict[str, Any]) -> httpx.Response:
-    """Sends a request; with `then`, sends it again with these properties. Returns the last answer."""
+    """With `then`, sends the request again with these properties. Returns the last answer."""
     if "cluster" in request:
         path = f"{CLUSTER.rpartition('/')[0]}/{request['cluster']}"
         body = cluster_body(**request["properties"]) if "properties" in request else None

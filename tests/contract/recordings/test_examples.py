@@ -44,7 +44,6 @@ PLACES = {
     "user": SUBSCRIPTION.object_id,
     "zone": net.zone("privatelink.blob.core.windows.net"),
 }
-"""The placeholders in angle brackets."""
 TEXTS = [file.read_text("utf-8") for file in sorted(Path(__file__).parent.glob("examples*.yaml"))]
 TABLES = [data.parsed(re.sub(r"<(\w+)>", lambda word: PLACES[word[1]], text)) for text in TEXTS]
 SECTIONS: dict[str, dict[str, Any]] = {name: section for table in TABLES for name, section in table.items()}
@@ -54,8 +53,6 @@ KINDS = {bool: "boolean", int: "integer", float: "number", str: "string", list: 
 
 @dataclass(frozen=True)
 class PublishedExample:
-    """One example with its section."""
-
     section: str
     facts: dict[str, Any]
 
@@ -65,7 +62,7 @@ class PublishedExample:
 
     @property
     def kinds(self) -> dict[str, str]:
-        """The fields of its answer with their JSON types, without those of `values`."""
+        """Without the fields of `values`."""
         shown = {path: kind for kind, paths in self.facts.get("shown", {}).items() for path in _flat(paths)}
         return {_full(path): kind for path, kind in shown.items()}
 
@@ -98,7 +95,7 @@ EXAMPLES = [PublishedExample(section, facts) for section, found in SECTIONS.item
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, list[httpx.Response]]]:
-    """The answers by the examples' names; each request is sent once for each status of the example."""
+    """Sends each request once for each status of the example."""
     arm, found = start(tmp_path_factory.mktemp("examples") / "azure", FakeBackend()), {}
     try:
         for path, body in parents().items():
@@ -114,7 +111,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, list
 
 
 def _sent(arm: Arm, example: PublishedExample, last: httpx.Response | None) -> httpx.Response:
-    """Sends a request; `<location>` stands for the Location header of the previous answer."""
+    """`<location>` stands for the Location header of the previous answer."""
     method, path = example.facts["request"].split()
     if path == "location" and last is not None:
         path = urlsplit(last.headers["location"]).path
@@ -125,7 +122,6 @@ def _sent(arm: Arm, example: PublishedExample, last: httpx.Response | None) -> h
 
 
 def _shown(answers: list[httpx.Response]) -> dict[str, Any]:
-    """The leaves of the last answer that has a body."""
     bodies = [json.loads(answer.content) for answer in answers if answer.content]
     return dict(leaves(bodies[-1])) if bodies else {}
 

@@ -21,11 +21,10 @@ LINUX: dict[str, int] = RECORDED["linux_memory"]["kib"] | {
     node["size"]: count(node["capacity"]["memory"]) // 1024 for node in NODES.values() if "capacity" in node
 }
 SHARE = 0.01
-"""The allowed relative difference of memory between the simulator and a recording. Kernels and firmware differ."""
+"""The allowed relative difference of memory; kernels and firmware differ."""
 
 
 def simulated(node: dict[str, Any]) -> dict[str, Any]:
-    """Returns the simulator's Node object for a recorded node's pool."""
     defaults = {"mode": "User", "osSKU": "Ubuntu", "osDiskType": "Managed", "osDiskSizeGB": 128, "maxPods": 250}
     pool = Pool(
         id=pool_path("pool"),
@@ -41,7 +40,6 @@ def simulated(node: dict[str, Any]) -> dict[str, Any]:
 
 
 def recorded(*keys: str) -> list[str]:
-    """Returns the recorded nodes that have all of these keys."""
     return [name for name, node in NODES.items() if all(key in node for key in keys)]
 
 

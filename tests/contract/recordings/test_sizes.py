@@ -1,4 +1,4 @@
-"""Compares the catalogue of VM sizes and the simulator's lists with Azure's lists (`sizes.yaml`)."""
+"""`sizes.yaml` has Azure's lists."""
 
 from __future__ import annotations
 
@@ -50,7 +50,6 @@ def test_capabilities_agree(name: str, facts: dict[str, Any]) -> None:
 
 @pytest.fixture
 def simulated(tmp_path: Path) -> Iterator[dict[str, dict[str, Any]]]:
-    """Sizes of simulated Azure in one region, by name."""
     arm = start(tmp_path / "azure", FakeBackend())
     path = f"/subscriptions/{SUBSCRIPTION.subscription_id}/providers/Microsoft.Compute/skus"
     try:

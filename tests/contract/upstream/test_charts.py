@@ -54,7 +54,6 @@ def both(chart: str, upstream: Path, tmp_path_factory: pytest.TempPathFactory) -
 
 
 def objects(chart: str, charts: Path, folder: Path) -> dict[str, Object]:
-    """Returns the rendered objects of a chart by kind and name."""
     code, text = helm("template", chart, VALUES[chart], folder, "--include-crds", charts=charts)
     assert code == 0, text
     rendered = yaml.load_all(text, _Loader)
