@@ -1,5 +1,3 @@
-"""The base class of all components."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -10,21 +8,21 @@ PROJECT = "ai-on-aks"
 
 
 class Component(pulumi.ComponentResource):
-    """A component of the type `ai-on-aks:<module>:<Class>`."""
+    """Has the type `ai-on-aks:<module>:<Class>`."""
 
     def __init__(self, name: str, opts: pulumi.ResourceOptions | None = None, *, module: str = "") -> None:
-        """Uses `module` in the type, by default the module that defines the class."""
+        """`module` is by default the module that defines the class."""
         here = (module or type(self).__module__).removeprefix("components.").replace(".", "/")
         super().__init__(f"{PROJECT}:{here}:{type(self).__name__}", name, None, opts)
 
     def child(self, **options: Any) -> pulumi.ResourceOptions:
-        """Returns the options of a child resource, without the component's own options."""
+        """Excludes the component's own options."""
         return pulumi.ResourceOptions(parent=self, **options)
 
     def kept_until_replaced(self, **options: Any) -> pulumi.ResourceOptions:
         """Returns the options of a resource that must stay until its replacement exists.
 
-        If the program sets a resource's name, azure-native deletes before it creates. If Azure then rejects a new name
-        because it is taken, images or data would be lost.
+        If the program sets a resource's name, azure-native deletes before it creates. If Azure then rejects a new
+        name because it is taken, images or data would be lost.
         """
         return self.child(delete_before_replace=False, **options)

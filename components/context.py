@@ -15,8 +15,6 @@ from config.schema.storage import SHARED_CLASS
 
 @dataclass(frozen=True, kw_only=True)
 class GpuPool:
-    """A pool of GPU nodes, as workloads see it."""
-
     agent_pool: str
     """The pool's name in Azure Resource Manager, which is also a label of its nodes."""
     sku: VmSku
@@ -26,11 +24,12 @@ class GpuPool:
     shares: int = 1
     """The number of devices that nodes advertise for each GPU: time slices or partitions."""
     scheduler: str = VOLCANO
-    """The name of the only scheduler that places pods on its nodes."""
+    """The only scheduler that places pods on its nodes."""
     scratch: str | None = None
     """The folder on the file system of all local NVMe disks, or None if nodes have no such scratch.
 
-    The folder exists once the disks are mounted. Pods mount it as a hostPath of type Directory, so they wait for it.
+    The folder exists once the disks are mounted. Pods mount it as a hostPath of type Directory, so they wait for
+    it.
     """
 
     @property
@@ -48,7 +47,7 @@ class BlobVolume:
     annotations: Mapping[str, pulumi.Input[str]]
     """Annotations for pod templates that mount it. They change with the SAS, so that mounts get the new one."""
     service_account: pulumi.Input[str] | None = None
-    """The service account with the identity that opens it, or None if a SAS opens it for pods of any account."""
+    """The account with the identity that opens it, or None if a SAS opens it for pods of any account."""
     upload_secret: pulumi.Input[str] | None
     """The Secret with the keys `url` (of the container) and `sas` (rcwl), if the settings enable `upload`."""
 
@@ -57,24 +56,21 @@ class BlobVolume:
 class SharedClass:
     name: str
     made: Sequence[pulumi.Resource] = ()
-    """The resources that create the class and its volumes. Claims depend on them, and are deleted before them."""
+    """Claims depend on these resources, and are deleted before them."""
 
     def claim(self, workload: str) -> str:
-        """Returns the name of a workload's claim, which differs between classes.
-
-        A claim cannot change its class, and it cannot be deleted while a pod uses it.
-        """
+        """Differs between classes: a claim cannot change its class, and it cannot be deleted while a pod uses it."""
         return f"{workload}-{'nfs' if self.name == SHARED_CLASS else self.name}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class WorkloadContext:
-    """All parts of the platform that a workload may depend on."""
+    """The parts of the platform that a workload may depend on."""
 
     provider: pulumi.ProviderResource
     namespace: pulumi.Input[str]
     service_account: pulumi.Input[str]
-    """The account that may read the pods of the namespace."""
+    """May read the pods of the namespace."""
     pools: Mapping[str, GpuPool]
     rdma_resource: str
     """The extended resource of the HCAs, as pods request it."""
@@ -83,29 +79,27 @@ class WorkloadContext:
     image: Callable[[str], str]
     """Returns the reference of an image of `docker/`, given the name of its folder."""
     volumes: Mapping[str, BlobVolume]
-    """The platform's blob containers by name."""
     shared_class: SharedClass | None
-    """The class of shared files, or None if a workload creates its own SMB class."""
+    """None if a workload creates its own SMB class."""
     prefix: str = ""
-    """The prefix of all names in a team's namespace, which other stacks share; otherwise empty."""
+    """Begins all names in a team's namespace, which other stacks share; otherwise empty."""
     ready: Sequence[pulumi.Resource]
     """The dependencies of jobs: the registry of their images, the pools that they name, and the scheduler's webhook."""
     parent: pulumi.Resource | None = None
     """The component of the workload that is being deployed."""
 
     def child(self, *, other_type: str | None = None, **options: Any) -> pulumi.ResourceOptions:
-        """Returns the options of a resource of the workload.
-
-        `other_type` is the type of the resource with other settings. The alias makes Pulumi replace one by the other,
-        and the old one can be deleted first.
+        """`other_type` is the type of the resource with other settings. The alias makes Pulumi replace one by the
+        other, and the old one can be deleted first.
         """
         aliases = [pulumi.Alias(type_=other_type)] if other_type else None
         return pulumi.ResourceOptions(parent=self.parent, provider=self.provider, aliases=aliases, **options)
 
     def job(self, needs: Iterable[pulumi.Resource], **options: Any) -> pulumi.ResourceOptions:
-        """Returns the options of a job of the workload. It waits for `needs` and for everything in `ready`.
+        """A job waits for `needs` and for everything in `ready`.
 
-        A job's spec is immutable. If it changes, Pulumi replaces the job and deletes it first, because its name stays.
+        A job's spec is immutable. If it changes, Pulumi replaces the job and deletes it first, because its name
+        stays.
         """
         return self.child(
             depends_on=[*self.ready, *needs], replace_on_changes=["spec"], delete_before_replace=True, **options

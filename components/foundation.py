@@ -1,5 +1,3 @@
-"""The Azure resources of a platform: resource group, registry, storage, network and cluster."""
-
 from __future__ import annotations
 
 import pulumi
@@ -24,7 +22,7 @@ from config.schema.storage import Account
 
 
 class Foundation(Component):
-    """All resources that do not need access to a private network. Excludes GPU nodes and objects in the cluster.
+    """The resources that do not need access to a private network. Excludes GPU nodes and objects in the cluster.
 
     Registry and storage do not depend on the cluster, so that data outlives clusters.
     """
@@ -85,7 +83,7 @@ class Foundation(Component):
         return JumpBox("jump-box", self.settings, chosen, network, self.resource_group, opts=self.child())
 
     def _storage(self, account: Account, endpoints: PrivateEndpoints | None) -> Storage:
-        """Creates a storage account. A jump box's identity signs SAS, unless the settings name another deployer."""
+        """A jump box's identity signs SAS, unless the settings name another deployer."""
         named = self.settings.cluster.deployer_object_id is not None
         return Storage(
             account.named("storage"),

@@ -1,7 +1,7 @@
-"""Image references: from each image's own registry, or all from the mirror that `images.registry` names.
+"""Images come each from their own registry, or all from the mirror that `images.registry` names.
 
-A mirror keeps the path of each image: nvcr.io/nvidia/driver becomes <registry>/nvidia/driver. Images of `docker/` come
-from the stack's own registry. Their tag is a hash of their content.
+A mirror keeps the path of each image: nvcr.io/nvidia/driver becomes <registry>/nvidia/driver. Images of `docker/`
+come from the stack's own registry. Their tag is a hash of their content.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from config.data.versions import versions
 _PLACES = ("repository", "image_registry")
 """Keys of chart values that contain the registry and path of an image."""
 _REGISTRY = "registry"
-"""The key that contains only the host, in charts with a separate key for the repository."""
+"""Contains only the host, in charts with a separate key for the repository."""
 _REFERENCE = "image"
-"""The key that contains an image's name or, in some charts, its full reference."""
+"""Contains an image's name or, in some charts, its full reference."""
 
 
 def mirrored(place: str, registry: str | None) -> str:
-    """Returns `place`, a registry with or without a path, with its host replaced by `registry`, if given."""
+    """Replaces the host of `place`, a registry with or without a path, by `registry`, if given."""
     if registry is None:
         return place
     _, slash, path = place.partition("/")
@@ -29,7 +29,7 @@ def mirrored(place: str, registry: str | None) -> str:
 
 
 def repository(name: str, registry: str | None) -> str:
-    """Returns the repository of a pinned image, without the image's name."""
+    """Excludes the image's name."""
     return mirrored(versions().images[name].repository, registry)
 
 
@@ -38,10 +38,10 @@ def reference(name: str, registry: str | None) -> str:
 
 
 def own(name: str, *, login_server: str, mirror: str | None) -> str:
-    """Returns the full reference of an image that a workload names: a pinned image, or one of `docker/`.
+    """Takes a pinned image, or one of `docker/`, which is in the mirror (`images.registry`), if set, or in the stack's
+    registry.
 
-    Images of `docker/` are in the mirror (`images.registry`), if set, or in the stack's registry. `login_server` is its
-    host name, such as myregistry.azurecr.io. Raises UnknownImage.
+    `login_server` is its host name, such as myregistry.azurecr.io. Raises UnknownImage.
     """
     if name in versions().images:
         return reference(name, mirror)
@@ -50,7 +50,7 @@ def own(name: str, *, login_server: str, mirror: str | None) -> str:
 
 
 def chart_values(chart: str, registry: str | None) -> dict[str, Any]:
-    """Returns values that make a chart pull its images from the mirror. The chart's keys file lists the keys to set."""
+    """Makes a chart pull its images from the mirror. The chart's keys file lists the keys to set."""
     values: dict[str, Any] = {}
     if registry is None:
         return values

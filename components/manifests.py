@@ -1,7 +1,7 @@
 """Manifests of operators that have no chart, loaded before any resource is declared.
 
-If `charts.source` names a folder, the manifests in it are used unchanged, like charts. Otherwise kubectl builds them
-from the pinned Go module, like upstream's `kubectl apply -k`.
+If `charts.source` names a folder, the manifests in it are used unchanged, like charts. Otherwise kubectl builds
+them from the pinned Go module, like upstream's `kubectl apply -k`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def check_manifests(settings: Settings, operators: Mapping[str, Operator[Any]]) 
 
 @functools.cache
 def manifests(name: str, source: str | None) -> tuple[Manifest, ...]:
-    """Returns all objects of an operator's release, which callers must not modify. Raises pulumi.RunError."""
+    """Callers must not modify the objects. Raises pulumi.RunError."""
     pin = versions().manifests[name]
     place = f"{source.rstrip('/')}/{name}/{INSTALL}" if source else pin.address
     text = _read(place) if source else _download(pin)
@@ -62,7 +62,7 @@ def manifests(name: str, source: str | None) -> tuple[Manifest, ...]:
 
 
 def _read(file: str) -> str:
-    """Returns the text of a file. A relative path starts at the program's folder."""
+    """A relative path starts at the program's folder."""
     try:
         return Path(file).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -83,7 +83,6 @@ def _download(pin: Kustomization) -> str:
 
 
 def download_error(pin: Kustomization, why: str) -> str:
-    """Returns the error message for a failed download."""
     folder = set_command(("charts", "source"), _FOLDER).text(pulumi.get_stack())
     return lines(
         f"{pin.name} {pin.version} has no chart, and its released manifests cannot be downloaded.",
@@ -95,7 +94,6 @@ def download_error(pin: Kustomization, why: str) -> str:
 
 
 def checksum_error(pin: Kustomization, found: str) -> str:
-    """Returns the error message for a module that does not have the pinned checksum."""
     return lines(
         f"the manifests of {pin.name} {pin.version} do not match the pinned checksum: {pin.address}",
         f"has {found}, but config/data/versions.yaml has {pin.sum}.",
@@ -105,7 +103,7 @@ def checksum_error(pin: Kustomization, found: str) -> str:
 
 
 def checksum(archive: bytes) -> str:
-    """Returns Go's `h1` checksum of a module (golang.org/x/mod, sumdb/dirhash), or a text for a damaged archive."""
+    """Returns Go's `h1` checksum (golang.org/x/mod, sumdb/dirhash), or a text for a damaged archive."""
     try:
         with ZipFile(BytesIO(archive)) as module:
             sums = [f"{sha256(module.read(name)).hexdigest()}  {name}\n" for name in sorted(module.namelist())]
@@ -115,7 +113,7 @@ def checksum(archive: bytes) -> str:
 
 
 def build_with_kubectl(pin: Kustomization, archive: bytes) -> str:
-    """Returns all objects in the pinned namespace. Raises pulumi.RunError if kubectl is missing or fails."""
+    """Raises pulumi.RunError if kubectl is missing or fails."""
     with tempfile.TemporaryDirectory() as folder:
         with ZipFile(BytesIO(archive)) as module:
             module.extractall(folder)

@@ -1,4 +1,4 @@
-"""The interface of operators, and the installation of all that a stack enables, in the order of their dependencies."""
+"""Operators are installed in the order of their dependencies."""
 
 from __future__ import annotations
 
@@ -22,8 +22,6 @@ from config.schema.operators import OperatorSpec, Own
 
 @dataclass(frozen=True, kw_only=True)
 class InstallContext:
-    """The install context of an operator."""
-
     settings: Settings
     pools: Mapping[str, GpuPool]
     image: Callable[[str], str]
@@ -31,24 +29,24 @@ class InstallContext:
     registry: pulumi.Resource
     """The registry of these images. If Azure rejects a new registry, DaemonSets must not refer to images there."""
     installed: Mapping[str, Installed[Any]]
-    """The installed operators that this one follows."""
+    """The operators that this one follows."""
     namespace: kubernetes.core.v1.Namespace
     scheduler: str | None
-    """The name of the only scheduler that places pods on GPU nodes, or None if the stack installs no such scheduler."""
+    """The only scheduler that places pods on GPU nodes, or None if the stack installs no such scheduler."""
 
 
 class Installed(Component, ABC, Generic[Own]):
-    """One operator in the cluster, with its resources as children."""
+    """An operator in the cluster, with its resources as children."""
 
     followed: Sequence[pulumi.Resource] = ()
-    """The resources that later operators depend on."""
+    """Later operators depend on these resources."""
     policies: Sequence[pulumi.Resource] = ()
-    """The resources that determine the drivers of a new node."""
+    """These resources determine the drivers of a new node."""
     outputs: Mapping[str, Any] = MappingProxyType({})
     webhooks: Sequence[pulumi.Resource] = ()
-    """The webhooks that must answer before jobs are created. Jobs do not wait for drivers here, but in their queue."""
+    """These webhooks must answer before jobs are created. Jobs do not wait for drivers here, but in their queue."""
     provisioners: Sequence[pulumi.Resource] = ()
-    """The resources that create the StorageClass of shared files and its volumes."""
+    """These resources create the StorageClass of shared files and its volumes."""
 
     def __init__(
         self, name: str, context: InstallContext, settings: Own, opts: pulumi.ResourceOptions | None = None
@@ -63,7 +61,7 @@ class Installed(Component, ABC, Generic[Own]):
 
 
 class Operator(OperatorSpec[Own], Protocol[Own]):
-    """One operator, which is a package of `operators/`: its settings and its installation."""
+    """A package of `operators/`: its settings and its installation."""
 
     @property
     def component(self) -> type[Installed[Own]]:
@@ -71,7 +69,7 @@ class Operator(OperatorSpec[Own], Protocol[Own]):
 
     @property
     def follows(self) -> Sequence[str]:
-        """The names of operators that must be installed before it, if the stack has them."""
+        """Operators that must be installed before it, if the stack has them."""
         return ()
 
     @property

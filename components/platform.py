@@ -1,5 +1,3 @@
-"""The platform on top of its foundation: cluster access, operators, GPU pools and the namespace of workloads."""
-
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -26,7 +24,7 @@ from config.schema.operators import MONITORING, NODE_HEALTH
 
 
 class Platform(Component):
-    """Everything that workloads need besides the foundation. The deployer must be able to reach the cluster."""
+    """The foundation is created before it. The deployer must be able to reach the cluster."""
 
     def __init__(
         self,
@@ -89,7 +87,7 @@ class Platform(Component):
         return images.own(name, login_server=self.foundation.registry.login_server, mirror=mirror)
 
     def context_of(self, _: Placement[Any]) -> WorkloadContext:
-        """Returns the context of a workload. All workloads are in one namespace."""
+        """All workloads are in one namespace."""
         return self.context
 
     @cached_property

@@ -2,11 +2,12 @@
 
 This program does not run while a stack is destroyed, and a stack does not know its consumers. So the API server
 decides. Pulumi deletes the ConfigMap before everything else. One ValidatingAdmissionPolicy rejects that while other
-stacks run on the platform: each creates a ServiceAccount in the platform's namespace. Another policy rejects it while
-claims have files. It checks PersistentVolumes, which exist for claims of every stack and of users.
+stacks run on the platform: each creates a ServiceAccount in the platform's namespace. Another policy rejects it
+while claims have files. It checks PersistentVolumes, which exist for claims of every stack and of users.
 
 The API server watches both kinds anyway (PersistentVolumes for its node authorizer). With ConfigMaps, it would miss
-changes after the policy's binding is deleted and re-created (tested with 1.35: it still counted a deleted consumer).
+changes after the policy's binding is deleted and re-created (tested with 1.35: it still counted a deleted
+consumer).
 """
 
 from __future__ import annotations
@@ -26,18 +27,17 @@ from k8s.templates import filled
 
 _HERE = Path(__file__).parent
 NAME = "platform-in-use"
-"""The name of the policy, of its binding and of the ConfigMap."""
+"""Names the policy, its binding and the ConfigMap."""
 FILES = f"{NAME}-files"
-"""The name of the policy that protects claims with files, and of its binding."""
+"""Names the policy that protects claims with files, and its binding."""
 FILES_OVERRIDE = f"kubectl delete validatingadmissionpolicybinding {FILES}"
-"""The command that removes the protection of files if the policy rejects `pulumi up`."""
+"""Removes the protection of files if the policy rejects `pulumi up`."""
 _GIVE_UP = "ai-on-aks/files-override"
-"""The annotation of the ConfigMap that activates the policy for files. Its value is the command that deletes them.
+"""This annotation of the ConfigMap activates the policy for files. Its value is the command that deletes them.
 
 It is not in `data`: if data change, the provider replaces the ConfigMap, which the policies reject.
 """
 CONSUMER_LABELS = {"ai-on-aks/consumer-stack": "true"}
-"""The label of a consumer stack's ServiceAccount."""
 _STACK = "ai-on-aks/stack"
 _SELECTOR = ",".join(f"{key}={value}" for key, value in CONSUMER_LABELS.items())
 _NO_PROTECTION = set_command(("storage", "protect"), False)
@@ -45,7 +45,7 @@ _OVERRIDE = f"kubectl delete validatingadmissionpolicybinding {NAME}"
 
 
 def register(stack: str, opts: pulumi.ResourceOptions) -> kubernetes.core.v1.ServiceAccount:
-    """Creates the ServiceAccount that registers this stack as a consumer. It has no rights, and no pod uses it."""
+    """Registers this stack as a consumer. The account has no rights, and no pod uses it."""
     metadata = {
         "name": f"consumer-{stack}",
         "namespace": WORKLOAD_NAMESPACE,
@@ -58,7 +58,7 @@ def register(stack: str, opts: pulumi.ResourceOptions) -> kubernetes.core.v1.Ser
 
 
 class PlatformGuard(Component):
-    """The policies and their ConfigMap. They depend on all other resources, so Pulumi deletes them first or stops."""
+    """The policies depend on all other resources, so Pulumi deletes them first or stops."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class PlatformGuard(Component):
         *,
         protects_files: bool,
     ) -> None:
-        """Protects files too if `protects_files`. Claims in `operator_namespaces` do not count."""
+        """Claims in `operator_namespaces` do not count."""
         super().__init__(name, pulumi.ResourceOptions(providers={"kubernetes": context.provider}))
         stack = pulumi.get_stack()
         give_up = f"{_NO_PROTECTION.text(stack)} && pulumi up -s {stack} && pulumi destroy -s {stack}"
@@ -90,9 +90,10 @@ class PlatformGuard(Component):
     def _policy(
         self, name: str, spec: dict[str, Any], selector: dict[str, Any], after: Sequence[pulumi.Resource]
     ) -> pulumi.Resource:
-        """Creates the policy, and the binding that evaluates it for each object that `selector` matches.
+        """The binding evaluates the policy for each object that `selector` matches.
 
-        If no object matches, the deletion is allowed. Namespaced objects are looked up in the ConfigMap's namespace.
+        If no object matches, the deletion is allowed. Namespaced objects are looked up in the ConfigMap's
+        namespace.
         """
         policy = kubernetes.admissionregistration.v1.ValidatingAdmissionPolicy(
             f"{name}-policy", metadata={"name": name}, spec=spec, opts=self.child(depends_on=after)
@@ -109,12 +110,12 @@ class PlatformGuard(Component):
 
 
 def policy_spec() -> dict[str, Any]:
-    """Returns the policy that rejects the deletion of the ConfigMap while other stacks run on the platform."""
+    """Rejects the deletion of the ConfigMap while other stacks run on the platform."""
     names = {"name": NAME, "stack": _STACK, "namespace": WORKLOAD_NAMESPACE, "selector": _SELECTOR}
     return filled(_HERE / "platform_in_use.yaml", **names, override=_OVERRIDE)
 
 
 def files_policy_spec(operator_namespaces: Collection[str]) -> dict[str, Any]:
-    """Returns the policy that rejects the deletion of the annotated ConfigMap while a claim has files."""
+    """Rejects the deletion of the annotated ConfigMap while a claim has files."""
     file = _HERE / "platform_in_use_files.yaml"
     return filled(file, name=NAME, giveUp=_GIVE_UP, operatorNamespaces=sorted(operator_namespaces))

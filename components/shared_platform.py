@@ -35,7 +35,6 @@ class TeamSpace(Component):
 
     provider: kubernetes.Provider
     volumes: Mapping[str, BlobVolume]
-    """Volumes by container name."""
 
     def __init__(
         self,
@@ -49,7 +48,7 @@ class TeamSpace(Component):
         cluster: pulumi.Output[Any],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """Creates the space of the workload `name`. Names begin with `prefix`. All `containers` are mounted by SAS."""
+        """`name` is the workload. Names begin with `prefix`. All `containers` are mounted by SAS."""
         super().__init__(name, opts)
         self.provider = kubernetes.Provider(
             name,
@@ -154,7 +153,7 @@ class SharedPlatform(Component):
 
     @property
     def _prefix(self) -> str:
-        """The prefix of this stack's names in a team's namespace, which other stacks use too."""
+        """Other stacks use the team's namespace too."""
         return f"{self.settings.stack}-"
 
     def _containers(self) -> dict[str, ContainerAccess]:
@@ -186,7 +185,7 @@ class SharedPlatform(Component):
         )
 
     def _context(self, **place: Any) -> WorkloadContext:
-        """Returns a context that does not wait for anything, because the platform already exists."""
+        """The context does not wait for anything, because the platform already exists."""
         return WorkloadContext(
             pools=gpu_pools(self.settings),
             rdma_resource=self.settings.rdma_resource,

@@ -1,10 +1,8 @@
 """The outputs of a stack: their contents, and which of them are secret.
 
 `docs/configuration.md` describes them to users. Their names are in `config/data/output_names.py`. Operators declare
-additional outputs (`Installed.outputs`), and workloads their commands (`Deployed` in workloads/_lib/base.py).
-
-A stack on a shared platform reads the platform's outputs, after `config/rules/platform_stack.py` has validated them.
-The functions that read `platform` and `sas` are below those that write them.
+additional outputs (`Installed.outputs`), and workloads their commands (`Deployed` in workloads/_lib/base.py). A
+stack on a shared platform reads the platform's outputs, after `config/rules/platform_stack.py` has validated them.
 """
 
 from __future__ import annotations
@@ -40,22 +38,16 @@ if TYPE_CHECKING:
 NOTHING = "# nothing: both phases are done"
 """The output `next` after the second phase. A shell ignores it."""
 SECRET = (KUBECONFIG, SAS, PLATFORM, WORKLOAD_DETAILS)
-"""Outputs that Pulumi encrypts in the state, and does not print."""
+"""Pulumi encrypts these outputs in the state, and does not print them."""
 
 
 def export(outputs: Mapping[str, Any]) -> None:
-    """Exports outputs of the stack, those in `SECRET` as secrets."""
     for name, value in outputs.items():
         pulumi.export(name, pulumi.Output.secret(value) if name in SECRET else value)
 
 
 def foundation_outputs(foundation: Foundation, next_command: str | None) -> dict[str, Any]:
-    """Returns the outputs of the Azure resources.
-
-    Args:
-        foundation: The foundation of the stack's own platform.
-        next_command: The next step after this phase, or None if the stack has only one phase.
-    """
+    """`next_command` is the next step after this phase, or None if the stack has only one phase."""
     return {
         "resourceGroup": foundation.resource_group.name,
         "clusterName": foundation.cluster.name,
@@ -80,7 +72,6 @@ def platform_outputs(platform: Platform) -> dict[str, Any]:
 
 
 def shared_platform_outputs(platform: SharedPlatform) -> dict[str, Any]:
-    """Returns the outputs about the shared platform that a stack runs on."""
     return {
         PLATFORM_STACK: str(platform.shared_platform.stack),
         CLUSTER_ID: platform.cluster_id,
@@ -93,18 +84,14 @@ def workload_outputs(
     details: Mapping[str, Mapping[str, Any]],
     files: pulumi.Output[dict[str, str]],
 ) -> dict[str, Any]:
-    """Returns the outputs of the workloads.
-
-    Args:
-        commands: The command that shows the state of each workload.
-        details: What programs need to know of each workload.
-        files: The claims with files of users.
+    """`commands` show the state of each workload, and `details` is for programs. `files` has the claims with files of
+    users.
     """
     return {"workloads": commands, WORKLOAD_DETAILS: details, FILES: files}
 
 
 def _for_other_stacks(platform: Platform) -> dict[str, Any]:
-    """Returns the output `platform`, which consumer stacks read (`PlatformOutput` in config/schema/models.py)."""
+    """Consumer stacks read this output (`PlatformOutput` in config/schema/models.py)."""
     foundation, federation = platform.foundation, platform.federation
     return {
         "settings": shared_settings(platform.settings),
@@ -122,7 +109,7 @@ def _storage(accounts: Sequence[Storage]) -> dict[str, Any]:
 
 
 def account_names(outputs: Mapping[str, Any]) -> list[str]:
-    """Returns the names of all storage accounts in the outputs of an earlier update."""
+    """Takes the outputs of an earlier update."""
     storage = outputs.get(STORAGE, {})
     return [each["account"] for each in (storage, *storage.get("accounts", {}).values()) if "account" in each]
 
@@ -137,7 +124,6 @@ def _federation(federation: Federation) -> dict[str, pulumi.Input[str]]:
 
 
 def read_federation(plain: Mapping[str, Any]) -> Federation:
-    """Returns the federation that `platform` describes."""
     return Federation(
         resource_group=plain["resourceGroup"],
         location=plain["location"],
@@ -147,7 +133,7 @@ def read_federation(plain: Mapping[str, Any]) -> Federation:
 
 
 def describe_container(access: ContainerAccess) -> dict[str, Any]:
-    """Returns a blob container in the format of the output `platform`: everything except the SAS."""
+    """Describes the container in the output `platform`: everything except the SAS."""
     sas = access.sas
     opens = {"rotation": sas.rotation, "start": sas.start, "expiry": sas.expiry} if sas else {"scope": access.scope}
     return {
@@ -163,14 +149,14 @@ def describe_container(access: ContainerAccess) -> dict[str, Any]:
 
 
 def describe_sas(access: ContainerAccess) -> dict[str, pulumi.Output[str]]:
-    """Returns the SAS of a blob container in the format of the output `sas`."""
+    """Describes the SAS in the output `sas`."""
     if access.sas is None:
         return {}
     return {"sas": access.sas.mount, **({"uploadSas": access.sas.upload} if access.sas.upload is not None else {})}
 
 
 def read_container(plain: Mapping[str, Any], secrets: pulumi.Output[Any]) -> ContainerAccess:
-    """Returns the blob container that `platform` and `sas` describe."""
+    """Reads the outputs `platform` and `sas`."""
     settings = ContainerSettings.model_validate(plain["settings"])
     return ContainerAccess(
         account=plain["account"],
@@ -186,7 +172,7 @@ def read_container(plain: Mapping[str, Any], secrets: pulumi.Output[Any]) -> Con
 
 
 def is_opened_by_identity(plain: Mapping[str, Any]) -> bool:
-    """Returns whether identities, and not SAS, open the blob container that `platform` describes."""
+    """Identities, and not SAS, open the container."""
     return "rotation" not in plain
 
 

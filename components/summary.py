@@ -1,6 +1,4 @@
-"""Logs of previews and updates about the whole stack: its target, the placement of workloads, and the price.
-
-Without a terminal, Pulumi prints each message twice: when it arrives, and under "Diagnostics". An update usually
+"""Without a terminal, Pulumi prints each message twice: when it arrives, and under "Diagnostics". An update usually
 follows a preview, so it logs only the heading of the price, not the table.
 """
 
@@ -20,7 +18,7 @@ from config.schema.models import Settings
 
 
 def report_plan(settings: Settings) -> None:
-    """Logs the target and, in previews, the placements of the workloads and the quotas of the teams."""
+    """Only previews log the placements of the workloads and the quotas of the teams."""
     pulumi.log.info(_target(settings))
     if not pulumi.runtime.is_dry_run():
         return
@@ -31,7 +29,7 @@ def report_plan(settings: Settings) -> None:
 
 
 def report_price(settings: Settings, existing: Existing, cost: Cost) -> None:
-    """Logs the hourly price. Previews also log the price of each part and of pools that are replaced."""
+    """Previews also log the price of each part and of pools that are replaced."""
     before = existing.outputs.get(PRICE)
     if not pulumi.runtime.is_dry_run():
         pulumi.log.info(cost.heading(before))

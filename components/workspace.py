@@ -1,5 +1,3 @@
-"""The namespace of a stack's workloads, their service accounts, and the blob containers mounted there."""
-
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -20,12 +18,11 @@ MPI_ACCOUNT = "mpi-worker-view"
 
 
 class Workspace(Component):
-    """The namespace. Its pods may lock memory (IPC_LOCK) and mount scratch, which only the privileged level allows."""
+    """Pods may lock memory (IPC_LOCK) and mount scratch, which only the privileged level allows."""
 
     namespace: pulumi.Output[str]
     account: pulumi.Output[str]
     volumes: Mapping[str, BlobVolume]
-    """Volumes by container name."""
 
     def __init__(
         self,
@@ -39,11 +36,11 @@ class Workspace(Component):
         keeps_files: bool = False,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """Creates the namespace, with only those SAS and roles that its pods use to mount `containers`.
+        """Creates only those SAS and roles that pods use to mount `containers`.
 
-        `federation` is set if identities open any of the platform's containers. `checks` create the role that lets pods
-        report their node's health, if the platform has it. If `keeps_files`, the namespace and its claims stay in the
-        cluster when the stack is destroyed.
+        `federation` is set if identities open any of the platform's containers. `checks` create the role that lets
+        pods report their node's health, if the platform has it. If `keeps_files`, the namespace and its claims stay
+        in the cluster when the stack is destroyed.
         """
         super().__init__(name, opts)
         space = namespace(space_name, "privileged", parent=self, hooks=hooks, keeps_files=keeps_files)
@@ -75,7 +72,7 @@ class Workspace(Component):
 
 
 class CheckAccount(Component):
-    """The service account of pods that check their node. A policy limits its rights (operators/node_health)."""
+    """Pods that check their node use this account. A policy limits its rights (operators/node_health)."""
 
     def __init__(
         self,
@@ -105,7 +102,7 @@ class CheckAccount(Component):
 
 
 class MpiAccount(Component):
-    """The service account of MPI masters. It may only read the pods of its namespace."""
+    """MPI masters may only read the pods of their namespace."""
 
     name: pulumi.Output[str]
 

@@ -1,7 +1,7 @@
 """Checks whether this machine reaches a private network.
 
-An existing cluster is contacted directly. Before that, only Azure's metadata service can locate a machine, but it does
-not report network names. So the machine's addresses are compared with those of the network.
+An existing cluster is contacted directly. Before that, only Azure's metadata service can locate a machine, but it
+does not report network names. So the machine's addresses are compared with those of the network.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ _TIMEOUT_S = 10.0
 _METADATA_TIMEOUT_S = 2.0
 """The metadata service runs on the machine's own host, so it answers fast or not at all."""
 _METADATA = "AZURE_POD_IDENTITY_AUTHORITY_HOST"
-"""The variable that overrides the service's address, as in Azure's SDKs (azure-identity, _credentials/imds.py)."""
+"""Overrides the service's address, as in Azure's SDKs (azure-identity, _credentials/imds.py)."""
 _INTERFACES = "/metadata/instance/network/interface?api-version=2021-02-01"
 
 
 def answers(host: str) -> bool:
-    """Returns whether an API server answers. Uses the environment's proxy, as kubectl and the plugins do.
+    """Uses the environment's proxy, as kubectl and the plugins do.
 
-    The certificate is not verified, because the request contains no secrets. The answer must come from Kubernetes: a
-    name may also resolve to a portal or a proxy that answers everything.
+    The certificate is not verified, because the request contains no secrets. The answer must come from Kubernetes:
+    a name may also resolve to a portal or a proxy that answers everything.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InsecureRequestWarning)
@@ -41,14 +41,14 @@ def answers(host: str) -> bool:
 
 
 def _is_of_kubernetes(found: Any) -> bool:
-    """Returns whether this is a version, or a Status that denies it (Kubernetes' API reference, "Status v1 meta")."""
+    """Accepts a version, or a Status that denies it (Kubernetes' API reference, "Status v1 meta")."""
     if not isinstance(found, dict):
         return False
     return "gitVersion" in found or (found.get("kind"), found.get("apiVersion")) == ("Status", "v1")
 
 
 def is_in(ranges: Iterable[str]) -> bool:
-    """Returns whether this machine has an address in one of these ranges. Machines outside Azure have none."""
+    """Machines outside Azure have no address."""
     networks = [IPv4Network(range_) for range_ in ranges if ":" not in range_]
     return bool(networks) and any(address in network for address in _addresses() for network in networks)
 

@@ -1,4 +1,4 @@
-"""Access to a network that the stack creates: a machine in it, and a Bastion for logins to the machine.
+"""A machine in the stack's own network, and a Bastion for logins to it.
 
 The machine has no public address and no password. Its identity deploys, so every user who logs in has its rights.
 """
@@ -53,7 +53,7 @@ class JumpBox(Component):
         self.register_outputs({"identity": identity.id})
 
     def admin_of(self, cluster: Cluster) -> authorization.RoleAssignment:
-        """Makes the machine's identity an admin of a cluster with Entra login."""
+        """The cluster has Entra login."""
         return roles.assign(
             "jump-box-cluster-admin",
             role=roles.RBAC_CLUSTER_ADMIN,
@@ -63,7 +63,9 @@ class JumpBox(Component):
         )
 
     def _rights(self) -> None:
-        """Assigns the rights to deploy the rest of the stack: all in its group, but only the roles of this program."""
+        """The machine may deploy the rest of the stack: it has all rights in its group, but assigns only this program's
+        roles.
+        """
         scope = self._group.id
         roles.assign("jump-box-contributor", role=roles.CONTRIBUTOR, scope=scope, principal=self.deployer, parent=self)
         roles.assign(
@@ -124,7 +126,7 @@ class JumpBox(Component):
         )
 
     def _bastion(self) -> None:
-        """Creates a Bastion of the tier that supports ssh (Azure's page on Bastion's configuration settings)."""
+        """Only this tier supports ssh (Azure's page on Bastion's configuration settings)."""
         name, location = f"{self._name}-bastion", self._settings.location
         address = public_address(self, "bastion-address", name, self._group.name, location)
         azure.BastionHost(
@@ -154,7 +156,7 @@ _LONGEST = 64 - len("-jump")
 
 
 def login_command(settings: Settings, group: str, key: str) -> str:
-    """Returns the command that logs in to the jump box, with Azure's CLI and its extensions `bastion` and `ssh`.
+    """Uses Azure's CLI with its extensions `bastion` and `ssh`.
 
     The former requires the latter for each login method (Azure/azure-cli-extensions,
     src/bastion/azext_bastion/custom.py, ssh_bastion_host).

@@ -1,10 +1,10 @@
 """Decides which part of a stack with a private network can be deployed from this machine.
 
-No machine is in a new network at first. So a first phase from outside creates the Azure resources without GPU nodes,
-which cost money. SAS and Kubernetes objects need access to the network. A tag of the resource group records the first
-phase. The second phase changes the tag before everything else. From then on the program refuses to run outside, because
-it would delete objects that it cannot reach. Outputs cannot record this: a failed update keeps those of the previous
-one.
+No machine is in a new network at first. So a first phase from outside creates the Azure resources without GPU
+nodes, which cost money. SAS and Kubernetes objects need access to the network. A tag of the resource group records
+the first phase. The second phase changes the tag before everything else. From then on the program refuses to run
+outside, because it would delete objects that it cannot reach. Outputs cannot record this: a failed update keeps
+those of the previous one.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _FIRST, _SECOND = "outside", "inside"
 
 
 def deploys_inside(settings: Settings, existing: Existing) -> bool:
-    """Returns True to declare the whole stack, False to declare only what can be created from outside.
+    """Returns False to declare only what can be created from outside.
 
     Raises pulumi.RunError, with the access paths, if the second phase has begun and this machine is outside.
     """
@@ -51,7 +51,7 @@ def deploys_inside(settings: Settings, existing: Existing) -> bool:
 
 
 def check_shared_platform(settings: Settings, shared_platform: PlatformStack) -> None:
-    """Raises pulumi.RunError, with the fix, if a consumer stack cannot access the cluster of its shared platform."""
+    """Raises pulumi.RunError, with the fix, if a consumer stack cannot access the cluster."""
     outputs = outputs_of(str(shared_platform.stack))
     check_running(outputs, settings.stack)
     kubeconfig = outputs[KUBECONFIG]
@@ -80,7 +80,7 @@ def _is_inside(settings: Settings, existing: Existing) -> bool:
 
 
 def _seems_inside(settings: Settings, group: str) -> bool:
-    """Returns whether this machine has an address in the network. Logs that: other networks may use the same ones."""
+    """Logs that an address of this machine is in the network: other networks may use the same ones."""
     found = inside.is_in(_ranges(settings, group))
     if found:
         pulumi.log.info(_BY_ADDRESS)
@@ -88,7 +88,7 @@ def _seems_inside(settings: Settings, group: str) -> bool:
 
 
 def _ranges(settings: Settings, group: str) -> Iterator[str]:
-    """Yields the address ranges of the network, if it exists, and of its peered networks."""
+    """Includes peered networks."""
     of_group = f"/subscriptions/{subscription_id()}/resourceGroups/{group}/providers/Microsoft.Network/virtualNetworks/"
     path = network_path(settings.network.id or f"{of_group}{settings.names.cluster}")
     found = answers_at(connect(settings.location), [path])[path]

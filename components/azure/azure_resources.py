@@ -1,5 +1,3 @@
-"""Adds the stack's tags to every Azure resource, and explains Azure's errors."""
-
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
@@ -17,7 +15,7 @@ _POOL = "pool-"
 
 
 def prepare_all(settings: Settings) -> None:
-    """Registers the tags and the error hook. Call it before any resource is declared."""
+    """Call it before any resource is declared."""
     hooks = pulumi.ResourceHookBinding(on_error=[pulumi.ErrorHook("explain-azure-error", _explainer(settings))])
 
     def prepare(declared: pulumi.ResourceTransformationArgs) -> pulumi.ResourceTransformationResult | None:
@@ -31,7 +29,7 @@ def prepare_all(settings: Settings) -> None:
 
 
 def tagged(props: Any, tags: Mapping[str, str]) -> Any:
-    """Returns a resource's inputs with the stack's tags, if its type has tags. Its own tags take precedence."""
+    """Adds the stack's tags if the type has tags. The resource's own tags take precedence."""
     inputs = props if isinstance(props, dict) else vars(props)
     if tags and "tags" in inputs:
         inputs["tags"] = {**tags, **(inputs["tags"] or {})}
@@ -39,7 +37,7 @@ def tagged(props: Any, tags: Mapping[str, str]) -> Any:
 
 
 def _explainer(settings: Settings) -> Callable[[pulumi.ErrorHookArgs], bool]:
-    """Returns a hook that prints what an error means, once for each resource, and never retries."""
+    """The hook prints what an error means, once for each resource, and never retries."""
     printed: set[tuple[str, str]] = set()
 
     def hook(args: pulumi.ErrorHookArgs) -> bool:
@@ -63,7 +61,7 @@ def _place(settings: Settings, resource: str) -> Place:
 
 
 def _managed_disk(settings: Settings, key: str, gb: int) -> Iterator[Edit]:
-    """Yields the edits that give a pool a managed disk; the pool of `vmSku` first becomes one of `pools`."""
+    """The pool of `vmSku` first becomes one of `pools`."""
     path, usual = ("pools", key), type(settings).model_fields["node_count"].default
     if settings.vm_sku is not None:
         yield from (Edit((*path, "vmSku"), settings.vm_sku), Edit((*path, "count"), settings.node_count))

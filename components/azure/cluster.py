@@ -1,5 +1,3 @@
-"""The AKS cluster with its system pool."""
-
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,18 +24,18 @@ _TIMEOUTS = pulumi.CustomTimeouts(create="40m", update="2h", delete="40m")
 
 
 class Cluster(Component):
-    """The cluster. GPU pools are separate resources, because an inline pool cannot be replaced alone."""
+    """GPU pools are separate resources, because an inline pool cannot be replaced alone."""
 
     resource_group: pulumi.Output[str]
     name: pulumi.Output[str]
     id: pulumi.Output[str]
 
     kubelet_object_id: pulumi.Output[str]
-    """The object id of the identity that pulls images."""
+    """The identity that pulls images."""
     issuer: pulumi.Output[str]
-    """The URL of the issuer of service account tokens."""
+    """The issuer of service account tokens."""
     subnet: pulumi.Input[str] | None
-    """The subnet of its nodes, or None in AKS's own network."""
+    """None in AKS's own network."""
 
     def __init__(
         self,
@@ -52,10 +50,8 @@ class Cluster(Component):
         protect: bool = False,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """Creates the cluster, in AKS's own network unless `own_network` is set.
-
-        If the cluster exists (`there`), `node_os_channel` and `ip_ranges` are its current values. `protect` makes
-        Pulumi refuse to delete or replace it.
+        """`there` is whether the cluster exists: `node_os_channel` and `ip_ranges` are then its current values.
+        `protect` makes Pulumi refuse to delete or replace it.
         """
         super().__init__(name, opts)
         self.settings = settings
@@ -154,7 +150,7 @@ class Cluster(Component):
         )
 
     def _allow_groups(self) -> None:
-        """Lets groups of cluster admins and of teams get a kubeconfig, which Kubernetes rights do not include."""
+        """Kubernetes rights do not include getting a kubeconfig."""
         cluster = self.settings.cluster
         of_teams = (group for team in self.settings.teams.values() for group in team.groups)
         groups = {str(each).lower(): str(each) for each in (*of_teams, *cluster.admin_group_object_ids)}
@@ -210,10 +206,10 @@ def chosen_channel(settings: Settings, has: str | None) -> str:
 
 
 def chosen_ranges(settings: Settings, has: Sequence[str], *, gateway: bool = False) -> list[str]:
-    """Returns the settings' ranges. If unset, the current ones (`has`) stay, which another tool may have set.
+    """If ranges are unset, the current ones (`has`) stay, which another tool may have set.
 
-    Logs a warning if they stay, or if the ranges change. With a `gateway`, the cluster has one more, for its nodes. An
-    empty list ends the restriction (MicrosoftDocs/azure-aks-docs, articles/aks/api-server-authorized-ip-ranges.md).
+    Logs a warning if they stay or change. With a `gateway`, the cluster has one more, for its nodes. An empty list
+    ends the restriction (MicrosoftDocs/azure-aks-docs, articles/aks/api-server-authorized-ip-ranges.md).
     """
     cluster, names, path = settings.cluster, settings.names, ("cluster", "authorizedIpRanges")
     wanted = sorted(set(cluster.authorized_ip_ranges))
@@ -263,7 +259,7 @@ def _autoscaler_profile(settings: Settings) -> containerservice.ManagedClusterPr
 
 
 def _storage_profile(storage: StorageSettings) -> containerservice.ManagedClusterStorageProfileArgs:
-    """Returns the profile of AKS's blob CSI driver. It is off if the chart installs one: object names would clash.
+    """AKS's blob CSI driver is off if the chart installs one: object names would clash.
 
     `False` is sent explicitly, because AKS keeps the previous value of omitted fields.
     """
@@ -274,10 +270,8 @@ def _storage_profile(storage: StorageSettings) -> containerservice.ManagedCluste
 def _system_pool(
     pool: SystemPool, subnet: pulumi.Input[str] | None, tags: Mapping[str, str]
 ) -> containerservice.ManagedClusterAgentPoolProfileArgs:
-    """Returns the system pool without a Kubernetes version.
-
-    AKS rejects a version here unless the request has all pools of the cluster with theirs
-    (NotAllAgentPoolOrchestratorVersionSpecifiedAndUnchanged, Azure/ARO-HCP#662).
+    """The system pool has no Kubernetes version: AKS rejects one here unless the request has all pools of the cluster
+    with theirs (NotAllAgentPoolOrchestratorVersionSpecifiedAndUnchanged, Azure/ARO-HCP#662).
     """
     return containerservice.ManagedClusterAgentPoolProfileArgs(
         name=SYSTEM_POOL,

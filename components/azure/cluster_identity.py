@@ -22,14 +22,14 @@ from config.schema.resource_ids import ResourceName
 class ClusterIdentity(Component):
     """An identity that the stack creates, or the user's (`cluster.identity`).
 
-    The user assigns its roles on existing resources (components/preflight/network.py checks that). This class assigns
-    those on resources that the stack creates.
+    The user assigns its roles on existing resources (components/preflight/network.py checks that). This class
+    assigns those on resources that the stack creates.
     """
 
     id: pulumi.Input[str]
     principal: roles.Principal
     roles: list[pulumi.Resource]
-    """The role assignments that the cluster must wait for."""
+    """The cluster must wait for these assignments."""
 
     def __init__(
         self,
@@ -75,8 +75,8 @@ class ClusterIdentity(Component):
         """Yields the name, role and scope of each assignment.
 
         The scope is the whole network, because AKS also joins it to link its DNS zone
-        (MicrosoftDocs/azure-aks-docs#110). The cluster updates the subnet for some Services, which requires the right
-        to join the subnet's NAT gateway (LinkedAuthorizationFailed, microsoft/tyger#320).
+        (MicrosoftDocs/azure-aks-docs#110). The cluster updates the subnet for some Services, which requires the
+        right to join the subnet's NAT gateway (LinkedAuthorizationFailed, microsoft/tyger#320).
         """
         settings, network = self._settings, self._network
         ours = settings.cluster.identity is None

@@ -15,7 +15,7 @@ from config.schema.network import NetworkSettings
 _OUTBOUND = {"natGateway": "userAssignedNATGateway"}
 """AKS's names for values of `network.outbound`, where they differ."""
 SYSTEM_ZONE = "system"
-"""The value that makes AKS create the private DNS zone."""
+"""Makes AKS create the private DNS zone."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +32,7 @@ class OwnNetwork:
 
 
 def identity(cluster: ClusterSettings, own: OwnNetwork | None) -> containerservice.ManagedClusterIdentityArgs:
-    """Returns the identity of the control plane. It can change in place (AKS's page on managed identities)."""
+    """The identity can change in place (AKS's page on managed identities)."""
     kinds = containerservice.ResourceIdentityType
     id_ = own.identity if own else cluster.identity
     if id_ is None:
@@ -41,7 +41,7 @@ def identity(cluster: ClusterSettings, own: OwnNetwork | None) -> containerservi
 
 
 def network_profile(network: NetworkSettings) -> containerservice.ContainerServiceNetworkProfileArgs:
-    """Returns the profile of CNI Overlay: pods have their own range. In AKS's network, services use AKS's range."""
+    """With CNI Overlay, pods have their own range. In AKS's network, services use AKS's range."""
     custom_ranges = (
         {"service_cidr": network.service_range, "dns_service_ip": network.dns_service} if network.own else {}
     )
@@ -58,7 +58,7 @@ def network_profile(network: NetworkSettings) -> containerservice.ContainerServi
 
 
 def with_nodes(ip_ranges: list[str], own: OwnNetwork | None) -> pulumi.Input[list[str]]:
-    """Returns the authorized ranges, with the outbound address of nodes.
+    """Adds the outbound address of nodes to the authorized ranges.
 
     AKS adds the address of its load balancer itself, but not that of a gateway (its page on authorized IP ranges,
     "Recommended IP ranges to allow"). Without it, nodes cannot join and the cluster fails
@@ -72,10 +72,10 @@ def with_nodes(ip_ranges: list[str], own: OwnNetwork | None) -> pulumi.Input[lis
 def api_server(
     settings: Settings, ip_ranges: pulumi.Input[list[str]]
 ) -> containerservice.ManagedClusterAPIServerAccessProfileArgs:
-    """Returns the profile that limits access to the API server.
+    """Sends empty ranges explicitly, because AKS keeps the previous value of omitted fields.
 
-    Empty ranges are sent explicitly, because AKS keeps the previous value of omitted fields. A private API server has
-    no ranges and no public name. By default, AKS would give it a name that everybody can resolve, but not reach.
+    A private API server has no ranges and no public name. By default, AKS would give it a name that everybody can
+    resolve, but not reach.
     """
     if not settings.network.private:
         return containerservice.ManagedClusterAPIServerAccessProfileArgs(authorized_ip_ranges=ip_ranges)

@@ -1,9 +1,9 @@
 """The identity that opens blob containers for the pods of one namespace, without secret, expiry or account key.
 
-A pod's token names its service account, and the cluster's issuer signs it. Entra ID exchanges the token for one of a
-managed identity with a federated credential for the same issuer, subject and audience. The role Contributor is enough:
-in a hierarchical namespace, the owner of a file may set its permissions, as blobfuse2 does (Azure's page on access
-control lists in Data Lake Storage: the owning user).
+A pod's token names its service account, and the cluster's issuer signs it. Entra ID exchanges the token for one of
+a managed identity with a federated credential for the same issuer, subject and audience. The role Contributor is
+enough: in a hierarchical namespace, the owner of a file may set its permissions, as blobfuse2 does (Azure's page on
+access control lists in Data Lake Storage: the owning user).
 
 The blob CSI driver exchanges the token (kubernetes-sigs/blob-csi-driver at 0744a60, pkg/blob/nodeserver.go,
 NodePublishVolume: the token comes from the kubelet; pkg/blob/blob.go, GetAuthEnv: blobfuse2 gets it as a file).
@@ -24,7 +24,7 @@ from components.storage.container_access import ContainerAccess
 from config.data.blobfuse import ACCOUNT, AUDIENCE
 
 CLIENT_ANNOTATION = "azure.workload.identity/client-id"
-"""The annotation for pods that sign in themselves (label azure.workload.identity/use). The driver does not read it."""
+"""Used by pods that sign in themselves (label azure.workload.identity/use). The driver does not read it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +39,7 @@ class Federation:
 
 
 class WorkloadIdentity(Component):
-    """A managed identity for one service account, with a role on each container that is mounted in the namespace."""
+    """The identity of one service account, with a role on each container that is mounted in the namespace."""
 
     client_id: pulumi.Output[str]
     account: pulumi.Output[str]
@@ -54,7 +54,7 @@ class WorkloadIdentity(Component):
         needs: kubernetes.core.v1.Namespace,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """Creates an identity with one credential: Azure rejects two at once. `needs` is the namespace."""
+        """Creates one credential: Azure rejects two at once. `needs` is the namespace."""
         super().__init__(name, opts)
         identity = managedidentity.UserAssignedIdentity(
             "identity",

@@ -1,5 +1,3 @@
-"""The network of nodes and private endpoints: a new one, or an existing one."""
-
 from __future__ import annotations
 
 import pulumi
@@ -11,15 +9,14 @@ from config.schema.network import BASTION, ENDPOINTS, JUMP_BOX, NODES, layout
 
 
 class Network(Component):
-    """A network, which outlives clusters. Create it only if nodes are not in AKS's own network."""
+    """A network outlives clusters. Create it only if nodes are not in AKS's own network."""
 
     id: pulumi.Output[str]
     node_subnet: pulumi.Output[str]
     endpoint_subnet: pulumi.Output[str]
     nat_gateway: pulumi.Output[str] | None = None
-    """The id of the gateway that the stack creates."""
+    """The gateway that the stack creates."""
     outbound_address: pulumi.Output[str] | None = None
-    """The outbound address of nodes with that gateway."""
     made: bool
 
     def __init__(
@@ -31,10 +28,8 @@ class Network(Component):
         has_jump_box_subnets: bool = False,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """Creates the network, or refers to an existing one.
-
-        If `has_jump_box_subnets`, the network has the subnets of a jump box now, and they stay. Pulumi deletes the jump
-        box after it updates the network, and Azure refuses to remove subnets that are in use.
+        """If `has_jump_box_subnets`, the network has the subnets of a jump box now, and they stay. Pulumi deletes the
+        jump box after it updates the network, and Azure refuses to remove subnets that are in use.
         """
         super().__init__(name, opts)
         self._settings, self._has_jump_box_subnets = settings, has_jump_box_subnets
@@ -52,7 +47,7 @@ class Network(Component):
         self.register_outputs({"id": self.id})
 
     def _virtual_network(self, address_space: str) -> azure.VirtualNetwork:
-        """Creates the network with inline subnets. If they were resources, concurrent writes would fail with 409."""
+        """If subnets were resources and not inline, concurrent writes would fail with 409."""
         subnets = layout(address_space)
         self.nat_gateway = outbound = self._nat_gateway().id if self._settings.network.nat_gateway else None
         jump_box_subnets = [
@@ -77,7 +72,7 @@ class Network(Component):
         return pulumi.Output.concat(self.id, f"/subnets/{name}")
 
     def _nat_gateway(self) -> azure.NatGateway:
-        """Creates a NAT gateway. AKS does not offer its own in a custom network (its page on NAT gateways)."""
+        """AKS does not offer its own NAT gateway in a custom network (its page on NAT gateways)."""
         name, location = self._settings.names.cluster, self._settings.location
         address = public_address(self, "outbound-address", f"{name}-outbound", self._resource_group, location)
         self.outbound_address = address.ip_address.apply(str)
@@ -95,7 +90,7 @@ class Network(Component):
 def public_address(
     parent: Component, logical: str, name: str, resource_group: pulumi.Input[str], location: str
 ) -> azure.PublicIPAddress:
-    """Creates a static address, in the tier that NAT gateways and Bastions require."""
+    """NAT gateways and Bastions require this tier."""
     return azure.PublicIPAddress(
         logical,
         public_ip_address_name=name,
@@ -108,9 +103,10 @@ def public_address(
 
 
 def _subnet(name: str, prefix: str, nat_gateway: pulumi.Input[str] | None = None) -> azure.SubnetArgs:
-    """Returns a subnet without default outbound access. AKS no longer uses it, but this API version still enables it.
+    """AKS no longer uses default outbound access, but this API version still enables it.
 
-    Network policies for private endpoints are off (Azure's default), so that rules of the subnet do not affect them.
+    Network policies for private endpoints are off (Azure's default), so that rules of the subnet do not affect
+    them.
     """
     return azure.SubnetArgs(
         name=name,

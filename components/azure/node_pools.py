@@ -1,4 +1,4 @@
-"""GPU node pools. Each pool of the settings is one AgentPool, and so one scale set and one InfiniBand fabric."""
+"""Each pool of the settings is one AgentPool, and so one scale set and one InfiniBand fabric."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ _IMMUTABLE = [
 # which AKS ignores for an autoscaled pool, bounds included (Azure/AKS, releases 2019-10-28 and 2019-12-02).
 _AUTOSCALED = ["count"]
 CONFIG_MAP, NAMESPACE = "cluster-autoscaler-priority-expander", "kube-system"
-"""The name and namespace of the ConfigMap (AKS's page articles/aks/cluster-autoscaler-overview.md)."""
+"""AKS's page articles/aks/cluster-autoscaler-overview.md."""
 
 
 class NodePools(Component):
-    """All GPU pools. A pool's ARM name depends on its immutable properties, so a replacement can exist beside it."""
+    """A pool's ARM name depends on its immutable properties, so a replacement can exist beside it."""
 
     pools: dict[str, GpuPool]
     resources: list[pulumi.Resource]
@@ -54,7 +54,7 @@ class NodePools(Component):
         after: Sequence[pulumi.Resource] = (),
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """Creates the pools after the resources in `after`. `there` has the ARM names of existing pools."""
+        """`there` has the ARM names of existing pools."""
         super().__init__(name, opts)
         self._there = there
         self._cluster = cluster
@@ -108,7 +108,7 @@ def gpu_pools(settings: Settings) -> dict[str, GpuPool]:
 
 
 def gpu_pool(key: str, pool: PoolSettings, scheduler: str, scratch_folder: str | None) -> GpuPool:
-    """Returns the pool as workloads see it. `scratch_folder` is the folder of NVMe scratch, if the stack mounts it."""
+    """`scratch_folder` is the folder of NVMe scratch, if the stack mounts it."""
     return GpuPool(
         agent_pool=agent_pool_name(key, pool),
         sku=pool.sku,
@@ -136,8 +136,8 @@ def _scaling(pool: PoolSettings, rdma_resource: str) -> dict[str, Any]:
 def _upgrades(pool: PoolSettings) -> dict[str, Any]:
     """Upgrades nodes in place, one after another, if an extra node is hard to get.
 
-    By default, AKS adds a node first, which also needs vCPUs in the quota (AKS's page on rolling upgrades). Spot pools
-    accept neither setting (azurerm#19355, #31129).
+    By default, AKS adds a node first, which also needs vCPUs in the quota (AKS's page on rolling upgrades). Spot
+    pools accept neither setting (azurerm#19355, #31129).
     """
     if pool.spot or pool.sku.infiniband is None:
         return {}
@@ -155,7 +155,7 @@ def _priority(pool: PoolSettings) -> dict[str, Any]:
 
 
 class AutoscalerPriorities(Component):
-    """The ConfigMap that the autoscaler's expander `priority` reads before each scale-up."""
+    """The autoscaler's expander `priority` reads this ConfigMap before each scale-up."""
 
     def __init__(
         self,

@@ -1,5 +1,3 @@
-"""The stack's container registry, for the images of `docker/`."""
-
 from __future__ import annotations
 
 import pulumi
@@ -14,7 +12,7 @@ from config.schema.registry import login_server
 
 
 class Registry(Component):
-    """Azure Container Registry without an admin user: pushing needs a login, pulling a role."""
+    """The registry has no admin user: pushing needs a login, pulling a role."""
 
     name: str
     login_server: str
@@ -43,7 +41,6 @@ class Registry(Component):
         self.register_outputs({"id": self.resource.id, "loginServer": self.login_server})
 
     def attach(self, cluster: Cluster) -> authorization.RoleAssignment:
-        """Lets the cluster's nodes pull images."""
         return roles.assign(
             "kubelet-pulls",
             role=roles.ACR_PULL,

@@ -1,7 +1,7 @@
-"""Capacity reservations of pools, checked before any resource is declared.
+"""Checks capacity reservations before any resource is declared.
 
-If a group has no reservation for a pool, AKS still creates the pool and only warns (its page on capacity reservation
-groups), which users notice too late.
+If a group has no reservation for a pool, AKS still creates the pool and only warns (its page on capacity
+reservation groups), which users notice too late.
 """
 
 from __future__ import annotations
@@ -40,16 +40,13 @@ def groups(settings: Settings) -> Groups:
 
 
 def reserved_nodes(settings: Settings, found: Groups) -> dict[str, int]:
-    """Returns the number of reserved nodes by pool key. Ignores that pools may share a group."""
+    """Ignores that pools may share a group."""
     pools = settings.gpu_pools()
     return {key: group.reserved.get(pools[key].vm_sku, 0) for key, group in found.items() if group}
 
 
 def check_reservations(settings: Settings, found: Groups) -> None:
-    """Raises pulumi.RunError for groups that cannot serve their pools, and for an identity that does not exist.
-
-    Warns of groups that reserve too little.
-    """
+    """Raises pulumi.RunError. Warns of groups that reserve too little."""
     pools = settings.gpu_pools()
     wrong = [problem for key, group in found.items() for problem in problems(settings, key, pools[key], group)]
     wrong += _identity_problems(settings)
@@ -61,7 +58,7 @@ def check_reservations(settings: Settings, found: Groups) -> None:
 
 
 def _identity_problems(settings: Settings) -> Iterator[Problem]:
-    """Yields an error for an identity that does not exist; components/preflight/network.py looks up its role."""
+    """components/preflight/network.py looks up the identity's role."""
     path = ("cluster", "identity")
     if settings.cluster.identity is None:
         return
@@ -73,7 +70,7 @@ def _identity_problems(settings: Settings) -> Iterator[Problem]:
 
 
 def problems(settings: Settings, key: str, pool: PoolSettings, group: Group | None) -> Iterator[Problem]:
-    """Yields the reasons why a pool cannot take its nodes from a group, which is None if Azure does not have it."""
+    """`group` is None if Azure does not have it."""
     path = ("pools", key, KEY)
     if group is None:
         yield Problem(

@@ -16,9 +16,9 @@ import re
 import pulumi
 
 PAUSE_SECONDS, ATTEMPTS = 15, 28
-"""The retries for roles: seven minutes in total."""
+"""Seven minutes in total, for roles."""
 WEBHOOK_PAUSE_SECONDS, WEBHOOK_ATTEMPTS = 5, 24
-"""The retries for webhooks: two minutes in total."""
+"""Two minutes in total."""
 _NOT_JOINED = re.compile(
     r"MissingPermission|Check access result not allowed|Microsoft\.Network/\S+/join/action", re.IGNORECASE
 )
@@ -26,23 +26,21 @@ _NOT_JOINED = re.compile(
 Azure/Azure-Landing-Zones#2892, MicrosoftDocs/azure-aks-docs#110).
 """
 _NOT_ANSWERED = re.compile(r"failed calling webhook.*(no endpoints available|connection refused)", re.DOTALL)
-"""The API server's error: kubernetes, staging/src/k8s.io/apiserver/pkg/util/webhook/error.go, ErrCallingWebhook."""
+"""kubernetes, staging/src/k8s.io/apiserver/pkg/util/webhook/error.go, ErrCallingWebhook."""
 _OBJECTS, _RELEASE = "kubernetes:", "kubernetes:helm.sh/v3:Release"
 """Helm releases are not retried: a failed one keeps its name ("cannot reuse a name that is still in use")."""
 
 
 async def retry_forbidden(args: pulumi.ErrorHookArgs) -> bool:
-    """Pauses and returns True if a 403 is to be retried. `args.errors` has the errors so far, the newest first."""
+    """Pauses and returns True to retry. `args.errors` has the newest error first."""
     return await _retry(args, late="forbidden" in args.errors[0].lower())
 
 
 async def retry_joining(args: pulumi.ErrorHookArgs) -> bool:
-    """Pauses and returns True if a cluster is to be retried because its identity may not join its network yet."""
     return await _retry(args, late=bool(_NOT_JOINED.search(args.errors[0])))
 
 
 async def retry_webhook_calls(args: pulumi.ErrorHookArgs) -> bool:
-    """Pauses and returns True if an object is to be retried because its webhook does not answer yet."""
     late = bool(_NOT_ANSWERED.search(args.errors[0]))
     return await _retry(args, late=late, pause_s=WEBHOOK_PAUSE_SECONDS, attempts=WEBHOOK_ATTEMPTS)
 
@@ -58,12 +56,12 @@ async def _retry(
 
 
 def retry_policy() -> pulumi.ResourceHookBinding:
-    """Returns the hook for the first resources in a cluster. Call it once."""
+    """Call it once, for the first resources in a cluster."""
     return pulumi.ResourceHookBinding(on_error=[pulumi.ErrorHook("role-not-acting-yet", retry_forbidden)])
 
 
 def join_retry_policy() -> pulumi.ResourceHookBinding:
-    """Returns the hook for a cluster that joins a network with a new role."""
+    """Used for a cluster that joins a network with a new role."""
     return pulumi.ResourceHookBinding(on_error=[pulumi.ErrorHook("network-role-not-acting-yet", retry_joining)])
 
 

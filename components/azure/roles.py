@@ -1,5 +1,3 @@
-"""Azure RBAC: role assignments, the deployer, and the subscription."""
-
 from __future__ import annotations
 
 import uuid
@@ -16,7 +14,7 @@ from config.schema.cluster import ClusterSettings, PrincipalType
 
 RBAC_CLUSTER_ADMIN = guid("Azure Kubernetes Service RBAC Cluster Admin")
 CLUSTER_USER = guid("Azure Kubernetes Service Cluster User Role")
-"""The role for `az aks get-credentials` (AKS's page on access to kubeconfigs)."""
+"""Allows `az aks get-credentials` (AKS's page on access to kubeconfigs)."""
 CONTRIBUTOR = guid("Contributor")
 RBAC_ADMINISTRATOR = guid("Role Based Access Control Administrator")
 ACR_PULL = guid("AcrPull")
@@ -41,23 +39,23 @@ ASSIGNED_ROLES = {
         STORAGE_ACCOUNT_CONTRIBUTOR,
     )
 }
-"""The roles that this program assigns, with their names. The deployer must be allowed to assign them."""
+"""The deployer must be allowed to assign these roles. The values are their names."""
 JUMP_BOX_ROLES = {role: name_of(role) for role in (CONTRIBUTOR, RBAC_ADMINISTRATOR)}
-"""The roles that the jump box gets in addition, from the deployer that creates it."""
+"""The jump box gets these too, from the deployer that creates it."""
 
 _NAMESPACE = uuid.UUID("6f0f7c0e-3a0e-5a53-9d0c-5b6a1c1f3a77")
-"""The namespace of assignment names. ARM requires GUIDs, and each update must produce the same ones."""
+"""ARM requires GUIDs as assignment names, and each update must produce the same ones."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Principal:
     object_id: pulumi.Output[str]
     kind: pulumi.Input[PrincipalType]
-    """The type. It is explicit, because Azure RBAC cannot look up new service principals for a while."""
+    """The type is explicit, because Azure RBAC cannot look up new service principals for a while."""
 
 
 def deployer(settings: ClusterSettings, parent: Component) -> Principal:
-    """Returns the identity that Pulumi is logged in as, or the one that the settings name."""
+    """Returns Pulumi's login, or the identity that the settings name."""
     kind = settings.deployer_type
     if chosen := settings.deployer_object_id:
         return Principal(object_id=pulumi.Output.from_input(str(chosen)), kind=kind or "User")
@@ -93,7 +91,7 @@ def assign(
     parent: Component,
     condition: str | None = None,
 ) -> authorization.RoleAssignment:
-    """Assigns a role to the principal. `role` is the GUID of its definition, `scope` an ARM id."""
+    """`role` is the GUID of its definition, `scope` an ARM id."""
     return authorization.RoleAssignment(
         name,
         role_assignment_name=pulumi.Output.all(scope, principal.object_id).apply(
@@ -115,5 +113,5 @@ def _definition(scope: str, role: str) -> str:
 
 
 def subscription_id() -> str:
-    """Returns the id directly and not as an output, because names of Azure resources derive from it."""
+    """Is not an output, because names of Azure resources derive from it."""
     return str(authorization.get_client_config().subscription_id)

@@ -1,8 +1,8 @@
 """GET requests to Azure Resource Manager that the azure-native SDK has no functions for.
 
-They use the token of the plugin's own login, and send it only to the endpoint. A missing answer is an `Unread`, never
-an exception, because a failed lookup must not prevent a deployment. A `Question` is asked before any resource is
-declared.
+They use the token of the plugin's own login, and send it only to the endpoint. A missing answer is an `Unread`,
+never an exception, because a failed lookup must not prevent a deployment. A `Question` is asked before any resource
+is declared.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from config.schema.regions import cloud
 
 Json = dict[str, Any]
 _METADATA = "/metadata/endpoints?api-version=2022-09-01"
-"""The path of a custom cloud's endpoint, as the plugin reads it (pulumi-azure-native, pkg/azure/cloud/metadata)."""
+"""A custom cloud's endpoint has this path, as the plugin reads it (pulumi-azure-native, pkg/azure/cloud/metadata)."""
 _TIMEOUT_S = 20.0
 _RETRIED = frozenset({408, 429, 500, 502, 503, 504})
-"""The statuses that the plugin retries (its client_azcore.go)."""
+"""The plugin retries these too (its client_azcore.go)."""
 _RETRY = Retry(
     total=4, connect=0, read=0, status_forcelist=_RETRIED, backoff_factor=0.5, retry_after_max=8, raise_on_status=False
 )
@@ -47,7 +47,6 @@ class Unread:
 
     @property
     def absent(self) -> bool:
-        """Whether the resource does not exist."""
         return self.why.startswith(str(int(HTTPStatus.NOT_FOUND)))
 
 
@@ -57,7 +56,7 @@ class Arm:
     token: str = field(repr=False)
 
     def get(self, paths: Mapping[str, str]) -> dict[str, Json | Unread]:
-        """Returns the answers at these paths (with queries), requested in parallel. Joins the pages of lists."""
+        """Requests paths (with queries) in parallel, and joins the pages of lists."""
         with ThreadPoolExecutor(_PARALLEL) as pool:
             return dict(zip(paths, pool.map(self._read_pages, paths.values()), strict=True))
 
@@ -78,7 +77,7 @@ class Arm:
 
 
 def connect(region: str) -> Arm | Unread:
-    """Returns the Resource Manager of the region's cloud, or of the one that `metadataHost` names, like the plugin."""
+    """Returns the region's cloud, or the one that `metadataHost` names, like the plugin."""
     endpoint = _endpoint(region)
     if isinstance(endpoint, Unread):
         return endpoint
@@ -120,13 +119,13 @@ def _json(content: bytes) -> Json | None:
 
 
 def _code(refusal: Json | None) -> str:
-    """Returns ARM's error code, or an empty text if the answer is not from ARM."""
+    """Returns an empty text if the answer is not from ARM."""
     error = (refusal or {}).get("error")
     return str(error.get("code", "")) if isinstance(error, dict) else ""
 
 
 def fetch(url: str, token: str = "") -> tuple[int, bytes]:
-    """Returns the status and content of one GET request. Retries temporary failures.
+    """Retries temporary failures.
 
     Raises:
         OSError: The host does not answer.
@@ -147,7 +146,7 @@ def fetch(url: str, token: str = "") -> tuple[int, bytes]:
 
 
 class MachineTrust(HTTPAdapter):
-    """An adapter that trusts the machine's certificates (SSL_CERT_FILE, system store), not only the library's."""
+    """Trusts the machine's certificates (SSL_CERT_FILE, system store), not only the library's."""
 
     def init_poolmanager(self, *args: Any, **options: Any) -> None:
         super().init_poolmanager(*args, ssl_context=_trusted(), **options)
@@ -158,14 +157,14 @@ class MachineTrust(HTTPAdapter):
 
 @cache
 def _trusted() -> ssl.SSLContext:
-    """Returns a cached context: reading all certificates takes longer than a request."""
+    """Is cached: reading all certificates takes longer than a request."""
     return ssl.create_default_context()
 
 
 @dataclass(frozen=True)
 class Question:
     about: str
-    """The name of the subject in a message, if it could not be read."""
+    """Names the subject in a message, if it could not be read."""
     paths: tuple[str, ...]
     """The places of the answer. The first one that is answered counts."""
     judge: Callable[[Json], Iterable[Objection]]
@@ -176,7 +175,7 @@ class Question:
 
 
 def look_up(asked: Sequence[Question], arm: Arm | Unread) -> Iterator[Objection]:
-    """Yields all objections from the answers. Asks all questions in parallel."""
+    """Asks all questions in parallel."""
     answers = answers_at(arm, [path for question in asked for path in question.paths])
     for question in asked:
         found = [answers[path] for path in question.paths]

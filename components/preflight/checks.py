@@ -34,7 +34,7 @@ def missing_programs(login: str) -> list[str]:
 
 
 def check_all(checks: Iterable[Callable[[], None]]) -> None:
-    """Runs all checks, and raises one pulumi.RunError with all errors, so that fixes that take days start together."""
+    """Raises one pulumi.RunError with all errors, so that fixes that take days start together."""
     refused: list[str] = []
     for check in checks:
         try:
@@ -46,7 +46,6 @@ def check_all(checks: Iterable[Callable[[], None]]) -> None:
 
 
 def refusal(missing: list[str], login: str, platform: str) -> str:
-    """Returns the error for missing programs, with the commands that install them."""
     certificate = set_command(("cluster", "localAccounts"), True).text(platform)
     return lines(
         f"PATH has no {' and no '.join(missing)}, which cluster.login {login} needs.",

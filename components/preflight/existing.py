@@ -1,7 +1,8 @@
 """Reads what exists of a stack, before any resource is declared, and rejects changes that are not possible.
 
-Without this, Pulumi would replace the storage account with all its data, or everything if the region or group changes.
-Azure would reject a new VM size of the system pool, or a new SKU of an account, in the middle of an update.
+Without this, Pulumi would replace the storage account with all its data, or everything if the region or group
+changes. Azure would reject a new VM size of the system pool, or a new SKU of an account, in the middle of an
+update.
 """
 
 from __future__ import annotations
@@ -50,30 +51,28 @@ class Existing:
     """The state of a stack in Azure and Pulumi before its program declares anything."""
 
     outputs: Mapping[str, Any]
-    """The stack's outputs. They are empty before the first `up`, and a failed update keeps them."""
+    """The outputs are empty before the first `up`, and a failed update keeps them."""
     group: str
     cluster_name: str
     cluster: containerservice.GetManagedClusterResult | None
     accounts: Mapping[str, storage.GetStorageAccountResult]
-    """The settings' storage accounts that exist, by key (config/schema/storage.py, Account)."""
+    """The existing storage accounts of the settings, by key (config/schema/storage.py, Account)."""
     own_network: network.GetVirtualNetworkResult | None
     """The network that the stack has created, if any."""
     registry: containerregistry.GetRegistryResult | None = None
 
     @property
     def address_space(self) -> str | None:
-        """The address space of that network."""
         space = self.own_network.address_space if self.own_network else None
         return next(iter((space and space.address_prefixes) or ()), None)
 
     @property
     def has_jump_box_subnets(self) -> bool:
-        """Whether that network has the subnets of a jump box."""
         return any(subnet.name == JUMP_BOX for subnet in (self.own_network and self.own_network.subnets) or ())
 
     @property
     def node_os_channel(self) -> str | None:
-        """The OS channel of the existing cluster. A cluster without one gets no patches, as with `None`."""
+        """A cluster without a channel gets no patches, as with `None`."""
         if self.cluster is None:
             return None
         profile = self.cluster.auto_upgrade_profile
@@ -81,7 +80,7 @@ class Existing:
 
     @property
     def ip_ranges(self) -> list[str]:
-        """The address ranges that the existing cluster's API server accepts; empty for all addresses."""
+        """Is empty for all addresses."""
         profile = self.cluster.api_server_access_profile if self.cluster else None
         return list((profile and profile.authorized_ip_ranges) or ())
 
@@ -105,9 +104,10 @@ class Existing:
 
 
 def check_existing(settings: Settings) -> Existing:
-    """Returns what exists, and logs warnings.
+    """Logs warnings.
 
-    Raises pulumi.RunError, which the engine shows without a traceback, if the settings require an impossible change.
+    Raises pulumi.RunError, which the engine shows without a traceback, if the settings require an impossible
+    change.
     """
     existing = _look(settings)
     if why := "\n".join(_refusals(settings, existing)):
@@ -138,7 +138,7 @@ def _look(settings: Settings) -> Existing:
 def _network(
     settings: Settings, group: str, cluster: containerservice.GetManagedClusterResult | None
 ) -> network.GetVirtualNetworkResult | None:
-    """Reads the network, but only if it may exist."""
+    """Reads the network only if it may exist."""
     in_subnets = any(pool.vnet_subnet_id for pool in (cluster.agent_pool_profiles if cluster else None) or ())
     if not (in_subnets or settings.network.address_space):
         return None
@@ -214,7 +214,6 @@ def _warn_of_the_registry(settings: Settings, registry: containerregistry.GetReg
 
 
 def _irreplaceable(existing: Existing) -> Iterator[str]:
-    """Yields existing resources that the program cannot re-create."""
     if cluster := existing.cluster:
         yield f"cluster {cluster.name}: its workloads, and their data on persistent volumes"
     if registry := existing.outputs.get(REGISTRY):
@@ -227,7 +226,7 @@ def _irreplaceable(existing: Existing) -> Iterator[str]:
 
 
 def get_if_exists(ask: Callable[[], Found]) -> Found | None:
-    """Returns Azure's answer, or None if the resource or its group does not exist, as before a stack's first `up`."""
+    """Returns None if the resource or its group does not exist, as before a stack's first `up`."""
     try:
         return ask()
     except Exception as error:  # noqa: BLE001 - invokes raise bare exceptions
@@ -237,7 +236,7 @@ def get_if_exists(ask: Callable[[], Found]) -> Found | None:
 
 
 def images_first(settings: Settings) -> str:
-    """Returns the warning about GPU nodes that start with the registry: they cost money before images are pushed.
+    """Warns of GPU nodes that start with the registry: they cost money before images are pushed.
 
     If another pool autoscales, a fixed one gets bounds and no `count`, as in the warning of config/rules/advice.py.
     """
@@ -260,8 +259,8 @@ def images_first(settings: Settings) -> str:
 def account_refusals(there: storage.GetStorageAccountResult, account: Account, stack: str) -> Iterator[str]:
     """Yields an error for each setting that an existing storage account cannot get.
 
-    The provider replaces an account if `isHnsEnabled` changes. Azure rejects another kind, and changes to or from ZRS
-    and Premium (https://learn.microsoft.com/azure/storage/common/redundancy-migration).
+    The provider replaces an account if `isHnsEnabled` changes. Azure rejects another kind, and changes to or from
+    ZRS and Premium (https://learn.microsoft.com/azure/storage/common/redundancy-migration).
     """
     settings = account.settings
     has = {"hierarchicalNamespace": bool(there.is_hns_enabled), "sku": there.sku.name}

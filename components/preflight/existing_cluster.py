@@ -38,10 +38,7 @@ def check_running(platform: Mapping[str, Any], stack: str) -> None:
     """Raises pulumi.RunError if the cluster of a shared platform is stopped.
 
     A cluster that cannot be looked up counts as running: users of a platform may have no rights in Azure.
-
-    Args:
-        platform: The outputs of the platform's stack.
-        stack: The stack that is deployed.
+    `platform` has the outputs of the platform's stack.
     """
     group, name = platform["resourceGroup"], platform["clusterName"]
     try:
@@ -57,7 +54,7 @@ def is_stopped(cluster: containerservice.GetManagedClusterResult | None) -> bool
 
 
 def stopped_refusal(group: str, cluster: str, stack: str) -> str:
-    """Returns the error for a stopped cluster. Only starting or deleting it is possible."""
+    """A stopped cluster can only be started or deleted."""
     return lines(
         f"the cluster {cluster} is stopped (powerState is Stopped): its API server does not answer.",
         f"Nothing was changed. Start it, and then `pulumi up -s {stack}` again:",
@@ -68,9 +65,9 @@ def stopped_refusal(group: str, cluster: str, stack: str) -> str:
 def excluded_nodes(settings: Settings, cluster: containerservice.GetManagedClusterResult | None) -> Iterator[str]:
     """Yields a warning for each pool with more nodes than its `max`, or that starts to autoscale with fewer than `min`.
 
-    AKS refuses such a count in a new pool (kubernetes-sigs/cluster-api-provider-azure#5947). It accepts any bounds for
-    a pool that autoscales already (Azure/AKS#1758), which keeps nodes above `max` (MicrosoftDocs/azure-docs#123150). No
-    source is certain for a pool that starts to autoscale.
+    AKS refuses such a count in a new pool (kubernetes-sigs/cluster-api-provider-azure#5947). It accepts any bounds
+    for a pool that autoscales already (Azure/AKS#1758), which keeps nodes above `max`
+    (MicrosoftDocs/azure-docs#123150). No source is certain for a pool that starts to autoscale.
     """
     there = {pool.name: pool for pool in (cluster.agent_pool_profiles if cluster else None) or ()}
     for key, pool in settings.gpu_pools().items():
@@ -92,7 +89,7 @@ def excluded_nodes(settings: Settings, cluster: containerservice.GetManagedClust
 
 
 def cluster_refusals(settings: Settings, cluster: containerservice.GetManagedClusterResult) -> Iterator[str]:
-    """Yields an error for each setting that AKS would reject or ignore for the existing cluster.
+    """Yields an error for each setting that AKS would reject or ignore.
 
     Versions: https://learn.microsoft.com/azure/aks/upgrade-aks-cluster. Versions without support, or with only
     long-term support, may skip some (tests/contract/recordings/clusters.yaml). Entra "can't be disabled":
@@ -122,10 +119,8 @@ def _refusal(what: str, fix: Fix, stack: str) -> str:
 def removed_nodes(settings: Settings, outputs: Mapping[str, Any], counts: Mapping[str, int]) -> Iterator[str]:
     """Yields a warning for each pool of the last update that loses nodes.
 
-    Args:
-        settings: The settings of this update.
-        outputs: The stack's outputs of the last update. Their `pools` has the ARM names of pools by key.
-        counts: The current number of nodes by the pool's ARM name.
+    `outputs` are those of the last update: their `pools` has the ARM names of pools by key. `counts` has the
+    current number of nodes by ARM name.
     """
     names = {key: agent_pool_name(key, pool) for key, pool in settings.gpu_pools().items()}
     wanted = {names[key]: pool for key, pool in settings.gpu_pools().items()}
@@ -146,7 +141,7 @@ def removed_nodes(settings: Settings, outputs: Mapping[str, Any], counts: Mappin
 
 
 def report_pool_changes() -> pulumi.ResourceHook:
-    """Returns a hook for updates of the cluster, which also runs in previews."""
+    """The hook also runs in previews."""
 
     def report(update: pulumi.ResourceHookArgs) -> None:
         for line in pool_changes(_profiles(update.old_inputs), _profiles(update.new_inputs)):

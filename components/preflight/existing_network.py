@@ -1,8 +1,8 @@
 """Rejects changes to the network of an existing cluster.
 
-AKS cannot move a cluster to other subnets, and cannot make it private later, except by API Server VNet Integration (its
-page on private clusters). If the policy engine, the ranges or the outbound type change, the provider would replace the
-cluster with everything on it (pulumi-azure-native's rules for networkProfile).
+AKS cannot move a cluster to other subnets, and cannot make it private later, except by API Server VNet Integration
+(its page on private clusters). If the policy engine, the ranges or the outbound type change, the provider would
+replace the cluster with everything on it (pulumi-azure-native's rules for networkProfile).
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ class Difference:
 
 
 def network_refusal(settings: Settings, cluster: Any, address_space: str | None) -> str:
-    """Returns the error if the settings require another network than `cluster` has, or an empty text.
+    """Returns an empty text if the network stays.
 
-    `cluster` is None if it does not exist. `address_space` is that of the network that the stack has created, if any.
+    `cluster` is None if it does not exist. `address_space` is that of the network that the stack has created, if
+    any.
     """
     found = [*_address_space(settings, address_space), *(_cluster(settings, cluster, address_space) if cluster else ())]
     if not found:
@@ -59,7 +60,7 @@ def network_refusal(settings: Settings, cluster: Any, address_space: str | None)
 
 
 def jump_box_warnings(settings: Settings, group: str, machine: Any) -> Iterator[str]:
-    """Yields warnings about a jump box that is deleted, or a key that it does not get. `machine` is its VM."""
+    """Warns of a jump box that is deleted, or of a key that it does not get. `machine` is its VM."""
     path: Path = ("network", "jumpBox", "sshPublicKey")
     keys = [each.key_data for each in machine.os_profile.linux_configuration.ssh.public_keys]
     chosen = settings.network.jump_box
@@ -118,7 +119,7 @@ def _cluster(settings: Settings, cluster: Any, address_space: str | None) -> Ite
 
 
 def _policy_command(settings: Settings, has: str) -> str:
-    """Returns the command that installs a policy engine, or replaces Calico by Cilium. Engines cannot be removed.
+    """Installs a policy engine, or replaces Calico by Cilium. Engines cannot be removed.
 
     https://learn.microsoft.com/azure/aks/use-network-policies; AKS requires both options for Cilium
     (Azure/azure-container-networking#4417).
@@ -132,9 +133,8 @@ def _policy_command(settings: Settings, has: str) -> str:
 
 
 def _wider_pod_range(settings: Settings, has: str) -> str:
-    """Returns the command that widens the pods' range, if the one in the settings contains the one in use.
-
-    https://learn.microsoft.com/azure/aks/azure-cni-overlay-pod-expand
+    """The new range must contain the one in use
+    (https://learn.microsoft.com/azure/aks/azure-cni-overlay-pod-expand).
     """
     names, wanted = settings.names, settings.network.pod_range
     if not IPv4Network(has).subnet_of(IPv4Network(wanted)):
@@ -143,7 +143,7 @@ def _wider_pod_range(settings: Settings, has: str) -> str:
 
 
 def _zone(settings: Settings, has: str | None) -> Iterator[Difference]:
-    """Yields a changed DNS zone of the API server. It can only change to `none` (AKS's page on private clusters)."""
+    """The API server's DNS zone can only change to `none` (AKS's page on private clusters)."""
     zones, found = settings.network.zones, settings.network.zone("cluster", settings.location)
     if has in (None, "none") or str(has).lower() == (found or SYSTEM_ZONE).lower():
         return
@@ -154,7 +154,7 @@ def _zone(settings: Settings, has: str | None) -> Iterator[Difference]:
 
 
 def _subnet(settings: Settings, cluster: Any, address_space: str | None) -> Iterator[Difference]:
-    """Yields a changed subnet of the nodes, which the first pool shows."""
+    """The first pool shows the subnet of the nodes."""
     has = next((pool.vnet_subnet_id for pool in cluster.agent_pool_profiles or () if pool.vnet_subnet_id), None)
     if has and _is_ours(settings, has):
         if not settings.network.address_space and address_space:
@@ -170,7 +170,6 @@ def _subnet(settings: Settings, cluster: Any, address_space: str | None) -> Iter
 
 
 def _remove_network(settings: Settings) -> Fix:
-    """Returns the fix that removes all settings of a custom network."""
     left = {"policy"} & settings.network.model_fields_set
     return say("remove all keys of network except policy from the stack file") if left else remove_command(("network",))
 

@@ -1,4 +1,4 @@
-"""Rejects another VM size or `maxPods` of an existing system pool, because Azure cannot change them."""
+"""Azure cannot change the VM size or `maxPods` of an existing system pool."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NEXT_POOL = "systemnext"
 
 
 def keep_system_pool(settings: Settings, cluster: containerservice.GetManagedClusterResult | None) -> Settings:
-    """Returns the settings with the VM size and node count of the existing system pool, unless they are set."""
+    """The existing VM size and node count apply, unless they are set."""
     wanted, has = settings.cluster.system_pool, _system_pool(cluster)
     kept = _kept(wanted, has)
     if has and (kept.vm_sku, kept.count) != (wanted.vm_sku, wanted.count):
@@ -41,7 +41,7 @@ def _system_pool(cluster: containerservice.GetManagedClusterResult | None) -> An
 
 
 def _kept(wanted: SystemPool, has: Any) -> SystemPool:
-    """Returns the settings of the pool. Existing values replace unset ones, a VM size only if it is known."""
+    """Existing values replace unset ones, a VM size only if it is known."""
     size = next((name for name in catalogue() if has and name.lower() == (has.vm_size or "").lower()), None)
     own = {"vm_sku": size, "count": has and has.count}
     return wanted.model_copy(
@@ -50,7 +50,6 @@ def _kept(wanted: SystemPool, has: Any) -> SystemPool:
 
 
 def system_pool_refusals(settings: Settings, cluster: containerservice.GetManagedClusterResult) -> Iterator[str]:
-    """Yields the error if the settings require another system pool than the cluster has."""
     names, has = settings.names, _system_pool(cluster)
     wanted = _kept(settings.cluster.system_pool, has)
     size, pods = (has.vm_size or "", has.max_pods) if has else ("", None)
@@ -66,10 +65,10 @@ def system_pool_refusals(settings: Settings, cluster: containerservice.GetManage
 def system_pool_refusal(
     pool: SystemPool, size: str, stack: str, cluster: str, pods: int | None = None, place: str = ""
 ) -> str:
-    """Returns the error for a system pool of `size` that cannot change its VM size, or `maxPods` if `pods` is given.
+    """`size` is that of the pool. If `pods` is given, the error is about `maxPods`.
 
-    `cluster` names the cluster for Azure's CLI, `place` its subnet and zones: either all pools have a subnet or none
-    (Azure/AKS#2927). A pool's VM size and pods are fixed, and a system pool can be deleted once another exists
+    `cluster` names the cluster for Azure's CLI, `place` its subnet and zones: either all pools have a subnet or
+    none (Azure/AKS#2927). A pool's VM size and pods are fixed, and a system pool can be deleted once another exists
     (https://learn.microsoft.com/azure/aks/resize-node-pool, .../aks/use-system-pools).
     """
     key, value = ("maxPods", str(pods)) if pods else ("vmSku", size)

@@ -1,4 +1,4 @@
-"""AKSInfinibandSupport: the feature of a subscription that puts the nodes of a pool on one InfiniBand fabric.
+"""AKSInfinibandSupport is the feature of a subscription that puts the nodes of a pool on one InfiniBand fabric.
 
 AKS reads the feature when it creates a pool. If it is missing, AKS does not warn, and jobs on the pool fail. So the
 program checks it before it declares any resource. It does not register the feature, because that affects the whole
@@ -44,7 +44,7 @@ def check_infiniband(pools: Mapping[str, PoolSettings], *, checked_before: bool 
 
 
 def refusal(sizes: Mapping[str, VmSku], state: str) -> str | None:
-    """Returns the error and its fix if the feature has the wrong state for pools of these sizes, by key."""
+    """`sizes` are those of pools, by key."""
     registered = state == _REGISTERED
     wrong = [key for key, size in sizes.items() if size.infiniband and size.infiniband.aks_feature is not registered]
     if not wrong:

@@ -1,7 +1,7 @@
 """Checks management locks before any resource is declared, because Azure would reject a change or deletion half-way.
 
-Answers are of Microsoft.Authorization/locks (azure-rest-api-specs, ManagementLocks_ListAtResourceGroupLevel). A lock
-also applies to all scopes below its own. ReadOnly forbids POST requests too, such as the one for the cluster's
+Answers are of Microsoft.Authorization/locks (azure-rest-api-specs, ManagementLocks_ListAtResourceGroupLevel). A
+lock also applies to all scopes below its own. ReadOnly forbids POST requests too, such as the one for the cluster's
 credentials (learn.microsoft.com/azure/azure-resource-manager/management/lock-resources).
 """
 
@@ -24,12 +24,8 @@ _VERSION = "api-version=2016-09-01"
 
 
 def lock_objections(locks: Iterable[Json], group: str, deleted: Iterable[str]) -> Iterator[Objection]:
-    """Yields an objection for each lock.
-
-    Args:
-        locks: The locks of the group, of its resources, and of its subscription.
-        group: The id of the stack's resource group.
-        deleted: What the update deletes, as named in messages.
+    """`locks` are those of the group, of its resources, and of its subscription. `group` is an id. `deleted` names in
+    messages what the update deletes.
     """
     pools = ", ".join(deleted)
     for lock in {str(each["id"]).lower(): each for each in locks}.values():

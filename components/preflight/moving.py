@@ -1,10 +1,10 @@
 """Rejects moving an existing stack to another region, group or name, and describes the three alternatives.
 
-Azure cannot move it: the provider replaces a resource if its location or path changes (pulumi-azure-native#77), and all
-data is lost. Pulumi fails too. To find what to delete before the group, it asks the Kubernetes provider whether another
-cluster replaces it. If so, it closes the connection over which it then deletes the cluster's objects (Registry.Diff in
-pkg/resource/deploy/providers/registry.go, v3.246.0 and still v3.259.0). It only prints `grpc: the client connection is
-closing` (pulumi/pulumi#14650). `pulumi destroy` does not ask, and works.
+Azure cannot move it: the provider replaces a resource if its location or path changes (pulumi-azure-native#77), and
+all data is lost. Pulumi fails too. To find what to delete before the group, it asks the Kubernetes provider whether
+another cluster replaces it. If so, it closes the connection over which it then deletes the cluster's objects
+(Registry.Diff in pkg/resource/deploy/providers/registry.go, v3.246.0 and still v3.259.0). It only prints `grpc: the
+client connection is closing` (pulumi/pulumi#14650). `pulumi destroy` does not ask, and works.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def chosen_place(settings: Settings) -> Place:
 
 
 def moving_refusal(settings: Settings, place: Place, lost: Iterable[str]) -> str:
-    """Returns the error for settings that move a stack from `place`. `lost` lists what cannot be re-created."""
+    """`lost` lists what cannot be re-created."""
     differences = list(_differences(settings, place))
     keep = [f"    {fix.text(settings.stack)}" for _, fix in differences]
     protected = any(account.settings.protect for account in settings.storage.made_accounts())
@@ -73,7 +73,7 @@ def _differences(settings: Settings, place: Place) -> Iterator[tuple[str, Fix]]:
 
 
 def _create_second_stack(settings: Settings, place: Place) -> Iterator[str]:
-    """Yields commands that create a second stack with the same settings, except for names that must be unique."""
+    """The second stack has the same settings, except for names that must be unique."""
     other = f"{settings.stack}-2"
     yield f"pulumi stack init {other} --copy-config-from {settings.stack} --no-select"
     names: dict[Path, str | None] = {

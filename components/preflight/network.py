@@ -38,7 +38,6 @@ def groups_for_roles(settings: Settings) -> list[str]:
 
 
 def objections(settings: Settings, arm: Arm | Unread) -> Iterator[Objection]:
-    """Yields everything that prevents a new cluster in the network."""
     network = settings.network.id
     found = _found(network, arm) if network and (settings.network.routed or settings.network.zones) else {}
     asked = [*_about_the_network(settings), *_about_roles(settings)]
@@ -54,7 +53,7 @@ def objections(settings: Settings, arm: Arm | Unread) -> Iterator[Objection]:
 
 
 def _found(network: str, arm: Arm | Unread) -> Json:
-    """Returns the network from Azure; empty if it cannot be read, which is reported elsewhere."""
+    """Is empty if Azure's answer cannot be read, which is reported elsewhere."""
     path = network_path(network)
     answer = answers_at(arm, [path])[path]
     return {} if isinstance(answer, Unread) else answer
@@ -72,12 +71,12 @@ def _about_the_network(settings: Settings) -> Iterator[Question]:
 
 
 def network_path(network: str) -> str:
-    """Returns the path of a network, by its id. It may be in any subscription, unlike in the SDK's functions."""
+    """The network may be in any subscription, unlike in the SDK's functions."""
     return f"{network}?api-version={_NETWORK_API}"
 
 
 def _about_roles(settings: Settings) -> Iterator[Question]:
-    """Asks for the roles of the user's identity. The stack's own identity gets them from the stack."""
+    """Only the user's identity is checked: the stack's own identity gets its roles from the stack."""
     zone = settings.network.zone("cluster", settings.location)
     reserved = sorted({pool.capacity_reservation_group or "" for pool in settings.gpu_pools().values()})
     needed = [("Network Contributor", settings.network.id), ("Private DNS Zone Contributor", zone)]
@@ -92,7 +91,7 @@ def _about_roles(settings: Settings) -> Iterator[Question]:
 
 
 def _principal(settings: Settings) -> str | None:
-    """Returns the principal of `cluster.identity`. components/azure/reservations.py reports a missing identity."""
+    """components/azure/reservations.py reports a missing identity."""
     if settings.cluster.identity is None:
         return None
     place = ResourceName.of(settings.cluster.identity)
@@ -102,7 +101,7 @@ def _principal(settings: Settings) -> str | None:
 
 
 def _about_zones(settings: Settings, *, forwarded: bool) -> Iterator[Question]:
-    """Asks for the user's zones. AKS links its own zone, the stack links new networks, and the user links the rest."""
+    """AKS links its own zone, the stack links new networks, and the user links the rest."""
     cluster = settings.network.zone("cluster", settings.location)
     for zone in settings.network.zones:
         links = f"{zone}/virtualNetworkLinks?api-version={_ZONE_API}"
@@ -119,7 +118,7 @@ def _about_zones(settings: Settings, *, forwarded: bool) -> Iterator[Question]:
 
 
 def _zones_elsewhere(settings: Settings) -> Iterator[Objection]:
-    """Yields zones in another subscription, which azure-native cannot link to the network that the stack creates.
+    """azure-native cannot link a zone in another subscription to the network that the stack creates.
 
     AKS links the API server's zone in any subscription. The last zone comes first, because removing it does not
     renumber the others.
@@ -137,7 +136,7 @@ def _zones_elsewhere(settings: Settings) -> Iterator[Objection]:
 
 
 def _about_other_zones(settings: Settings, network: str, arm: Arm | Unread) -> Iterator[Question]:
-    """Asks for existing zones in the network's subscription with the same names as zones that the stack will create.
+    """Asks for zones in the network's subscription with the same names as zones that the stack will create.
 
     Zones in other subscriptions cannot be found from the network.
     """
@@ -156,6 +155,5 @@ def _about_other_zones(settings: Settings, network: str, arm: Arm | Unread) -> I
 
 
 def made_zones(settings: Settings) -> list[Use]:
-    """Returns the uses of the zones that the stack creates."""
     uses = dict.fromkeys(settings.entrances())
     return [use for use in uses if settings.network.zone(use, settings.location) is None]

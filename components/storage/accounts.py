@@ -1,5 +1,3 @@
-"""Blob storage: an account, its containers, and access to them."""
-
 from __future__ import annotations
 
 import pulumi
@@ -17,7 +15,7 @@ from config.schema.storage import Account, ContainerSettings
 
 
 class Storage(Component):
-    """One storage account, which outlives clusters. Create it only if it has containers."""
+    """A storage account outlives clusters. Create it only if it has containers."""
 
     account: Account
     account_name: str
@@ -35,9 +33,7 @@ class Storage(Component):
         signs: bool = True,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """Creates the account, with private `endpoints` if given.
-
-        `deployer` signs SAS, by default the identity that runs this program. Without `signs`, no SAS are issued,
+        """`deployer` signs SAS, by default the identity that runs this program. Without `signs`, no SAS are issued,
         because signing needs access to the network.
         """
         super().__init__(name, opts)
@@ -80,7 +76,7 @@ class Storage(Component):
         )
 
     def _signing_role(self) -> authorization.RoleAssignment:
-        """Assigns the signer's role, which limits user-delegation SAS. Signing keys are issued per account."""
+        """The signer's role limits user-delegation SAS. Signing keys are issued per account."""
         containers = self.account.settings.containers.values()
         changes_permissions = any(each.sas == "user-delegation" and "p" in each.permissions for each in containers)
         return roles.assign(

@@ -11,7 +11,7 @@ from config.schema.storage import ContainerSettings
 
 @dataclass(frozen=True, kw_only=True)
 class Sas:
-    """The SAS of a container, all with one validity period."""
+    """All SAS of a container have one validity period."""
 
     rotation: str
     """The value of the setting that issued them."""
@@ -20,12 +20,12 @@ class Sas:
     """The end of the validity period. Both times are in ISO 8601."""
     mount: pulumi.Output[str]
     upload: pulumi.Output[str] | None
-    """The SAS for uploads, if the settings enable `upload`."""
+    """None unless the settings enable `upload`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ContainerAccess:
-    """A container and its access. The SAS are secret and separate: everything else can be read without them."""
+    """The SAS are secret and separate: everything else can be read without them."""
 
     account: str
     account_key: str = ""
@@ -38,6 +38,6 @@ class ContainerAccess:
     url: pulumi.Input[str]
     """The URL of the container, without a SAS."""
     sas: Sas | None
-    """The SAS, or None if identities open the container by roles at `scope`."""
+    """None if identities open the container by roles at `scope`."""
     scope: pulumi.Input[str]
     """The container's ARM id."""

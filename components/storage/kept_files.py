@@ -1,8 +1,8 @@
 """Claims that keep users' files after a workload is removed, and the stack output `files` that lists them.
 
-Pulumi forgets a claim that it retains. So each update reads the output of the last one, which still lists the claim.
-Its other outputs (`storage`, `registry`, and the settings in `platform`) show what exists, for warnings about data and
-images that an update deletes, and about protection that it ends.
+Pulumi forgets a claim that it retains. So each update reads the output of the last one, which still lists the
+claim. Its other outputs (`storage`, `registry`, and the settings in `platform`) show what exists, for warnings
+about data and images that an update deletes, and about protection that it ends.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _IN_USE = "in use"
 
 
 def kept_before(outputs: Mapping[str, Any]) -> Mapping[str, str]:
-    """Returns the claims in the last outputs, as namespace/name, each with `in use` or the command that deletes it."""
+    """Returns the claims as namespace/name, each with `in use` or the command that deletes it."""
     return outputs.get(FILES) or {}
 
 
@@ -34,17 +34,12 @@ def cluster_keeps_files(settings: Settings, outputs: Mapping[str, Any]) -> bool:
 
 
 def protects_cluster(settings: Settings, outputs: Mapping[str, Any]) -> bool:
-    """Returns whether `pulumi destroy` must refuse to delete the cluster, because that deletes files of claims."""
+    """Returns whether `pulumi destroy` must refuse to delete the cluster."""
     return settings.storage.protect and cluster_keeps_files(settings, outputs)
 
 
 def files(made: Iterable[pulumi.Resource], before: Mapping[str, str]) -> pulumi.Output[dict[str, str]]:
-    """Returns the output `files`, and warns of each claim that this update stops using.
-
-    Args:
-        made: All resources of the stack.
-        before: The claims of the last update.
-    """
+    """Warns of each claim that this update stops using. `before` has the claims of the last update."""
     claims = [each for each in made if isinstance(each, kubernetes.core.v1.PersistentVolumeClaimPatch)]
     names = [pulumi.Output.concat(each.metadata["namespace"], "/", each.metadata["name"]) for each in claims]
     return pulumi.Output.all(*names).apply(lambda used: _files(used, before))
@@ -78,11 +73,9 @@ class _Stored(NamedTuple):
 
 
 def storage_warnings(settings: Settings, outputs: Mapping[str, Any]) -> Iterator[str]:
-    """Yields a warning for a deleted registry, for each account that loses data, and one for all protection that ends.
+    """Warns of a deleted registry, of each account that loses data, and once of all protection that ends.
 
-    Args:
-        settings: The settings of this update.
-        outputs: The stack's outputs of the last update. They are empty before the first one.
+    `outputs` are those of the last update; they are empty before the first one.
     """
     yield from _registry(settings, outputs.get(REGISTRY))
     if PLATFORM not in outputs:
@@ -114,7 +107,7 @@ def storage_warnings(settings: Settings, outputs: Mapping[str, Any]) -> Iterator
 
 
 def _registry(settings: Settings, host: str | None) -> Iterator[str]:
-    """Yields a warning if the update deletes the registry at `host`, with the command that keeps it."""
+    """The warning has the command that keeps the registry at `host`."""
     if not host:
         return
     new, default = (
@@ -152,5 +145,5 @@ def _stored(settings: Settings, now: StorageSettings, outputs: Mapping[str, Any]
 
 
 def _by_key(accounts: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Returns the account of `storage` under an empty key, with the others under their own."""
+    """The account of `storage` has an empty key."""
     return {"": accounts, **accounts.get("accounts", {})}

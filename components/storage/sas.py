@@ -1,7 +1,7 @@
 """Shared access signatures (SAS), which open one blob container for a period that is stored in the state.
 
-A SAS stays the same across updates until its rotation, days or permissions change in the settings. The program reads
-the clock only to report that a SAS ends soon or has ended.
+A SAS stays the same across updates until its rotation, days or permissions change in the settings. The program
+reads the clock only to report that a SAS ends soon or has ended.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from config.schema.storage import UPLOAD_PERMISSIONS, ContainerSettings, account
 LONGEST_WARNING = timedelta(days=14)
 ALERT = "SASEnds"
 _ARM_SIGNS = frozenset("racwdl")
-"""The permissions of a container that ARM can sign.
+"""ARM can sign these permissions of a container.
 
-`listServiceSas` signs for version 2015-04-05 and knows r, d, w, l, a, c, u and p, where p means "process" (Azure REST
-API, ServiceSasParameters.signedPermission). Move and permissions came with version 2020-02-10.
+`listServiceSas` signs for version 2015-04-05 and knows r, d, w, l, a, c, u and p, where p means "process" (Azure
+REST API, ServiceSasParameters.signedPermission). Move and permissions came with version 2020-02-10.
 """
 _VERSION = "2020-12-06"
-"""The version in SAS. It is fixed, so that equal arguments give an equal SAS in all versions of the SDK."""
+"""The version is fixed, so that equal arguments give an equal SAS in all versions of the SDK."""
 _CONTAINER = "c"
 
 
@@ -50,7 +50,7 @@ class SasWindow(pulumi.dynamic.Resource, module="ai-on-aks", name="SasWindow"):
 
 
 class DelegationSas(pulumi.dynamic.Resource, module="ai-on-aks", name="DelegationSas"):
-    """A user-delegation SAS, which Azure Resource Manager cannot issue."""
+    """Azure Resource Manager cannot issue a user-delegation SAS."""
 
     sas: pulumi.Output[str]
 
@@ -78,7 +78,7 @@ class DelegationSas(pulumi.dynamic.Resource, module="ai-on-aks", name="Delegatio
 
 
 class ContainerSas(Component):
-    """The SAS of one container without a leading `?`: for mounts and, if the settings enable it, for uploads."""
+    """SAS without a leading `?`: for mounts and, if the settings enable it, for uploads."""
 
     mount: pulumi.Output[str]
     upload: pulumi.Output[str] | None
@@ -96,7 +96,7 @@ class ContainerSas(Component):
         needs: Sequence[pulumi.Resource],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """Issues the SAS of container `name`. `needs` must exist before the deployer can sign user-delegation SAS."""
+        """`needs` must exist before the deployer can sign user-delegation SAS."""
         super().__init__(f"sas-{name}", opts)
         self._container_name, self._container = name, container
         self._account, self._resource_group, self._needs = account, resource_group, needs
@@ -154,7 +154,8 @@ class ContainerSas(Component):
 def check_expiry(access: ContainerAccess, *, users: Sequence[str] = (), stack: str | None = None) -> None:
     """Warns, in previews too, if a container's SAS ends soon. `stack` is the stack that issues it, by default this one.
 
-    Raises pulumi.RunError if it has ended and workloads use it (`users`): their pods would wait for the mount forever.
+    Raises pulumi.RunError if it has ended and workloads use it (`users`): their pods would wait for the mount
+    forever.
     """
     if access.sas is None:
         return
@@ -178,7 +179,7 @@ def check_expiry(access: ContainerAccess, *, users: Sequence[str] = (), stack: s
 def expiry_warning(
     container: str, start: str, expiry: str, rotation: str, *, now: datetime, stack: str, account_key: str = ""
 ) -> str | None:
-    """Returns the warning for a SAS that has ended or ends soon, or None."""
+    """Returns None if the SAS does not end soon."""
     ends = instant(expiry)
     if ends - now > warned_for(start, expiry):
         return None
@@ -191,7 +192,7 @@ def expiry_warning(
 
 
 def warned_for(start: str, expiry: str) -> timedelta:
-    """Returns how long before its end a SAS causes warnings: a third of its validity, at most 14 days."""
+    """A SAS causes warnings for the last third of its validity, at most 14 days."""
     return min((instant(expiry) - instant(start)) / 3, LONGEST_WARNING)
 
 
@@ -203,8 +204,9 @@ def renewal(account_key: str, rotation: str, stack: str) -> str:
 def sign(key: str, *, account: str, container: str, permissions: str, start: str, expiry: str) -> str:
     """Returns a SAS for HTTPS only, without a leading `?`. `key` is the account key in base64.
 
-    The signed text has sixteen lines, most of them empty here: identifier and addresses before the protocol, snapshot
-    and encryption scope, five response headers (Azure, "Create a service SAS", version 2020-12-06 and later).
+    The signed text has sixteen lines, most of them empty here: identifier and addresses before the protocol,
+    snapshot and encryption scope, five response headers (Azure, "Create a service SAS", version 2020-12-06 and
+    later).
     """
     fields = {"sv": _VERSION, "sr": _CONTAINER, "st": start, "se": expiry, "sp": permissions, "spr": "https"}
     before = [permissions, start, expiry, f"/blob/{account}/{container}", "", ""]
@@ -224,7 +226,7 @@ class SasAlert(Component):
         monitoring: Sequence[pulumi.Resource],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """Creates the rule. `monitoring` installs its kind."""
+        """`monitoring` installs the kind of the rule."""
         super().__init__(name, opts)
         kubernetes.apiextensions.CustomResource(
             name,
@@ -249,7 +251,7 @@ def spec(rules: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def rule(container: str, start: str, expiry: str, *, fix: str) -> dict[str, Any]:
-    """Returns an alert that fires when previews warn, until the SAS is renewed. Its value is the seconds left."""
+    """The alert fires when previews warn, until the SAS is renewed. Its value is the seconds left."""
     left = warned_for(start, expiry)
     return {
         "alert": ALERT,

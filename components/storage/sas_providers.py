@@ -1,8 +1,8 @@
 """Dynamic providers that store the period of SAS and sign with Entra keys, which Azure Resource Manager cannot do.
 
-Pulumi pickles the two providers by reference to this module, and runs them in a separate process (`pulumi.dynamic`). So
-the module imports nothing heavy, and the providers have no state. Unlike the program, they may read the clock and call
-the storage account.
+Pulumi pickles the two providers by reference to this module, and runs them in a separate process
+(`pulumi.dynamic`). So the module imports nothing heavy, and the providers have no state. Unlike the program, they
+may read the clock and call the storage account.
 """
 
 from __future__ import annotations
@@ -19,28 +19,26 @@ from pulumi import dynamic
 Properties = dict[str, Any]
 
 CLOCK_SKEW = timedelta(minutes=15)
-"""The time before now at which a SAS begins, for clocks that are behind (Microsoft's advice for SAS)."""
+"""A SAS begins this long before now, for clocks that are behind (Microsoft's advice for SAS)."""
 PAUSE_SECONDS = 15
 ATTEMPTS = 41
 """Attempts for ten minutes: by then, a new role assignment applies to blobs (Microsoft, RBAC troubleshooting)."""
 _OTHER_LOGINS = ("ARM_CLIENT_ID", "ARM_USE_MSI", "ARM_USE_OIDC")
-"""Environment variables that make the azure-native provider log in without Azure's CLI.
-
-https://www.pulumi.com/registry/packages/azure-native/installation-configuration/
+"""These variables make the azure-native provider log in without Azure's CLI
+(https://www.pulumi.com/registry/packages/azure-native/installation-configuration/).
 """
 _TIME = "%Y-%m-%dT%H:%M:%SZ"
 
 
 def instant(text: str) -> datetime:
-    """Parses a time of a SAS."""
     return datetime.strptime(text, _TIME).replace(tzinfo=UTC)
 
 
 class WindowProvider(dynamic.ResourceProvider):
     """The validity period of a container's SAS: read from the clock once, then kept in the state.
 
-    The inputs are `rotation` (any text) and `days`; the outputs are `start` and `expiry`, in the format of SAS. Only a
-    changed input creates a new window.
+    The inputs are `rotation` (any text) and `days`; the outputs are `start` and `expiry`, in the format of SAS.
+    Only a changed input creates a new window.
     """
 
     serialize_as_secret_always = False
@@ -52,21 +50,20 @@ class WindowProvider(dynamic.ResourceProvider):
         return dynamic.CreateResult(str(uuid.uuid4()), {**props, **times})
 
     def diff(self, _id: str, olds: Properties, news: Properties) -> dynamic.DiffResult:
-        """Replaces the window if an input changes."""
         return _replaced(olds, news, ("rotation", "days"))
 
 
 class DelegationProvider(dynamic.ResourceProvider):
     """A user-delegation SAS of a container, signed with a key that the storage account gives to an Entra login.
 
-    The inputs are `endpoint` (of the account's blobs), `account`, `container`, `permissions`, `start` and `expiry`; the
-    output is `sas`. A single SAS cannot be revoked, so deleting it does nothing: it ends with its window.
+    The inputs are `endpoint` (of the account's blobs), `account`, `container`, `permissions`, `start` and `expiry`;
+    the output is `sas`. A single SAS cannot be revoked, so deleting it does nothing: it ends with its window.
     """
 
     serialize_as_secret_always = False
 
     def create(self, props: Properties) -> dynamic.CreateResult:
-        """Signs. Raises ValueError if the window is over, and PermissionError if no role lets the login sign."""
+        """Raises ValueError if the window is over, and PermissionError if no role lets the login sign."""
         if instant(props["expiry"]) <= datetime.now(UTC):
             raise ValueError(
                 f"the validity of the SAS for container {props['container']} ended at {props['expiry']}. Change the "
@@ -76,7 +73,7 @@ class DelegationProvider(dynamic.ResourceProvider):
         return dynamic.CreateResult(str(uuid.uuid4()), {**props, "sas": sas})
 
     def diff(self, _id: str, olds: Properties, news: Properties) -> dynamic.DiffResult:
-        """Replaces the SAS if anything that is signed changes. The endpoint is not signed."""
+        """The endpoint is not signed."""
         return _replaced(olds, news, ("account", "container", "permissions", "start", "expiry"))
 
 
@@ -86,7 +83,7 @@ def _replaced(olds: Mapping[str, Any], news: Mapping[str, Any], names: Iterable[
 
 
 def _delegation_key(props: Properties) -> Any:
-    """Returns the account's key for the login and the window. Retries until a new role assignment applies."""
+    """Retries until a new role assignment applies."""
     from azure.core.exceptions import HttpResponseError
     from azure.storage.blob import BlobServiceClient
 
@@ -109,9 +106,8 @@ def _delegation_key(props: Properties) -> Any:
 
 
 def _credential() -> Any:
-    """Returns the login that the azure-native provider deploys with.
-
-    On a VM, DefaultAzureCredential alone prefers the machine's managed identity to the user of `az login`.
+    """The login must be the one that the azure-native provider deploys with. On a VM, DefaultAzureCredential alone
+    prefers the machine's managed identity to the user of `az login`.
     """
     from azure.identity import AzureCliCredential, ChainedTokenCredential, DefaultAzureCredential
 

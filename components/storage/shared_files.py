@@ -1,10 +1,10 @@
 """Shared files by NFS: an Azure Files account in the stack's own network, and the StorageClass of its shares.
 
-The stack creates the account, not the driver. With `networkEndpointType: privateEndpoint`, azurefile-csi-driver would
-also create the endpoint, zone and link, which needs broad rights in the network's group. Nothing would delete them
-(cloud-provider-azure, EnsureStorageAccount), so the network could not be destroyed. In an existing account, the driver
-only creates and deletes shares, through Resource Manager (controllerserver.go, CreateVolume), and only needs a role
-there.
+The stack creates the account, not the driver. With `networkEndpointType: privateEndpoint`, azurefile-csi-driver
+would also create the endpoint, zone and link, which needs broad rights in the network's group. Nothing would delete
+them (cloud-provider-azure, EnsureStorageAccount), so the network could not be destroyed. In an existing account,
+the driver only creates and deletes shares, through Resource Manager (controllerserver.go, CreateVolume), and only
+needs a role there.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from config.schema.network import OF_FILES
 from config.schema.storage import SHARED_CLASS
 
 SKU = "Premium_LRS"
-"""The SKU of the account. NFS requires premium, with shares of at least 100 GiB (driver-parameters.md, `skuName`).
+"""NFS requires premium, with shares of at least 100 GiB (driver-parameters.md, `skuName`).
 
 PremiumV2_LRS, which AKS's page on Azure Files recommends, requires driver 1.35. Kubernetes 1.34 has 1.34.
 """
@@ -36,7 +36,7 @@ MOUNT_OPTIONS = ["nconnect=4", "noresvport", "actimeo=30"]
 
 
 class SharedFiles(Component):
-    """The account, which outlives clusters. Create it only if `storage.sharedFiles` is `nfs`."""
+    """The account outlives clusters. Create it only if `storage.sharedFiles` is `nfs`."""
 
     account_name: str
 
@@ -66,7 +66,7 @@ class SharedFiles(Component):
         self.register_outputs({"account": self.account_name})
 
     def _account(self, settings: Settings) -> storage.StorageAccount:
-        """Creates it without keys or secure transfer, which NFS lacks (Azure's page on troubleshooting NFS shares)."""
+        """NFS lacks keys and secure transfer (Azure's page on troubleshooting NFS shares)."""
         return storage.StorageAccount(
             "files-account",
             account_name=self.account_name,
@@ -85,7 +85,7 @@ class SharedFiles(Component):
     def offer(
         self, provider: pulumi.ProviderResource, hooks: pulumi.ResourceHookBinding | None
     ) -> kubernetes.storage.v1.StorageClass:
-        """Creates the class in a cluster, after shares can be created and reached."""
+        """Creates the class after shares can be created and reached."""
         return kubernetes.storage.v1.StorageClass(
             SHARED_CLASS,
             metadata={"name": SHARED_CLASS},
@@ -97,9 +97,7 @@ class SharedFiles(Component):
 def shared_class(
     settings: Settings, made: Sequence[pulumi.Resource], opts: pulumi.ResourceOptions
 ) -> SharedClass | None:
-    """Returns the class of shared files, or None without shared files.
-
-    Reads the class if neither the stack nor AKS creates it. If it does not exist, previews fail and show this
+    """Reads the class if neither the stack nor AKS creates it. If it does not exist, previews fail and show this
     resource's name, which is the key of the setting.
     """
     name = settings.shared_class
@@ -111,10 +109,11 @@ def shared_class(
 
 
 def storage_class(account: str, resource_group: pulumi.Input[str]) -> dict[str, Any]:
-    """Returns the class without its name. A share is deleted with its claim.
+    """A share is deleted with its claim.
 
-    `networkEndpointType` makes nodes use the share at `<account>.privatelink.file.core.windows.net`. Without it, the
-    driver would add service endpoints to all subnets of the network (CreateVolume, updateSubnetServiceEndpoints).
+    `networkEndpointType` makes nodes use the share at `<account>.privatelink.file.core.windows.net`. Without it,
+    the driver would add service endpoints to all subnets of the network (CreateVolume,
+    updateSubnetServiceEndpoints).
     """
     parameters = {
         "protocol": "nfs",
