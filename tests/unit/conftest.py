@@ -14,7 +14,6 @@ _MADE_LATER = {tool.name for tool in catalogue.load().tools if not tool.needed_f
 
 @pytest.fixture(autouse=True)
 def tools_of_a_new_machine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hides tools that end-to-end tests have built."""
     if request.node.get_closest_marker("long") is None:
         look = paths.tool
 

@@ -1,5 +1,3 @@
-"""`.ci/preview` with a fake pulumi: the order of the stacks, and failures."""
-
 from __future__ import annotations
 
 import os
@@ -34,8 +32,6 @@ echo "$1 printed something"
 
 @dataclass(frozen=True)
 class Previews:
-    """The results of the script."""
-
     code: int
     calls: list[str]
     folder: Path

@@ -1,5 +1,3 @@
-"""Lock files and workflows: complete locks, pinned actions, minimal permissions."""
-
 from __future__ import annotations
 
 import json
@@ -18,7 +16,6 @@ PINNED = re.compile(r"uses: [\w.-]+/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$")
 
 
 def requirements(lock: str) -> dict[str, str]:
-    """Returns the requirements of a lock by name, with their hashes."""
     text = (ROOT / lock).read_text().replace("\\\n", " ")
     found = re.findall(r"^([\w.-]+)==(.*)$", text, re.MULTILINE)
     return dict(found)

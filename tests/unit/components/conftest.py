@@ -1,5 +1,3 @@
-"""Fixtures for tests of components: answers of Resource Manager, warnings, and pauses."""
-
 from __future__ import annotations
 
 import asyncio
@@ -30,7 +28,6 @@ def azure(monkeypatch: pytest.MonkeyPatch) -> dict[str, Answer]:
 
 @pytest.fixture
 def warnings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Warnings of the program."""
     found: list[str] = []
     monkeypatch.setattr(pulumi.log, "warn", lambda text, *_, **__: found.append(text))
     return found

@@ -1,5 +1,3 @@
-"""Access to a cluster: kubeconfigs, logins, and the roles that they need."""
-
 from __future__ import annotations
 
 from typing import Any

@@ -1,5 +1,3 @@
-"""Several storage accounts in one stack, each with its own containers and access."""
-
 from __future__ import annotations
 
 import json
@@ -98,7 +96,6 @@ def test_a_consumer_stack_that_only_mounts_by_sas_needs_no_rights(mixed: Recorde
 
 
 def existing(azure: Azure, **storage: Any) -> list[str]:
-    """Returns the lines of the error."""
     chosen = settings_with(storage=StorageSettings.model_validate(storage))
     with pytest.raises(pulumi.RunError) as refusal:
         deploy(lambda: check_existing(chosen), azure)
@@ -137,7 +134,6 @@ TRAINING: dict[str, Any] = {"workloads": "olmo", "workloadOptions": {"olmo": {"p
 
 
 def roles(recorder: Recorder) -> dict[str, str]:
-    """Returns the roles of the identity, by container."""
     made = [each.inputs for each in recorder.registered if each.type.endswith(":RoleAssignment")]
     theirs = [each for each in made if each["principalId"] == PRINCIPAL]
     assert {each["principalType"] for each in theirs} == {"ServicePrincipal"}

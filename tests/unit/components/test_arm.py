@@ -1,5 +1,3 @@
-"""GET requests to Resource Manager: retries, failures, and the destination of the token."""
-
 from __future__ import annotations
 
 import ssl

@@ -1,5 +1,3 @@
-"""The tags of all Azure resources, and the explanations of Azure's errors."""
-
 from __future__ import annotations
 
 import json

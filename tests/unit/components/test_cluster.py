@@ -1,5 +1,3 @@
-"""The cluster: its addresses, upgrades, autoscaler and authorized ranges."""
-
 from __future__ import annotations
 
 from ipaddress import ip_network

@@ -1,5 +1,3 @@
-"""Content tags of images, which change with every file of an image."""
-
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -13,7 +11,6 @@ from config.data.content_tags import IMAGES, UnknownImage, content_tag, image_na
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A `docker/` folder of one image with a Dockerfile and a script."""
     scripts = tmp_path / "tool" / "scripts"
     scripts.mkdir(parents=True)
     (tmp_path / "tool" / "Dockerfile").write_text("FROM scratch\nCOPY scripts/run.sh /\n")
@@ -23,7 +20,6 @@ def folder(tmp_path: Path) -> Path:
 
 
 def leave_bytecode(image: Path) -> None:
-    """Adds the bytecode of an imported script."""
     (image / "__pycache__").mkdir()
     (image / "__pycache__" / "run.pyc").touch()
 

@@ -1,5 +1,3 @@
-"""Impossible changes of existing Azure resources, found before any resource is declared."""
-
 from __future__ import annotations
 
 from typing import Any

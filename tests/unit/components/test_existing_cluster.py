@@ -1,5 +1,3 @@
-"""Warnings about removed nodes and autoscaler bounds, and the report of changed node pools."""
-
 from __future__ import annotations
 
 from types import SimpleNamespace

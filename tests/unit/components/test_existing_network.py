@@ -1,4 +1,4 @@
-"""Changes of the network of an existing cluster: Azure cannot make them, and the provider would replace the cluster."""
+"""Azure cannot change the network of an existing cluster, and the provider would replace the cluster."""
 
 from __future__ import annotations
 
@@ -40,7 +40,6 @@ TEXTS = {
 
 
 def refused(wanted: dict[str, Any], subnet: str | None = None, space: str = "", **profiles: Any) -> str:
-    """Returns the error for a cluster with nodes in that subnet, or an empty text."""
     azure = Azure(cluster=True, pools={"system": {"vnetSubnetID": subnet}}, address_space=space, profiles=profiles)
     settings = settings_with(network=NetworkSettings.model_validate(wanted))
     try:

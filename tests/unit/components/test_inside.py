@@ -1,5 +1,3 @@
-"""Detection of a private network, against local servers."""
-
 from __future__ import annotations
 
 import json
@@ -20,8 +18,6 @@ from simulator.host import certificates
 
 
 class Server:
-    """A server with one answer."""
-
     def __init__(self, status: int = 200, body: object = None) -> None:
         self.asked: list[str] = []
         asked = self.asked
@@ -60,7 +56,6 @@ def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @contextmanager
 def api_server(folder: Path, status: int = 401, body: object = None) -> Iterator[Server]:
-    """An API server with a certificate that is not trusted."""
     server = Server(status, body or {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": status})
     authority = certificates.Authority(folder, "api")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

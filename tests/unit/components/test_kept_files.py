@@ -1,5 +1,3 @@
-"""Users' files, which stay when a workload, stack or operator is removed, and warnings about deleted files."""
-
 from __future__ import annotations
 
 import re

@@ -1,5 +1,3 @@
-"""Manifests that upstream releases as a kustomization: the checksum of the module, and the build with kubectl."""
-
 from __future__ import annotations
 
 from io import BytesIO
@@ -45,7 +43,7 @@ def archive(files: dict[str, str] = FILES, packing: int = ZIP_DEFLATED) -> bytes
 
 @pytest.fixture(autouse=True)
 def mirror(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """The answers of the mirror. The last one counts."""
+    """The last answer of the mirror counts."""
     given = [archive()]
 
     def fetch(url: str) -> tuple[int, bytes]:
@@ -60,7 +58,6 @@ def mirror(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
 
 
 def on_path(monkeypatch: pytest.MonkeyPatch, folder: Path, script: str) -> None:
-    """Makes PATH a folder with only this kubectl."""
     (folder / "kubectl").write_text(f"#!/bin/sh\n{script}\n")
     (folder / "kubectl").chmod(0o755)
     monkeypatch.setenv("PATH", str(folder))

@@ -1,5 +1,3 @@
-"""Management locks that stop an update."""
-
 from __future__ import annotations
 
 from typing import Any

@@ -1,5 +1,3 @@
-"""Manifests of operators without a chart: their source, and errors before any resource is declared."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator

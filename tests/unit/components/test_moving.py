@@ -1,5 +1,3 @@
-"""Existing stacks cannot move: the error lists lost data, and each alternative is a command."""
-
 from __future__ import annotations
 
 import re
@@ -32,7 +30,6 @@ def settings(location: str = "eastus", group: str | None = None, stack: str = "t
 
 
 def refused(chosen: Settings, azure: Azure) -> list[str]:
-    """Returns the lines of the error."""
     with pytest.raises(pulumi.RunError) as refusal:
         deploy(lambda: check_existing(chosen), azure)
     return str(refusal.value).splitlines()

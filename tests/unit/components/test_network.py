@@ -1,5 +1,3 @@
-"""Clusters in a custom network: its parts, access to it, and private names."""
-
 from __future__ import annotations
 
 from ipaddress import IPv4Network
@@ -31,13 +29,11 @@ PREMIUM = {"registry": {"sku": "Premium"}}
 
 
 def deployed(network: dict[str, Any], **keys: Any) -> Recorder:
-    """A platform with one GPU pool."""
     azure = Azure(identities={"me"})
     return program({"vmSku": H100, "workloads": "nccl-allreduce", "network": network, **keys}, azure)
 
 
 def roles(recorder: Recorder) -> dict[str, str]:
-    """Returns the assigned roles on the network, by the names of the assignments."""
     made = [each for each in recorder.registered if each.type.endswith(":RoleAssignment")]
     return {each.name: each.inputs["roleDefinitionId"].rpartition("/")[2] for each in made if "cluster-" in each.name}
 

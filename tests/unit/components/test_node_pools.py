@@ -1,5 +1,3 @@
-"""GPU pools: their ARM properties, and changes of them."""
-
 from __future__ import annotations
 
 import re

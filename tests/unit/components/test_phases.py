@@ -1,5 +1,3 @@
-"""The phases of a private stack: whether this machine reaches the network, and the programs of the login."""
-
 from __future__ import annotations
 
 from contextlib import nullcontext
@@ -44,7 +42,6 @@ OURS = "resourceGroups/ai-on-aks-test/providers/Microsoft.Network/virtualNetwork
 
 
 def searched_ranges(wanted: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Returns the ranges that are searched for this machine's address."""
     looked: list[str] = []
 
     def is_in(found: Any) -> bool:

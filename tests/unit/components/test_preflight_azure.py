@@ -1,5 +1,3 @@
-"""Checks of a subscription before an update: the requests, and missing answers."""
-
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -51,7 +49,7 @@ def pools(count: int, vm_sku: str = H100) -> Settings:
 
 
 def check(settings: Settings, there: Mapping[str, tuple[str, int]] | None = None) -> None:
-    """Checks the settings. `there` are the pools of an existing cluster by ARM name."""
+    """`there` are the pools of an existing cluster by ARM name."""
     found = {name: {"vmSize": size, "count": count} for name, (size, count) in (there or {}).items()}
     azure = Azure(cluster=there is not None, pools=found)
     deploy(lambda: check_subscription(settings, check_existing(settings), {}), azure)

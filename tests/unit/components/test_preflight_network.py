@@ -1,5 +1,3 @@
-"""Checks of an existing network before a cluster is created in it."""
-
 from __future__ import annotations
 
 import re
@@ -46,7 +44,6 @@ def stack(nodes: int = 2, identity: str | None = None, *, containers: bool = Fal
 
 
 def refused(settings: Settings, *, cluster: bool = False) -> str:
-    """Returns the error that stops the update, or an empty text."""
     pools = {"system": {"vmSize": "Standard_D8ads_v5", "count": 3, "vnetSubnetID": NODES}}
     profiles = {"apiServerAccessProfile": {"enablePrivateCluster": True}}
     there = Azure(cluster=cluster, pools=pools if cluster else {}, profiles=profiles, identities={"me"})

@@ -1,5 +1,3 @@
-"""The container registry."""
-
 from __future__ import annotations
 
 from typing import Any

@@ -1,5 +1,3 @@
-"""Capacity reservations of pools."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -23,7 +21,7 @@ def pool(**keys: Any) -> dict[str, Any]:
 
 
 def azure(location: str = "East US", **machines: int) -> Azure:
-    """Returns Azure with a reservation. Its API may return the display name of a region."""
+    """Azure's API may return the display name of a region."""
     return Azure(reservations={"crg": {"location": location, "machines": machines or {A100: 2}}}, identities=("aks",))
 
 

@@ -1,4 +1,4 @@
-"""Retries of errors that are temporary because a new role or webhook does not act yet."""
+"""The errors are temporary because a new role or webhook does not act yet."""
 
 from __future__ import annotations
 

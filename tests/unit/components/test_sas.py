@@ -1,5 +1,3 @@
-"""SAS: issue, rotation, and the two dynamic providers."""
-
 from __future__ import annotations
 
 import base64
@@ -137,8 +135,6 @@ def test_another_endpoint_does_not_change_the_sas() -> None:
 
 
 class Account:
-    """A storage account that rejects the first `refusals` requests for a key."""
-
     def __init__(self, refusals: int = 0, status: int = 403) -> None:
         self.refusals, self.status, self.asked = refusals, status, 0
         self.credential: Any = None

@@ -1,5 +1,3 @@
-"""Warnings and alerts before SAS end, and errors if a workload mounts one that has ended."""
-
 from __future__ import annotations
 
 from datetime import timedelta
@@ -59,7 +57,7 @@ ENDED = {"start": START, "expiry": "2026-01-08T00:00:00Z"}
 
 
 def declared_for(container: str, **sas: Any) -> None:
-    """Declares a container in a stack with OLMo, which mounts olmo-data and olmo-checkpoints."""
+    """OLMo mounts olmo-data and olmo-checkpoints."""
     settings = StorageSettings.model_validate({"containers": {container: sas}})
     stack = settings_with(storage=settings, placements={"olmo": OLMO})
     deploy(lambda: Storage("storage", stack, pulumi.Output.from_input("group"), settings.all_accounts()[0]))

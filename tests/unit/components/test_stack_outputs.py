@@ -1,5 +1,3 @@
-"""Names and secrecy of stack outputs, and the outputs that consumer stacks read."""
-
 from __future__ import annotations
 
 import pulumi

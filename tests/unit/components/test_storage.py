@@ -1,5 +1,3 @@
-"""The storage account, its containers, their volumes, and the roles of the signer."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -129,7 +127,6 @@ SAS = "sp=rl&sig=abc"
 def access(
     *, sas: str = SAS, generation: str = "a1b2", key: str = "", hns: bool = False, **settings: Any
 ) -> ContainerAccess:
-    """Returns the access to a container of the account `key`."""
     chosen = ContainerSettings.model_validate(settings)
     return ContainerAccess(
         account="account",
@@ -150,7 +147,6 @@ def access(
 
 
 def declared_volume(namespace: str = "ai", **given: Any) -> tuple[Recorder, BlobVolume]:
-    """Returns the registered resources, and the volume for workloads."""
     volumes: list[BlobVolume] = []
 
     def declare() -> None:
@@ -163,7 +159,7 @@ def declared_volume(namespace: str = "ai", **given: Any) -> tuple[Recorder, Blob
 
 
 def contents(secret: Registered) -> dict[str, str]:
-    """Returns the data of a Secret, which the mocks hide."""
+    """The mocks hide the data of a Secret."""
     assert secret.inputs["stringData"] == SECRET
     held: dict[str, str] = json_format.MessageToDict(secret.request.object)["stringData"]["value"]
     return held

@@ -19,12 +19,10 @@ def is_command(fix: str) -> bool:
 
 
 def are_commands(case: Mapping[str, Any]) -> bool:
-    """Returns whether all fixes of a case of `bad_input` are complete commands for its own stack."""
     return all(is_command(fix) and "pulumi up" not in fix for fix in case["problems"][1::2])
 
 
 def applied(stack: Mapping[str, Any], fix: str) -> dict[str, Any]:
-    """Returns the stack's keys after the commands of a fix."""
     keys = copy.deepcopy(dict(stack))
     for path, value in parsed(fix):
         if value is None:
@@ -35,13 +33,12 @@ def applied(stack: Mapping[str, Any], fix: str) -> dict[str, Any]:
 
 
 def parsed(fix: str) -> Iterator[tuple[list[str | int], Any]]:
-    """Yields the path and the value of each command of a fix; None for a removal."""
+    """The value is None for a removal."""
     for command in re.split(" && (?=pulumi config )", fix):
         yield _command(shlex.split(command))
 
 
 def is_there(stack: Mapping[str, Any], path: list[str | int]) -> bool:
-    """Returns whether the stack has a value at a path."""
     here: Any = stack
     for part in path:
         here = _read(here) if isinstance(here, str) and here is not stack else here
@@ -99,7 +96,7 @@ def _set(keys: dict[str, Any], path: list[str | int], value: Any) -> None:
 
 
 def _put(here: Any, part: str | int, value: Any) -> None:
-    """Sets a key of a map or an item of a list; the CLI also appends an item."""
+    """The CLI also appends an item to a list."""
     if isinstance(here, list) and part == len(here):
         here.append(value)
     else:

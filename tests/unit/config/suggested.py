@@ -1,4 +1,4 @@
-"""Checks of suggestions: each fixes its problem, keeps all protections and does not cost more."""
+"""Each suggestion fixes its problem, keeps all protections and does not cost more."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from tests.unit.config import commands
 
 Stack = Mapping[str, Any]
 Look = Callable[[Stack], Sequence[Problem]]
-"""Returns all problems of a stack."""
 Found = list[tuple[Path, str]]
 
 MAX_ROUNDS = 3
@@ -40,8 +39,7 @@ TOP = set(schema_of(INVENTORY.stack_file)["properties"])
 def check(stack: Stack, look: Look, rounds: int = MAX_ROUNDS) -> tuple[int, Sequence[Problem]]:
     """Applies all suggested commands, round by round; checks each command of the first round separately.
 
-    Returns:
-        The number of rounds until no command is suggested, and the problems that are left.
+    Returns the number of rounds until no command is suggested, and the problems that are left.
     """
     problems = look(stack)
     for problem in _fixed(problems):
@@ -55,7 +53,6 @@ def check(stack: Stack, look: Look, rounds: int = MAX_ROUNDS) -> tuple[int, Sequ
 
 
 def _fixed(problems: Sequence[Problem]) -> list[Problem]:
-    """Returns the problems with complete commands for keys of the stack."""
     return [each for each in problems if each.suggestion.changes_keys and commands.is_command(each.fix)]
 
 
@@ -73,7 +70,6 @@ def _check_alone(problem: Problem, problems: Sequence[Problem], stack: Stack, lo
 
 
 def _next(stack: Stack, problems: Sequence[Problem], look: Look) -> tuple[Stack, Sequence[Problem]]:
-    """Returns the stack after all commands, and its problems."""
     fixed = _fixed(problems)
     for fix in dict.fromkeys(problem.fix for problem in fixed):
         stack = commands.applied(stack, fix)
@@ -98,7 +94,7 @@ def _like(problem: Problem, found: Found) -> int:
 
 
 def price(stack: Stack) -> float | None:
-    """Returns the cost of a stack per hour; None if its settings are invalid."""
+    """None if the settings are invalid."""
     keys = {key: value for key, value in stack.items() if ":" not in key and key != "workloads"}
     try:
         settings: Any = INVENTORY.stack_file.model_validate(keys, by_alias=True, by_name=False)
@@ -109,7 +105,6 @@ def price(stack: Stack) -> float | None:
 
 
 def lost(before: Stack, after: Stack) -> Iterator[str]:
-    """Yields the protections of `before` that `after` does not have."""
     for key, safe in SAFE.items():
         if _at(before, key) in safe and _at(after, key) not in safe:
             yield key

@@ -1,5 +1,3 @@
-"""Stacks with several storage accounts."""
-
 from __future__ import annotations
 
 from typing import Any

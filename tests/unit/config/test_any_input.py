@@ -1,7 +1,4 @@
-"""Generated stack files: each is accepted or rejected with a complete message in a short time.
-
-The keys come from the models, so that new keys are tested automatically.
-"""
+"""Each generated stack file is accepted or rejected with a complete message in a short time."""
 
 from __future__ import annotations
 
@@ -46,7 +43,7 @@ Change = tuple[Path, Any]
 
 
 def keys(schema: Mapping[str, Any], path: Path = (), prefix: Path = ()) -> Iterator[Key]:
-    """Yields all keys of a model with their schemas; maps of free names get some entries."""
+    """Maps of free names get some entries."""
     here = schema_at(schema, path)
     entries = here.get("additionalProperties") or next(iter(here.get("patternProperties", {}).values()), None)
     names = [*here.get("properties", {}), *(["data", "gpu", "olmo-data"] if isinstance(entries, Mapping) else [])]
@@ -76,7 +73,6 @@ ODD = [
 
 
 def mistyped(text: str) -> st.SearchStrategy[str]:
-    """Returns names that are similar to a known one."""
     cut = st.integers(0, max(len(text) - 1, 0)).map(lambda at: text[:at] + text[at + 1 :])
     return cut | st.sampled_from([text.lower(), text.upper(), f"{text} ", f" {text}", text * 2, text[:-1], f"{text}\0"])
 
@@ -90,7 +86,6 @@ BAD = SCALARS | NESTED | st.integers(-2, 2000) | st.sampled_from(HUGE) | DEEP
 
 
 def values(schema: Mapping[str, Any]) -> st.SearchStrategy[Any]:
-    """Returns values that a user might set for a schema: valid, similar and other ones."""
     choices = [choice for choice in (*schema.get("enum", ()), schema.get("default")) if choice is not None]
     near = [mistyped(choice) for choice in choices if isinstance(choice, str)]
     good = [st.sampled_from(choices)] if choices else []
@@ -99,7 +94,7 @@ def values(schema: Mapping[str, Any]) -> st.SearchStrategy[Any]:
 
 @functools.cache
 def changes_of(index: int) -> st.SearchStrategy[Change]:
-    """Returns a key, sometimes mistyped or random, with a value; cached, because its creation is slow."""
+    """The strategy is cached, because its creation is slow."""
     path, schema = KEYS[index]
     right = st.just(path[-1])
     name = st.one_of(right, right, mistyped(str(path[-1])), st.text(max_size=10))
@@ -107,7 +102,6 @@ def changes_of(index: int) -> st.SearchStrategy[Change]:
 
 
 def changed(stack: Mapping[str, Any], change: Change) -> dict[str, Any]:
-    """Returns the stack with another value at a path; creates missing maps."""
     found = copy.deepcopy(dict(stack))
     here: Any = found
     path, value = change
@@ -120,7 +114,6 @@ def changed(stack: Mapping[str, Any], change: Change) -> dict[str, Any]:
 
 
 def refusal(stack: Mapping[str, Any]) -> SettingsError | None:
-    """Returns the error of a stack, or None if its settings are valid."""
     try:
         found = load(stack, known=KNOWN, secret=SECRET)
     except SettingsError as error:
@@ -136,7 +129,7 @@ def problems(stack: Mapping[str, Any]) -> list[Problem]:
 
 
 def seconds(work: Callable[[], Any]) -> float:
-    """Returns CPU time, which does not depend on other processes."""
+    """CPU time does not depend on other processes."""
     begin = time.process_time()
     work()
     return time.process_time() - begin
@@ -144,13 +137,11 @@ def seconds(work: Callable[[], Any]) -> float:
 
 @pytest.fixture(scope="module")
 def usual() -> float:
-    """Returns the time for `dev`."""
     refusal(DEV)
     return min(seconds(lambda: refusal(DEV)) for _ in range(5))
 
 
 def check_message(problem: Problem) -> None:
-    """Checks that a message has all parts, each on one printable line."""
     first, allowed, fix = str(problem).split("\n")
     assert first.isprintable()
     assert fix.isprintable()
@@ -159,7 +150,6 @@ def check_message(problem: Problem) -> None:
 
 
 def check(stack: dict[str, Any], usual: float) -> None:
-    """Checks one input: time, length and content of the message, and its suggestions."""
     error = None
 
     def look() -> None:

@@ -1,5 +1,3 @@
-"""Explanations of Azure's errors in the formats of several tools."""
-
 from __future__ import annotations
 
 import json

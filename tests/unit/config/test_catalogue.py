@@ -1,5 +1,3 @@
-"""The catalogue of VM sizes is complete and agrees with Azure's pages."""
-
 from __future__ import annotations
 
 import pytest

@@ -1,5 +1,3 @@
-"""Pinned charts, and the check of values against their keys."""
-
 from __future__ import annotations
 
 from typing import Any

@@ -1,5 +1,3 @@
-"""The hourly cost of a stack, from the price list and its own prices."""
-
 from __future__ import annotations
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""The commands in messages, run by the real CLI, fix the stack."""
+"""The real CLI runs the commands in messages."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def shapes(case: dict[str, Any]) -> set[str]:
 
 
 def rows() -> Iterator[Any]:
-    """Yields all cases; those with the same forms of commands as earlier ones are marked as long."""
+    """Cases with the same forms of commands as earlier ones are marked as long."""
     seen: set[str] = set()
     for name, case in CASES.items():
         new = shapes(case) - seen
@@ -44,7 +44,6 @@ def rows() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Returns a folder with this project's Pulumi.yaml and a stack file."""
     folder = tmp_path_factory.mktemp("project")
     shutil.copy(ROOT / "Pulumi.yaml", folder)
     run(folder, "pulumi stack init dev")

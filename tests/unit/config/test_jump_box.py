@@ -1,5 +1,3 @@
-"""The software of a jump box: pinned, and verified against its releases."""
-
 from __future__ import annotations
 
 import base64

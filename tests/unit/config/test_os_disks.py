@@ -1,5 +1,3 @@
-"""OS disks of GPU pools."""
-
 from __future__ import annotations
 
 from typing import Any

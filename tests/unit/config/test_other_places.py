@@ -1,4 +1,4 @@
-"""Names of settings in Azure, Kubernetes and other tools: the message names our setting, or that none exists."""
+"""A message for a name of another tool gives our setting, or states that none exists."""
 
 from __future__ import annotations
 
@@ -24,14 +24,12 @@ ROWS = [(key, place) for place, keys in TABLE.items() for key in keys.split()]
 
 
 def spellings(key: str) -> list[str]:
-    """Returns the key with its last name in camelCase, snake_case, kebab-case and capitals."""
     section, dot, name = key.rpartition(".")
     snake = to_snake(name)
     return [f"{section}{dot}{each}" for each in (name, snake, snake.replace("_", "-"), snake.upper())]
 
 
 def stack_with(key: str) -> dict[str, Any]:
-    """Returns a stack with a value at a path."""
     value: Any = {"abc": "x"}  # not a valid value of any setting, so that no command moves it
     for part in reversed(key.split(".")):
         value = {part: value}
@@ -42,7 +40,6 @@ def stack_with(key: str) -> dict[str, Any]:
 
 
 def shown(key: str) -> str:
-    """Returns the path of a key as in messages."""
     parts = key.split(".")
     quoted = [f'["{part}"]' if "-" in part and index else f".{part}" for index, part in enumerate(parts)]
     return "".join(quoted).removeprefix(".")

@@ -1,5 +1,3 @@
-"""The merge and the validation of `podOverrides`."""
-
 from __future__ import annotations
 
 from typing import Any

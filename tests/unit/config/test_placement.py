@@ -1,5 +1,3 @@
-"""Each workload gets a suitable pool, or an error."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
@@ -19,7 +17,6 @@ MIXED = {
     "pools": {"a": {"vmSku": T4}, "b": {"vmSku": H100}},
     "operators": {"gpuOperator": {"values": {"driver": {"rdma": {"enabled": False}}}}},
 }
-"""Pools with and without InfiniBand."""
 TRAIN, DEV = {"vmSku": H100}, {"vmSku": A100, "spot": True}
 """Two nodes of 8 GPUs each, on-demand and with InfiniBand; two Spot nodes of one GPU."""
 SMALL_GPUS = "Standard_ND96asr_v4"
@@ -33,7 +30,6 @@ DATA = {
         }
     }
 }
-"""The containers of OLMo."""
 
 
 def only_on_c(_options: Any, candidate: Candidate) -> Iterator[Problem]:
@@ -42,7 +38,7 @@ def only_on_c(_options: Any, candidate: Candidate) -> Iterator[Problem]:
 
 
 PICKY = {"picky": Workload("picky", Requirements(), problem=only_on_c)}
-"""A workload that accepts only one pool."""
+"""Accepts only one pool."""
 
 
 Placed = dict[str, list[Any]]
@@ -50,7 +46,6 @@ Placed = dict[str, list[Any]]
 
 
 def placed(pools: Mapping[str, Any], workload: str, **options: Any) -> Placed:
-    """Returns the placements of a workload of this repository on these pools."""
     stack = {**DATA, "pools": pools, "workloads": workload, "workloadOptions": {workload: options}}
     gpu_operator = {"gpuOperator": {"values": {"driver": {"rdma": {"enabled": False}}}}}
     settings = load(stack | {"operators": gpu_operator}, known=workloads.find(), secret=("workloadOptions",))

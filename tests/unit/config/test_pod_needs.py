@@ -1,5 +1,3 @@
-"""Rules for `podOverrides`: they must keep what pods need on their pool."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -72,7 +70,6 @@ def test_each_workload_declares_its_container_and_restart_policy(name: str) -> N
 
 
 def _templates(spec: dict[str, Any]) -> list[dict[str, Any]]:
-    """Returns the pod templates of jobs, Deployments, AppWrappers and workers of RayJobs."""
     wrapped = [each["template"]["spec"] for each in spec.get("components", [])]
     trained = [pods for job in wrapped for pods in job.get("pytorchReplicaSpecs", {}).values()]
     workers = spec.get("rayClusterSpec", {}).get("workerGroupSpecs", [])

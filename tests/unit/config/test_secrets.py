@@ -1,5 +1,3 @@
-"""Secrets in plain text are rejected, and no message contains a secret value."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -45,7 +43,6 @@ def test_a_fix_contains_no_part_of_a_secret(keys: dict[str, Any]) -> None:
 
 
 def problems_with(path: tuple[str, ...], value: Any, *secret: str) -> dict[str, tuple[str, str]]:
-    """Returns the problems of `dev` with another value, by key: the error and the fix."""
     found = problems(changed(dev(), (path, value)), known=workloads.find(), secret=(*SECRET, *secret))
     assert "hunter2" not in str(SettingsError(found))
     return {".".join(map(str, problem.path)): (problem.what, problem.fix) for problem in found}

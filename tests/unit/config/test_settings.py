@@ -1,5 +1,3 @@
-"""Valid settings in all formats that Pulumi accepts."""
-
 from __future__ import annotations
 
 from typing import Any

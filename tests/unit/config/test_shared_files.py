@@ -1,5 +1,3 @@
-"""The storage of shared files, and its private endpoints."""
-
 from __future__ import annotations
 
 from typing import Any

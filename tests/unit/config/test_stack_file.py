@@ -1,5 +1,3 @@
-"""Stack files with invalid YAML: the message has the line and a fix."""
-
 from __future__ import annotations
 
 from pathlib import Path

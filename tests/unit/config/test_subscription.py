@@ -1,5 +1,3 @@
-"""Checks of Azure's answers about a subscription."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -25,7 +23,6 @@ ACCESS = "https://learn.microsoft.com/troubleshoot/azure/general/region-access-r
 
 
 def closed(kind: str = "Location", reason: str = "NotAvailableForSubscription", **more: Any) -> dict[str, Any]:
-    """Returns a size with a restriction, in Azure's format."""
     where = {"values": ["eastus"], "restrictionInfo": {"locations": ["eastus"]}, **more}
     return size(H100, restrictions=[{"type": kind, "reasonCode": reason, **where}])
 

@@ -1,5 +1,3 @@
-"""The suggestion of each problem, and the properties of all suggestions (suggested.py)."""
-
 from __future__ import annotations
 
 import itertools

@@ -1,5 +1,3 @@
-"""Warnings by date: the end of support of a Kubernetes version, and AKS's own upgrades."""
-
 from __future__ import annotations
 
 from datetime import date

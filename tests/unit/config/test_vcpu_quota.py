@@ -1,5 +1,3 @@
-"""vCPUs that an update adds in a region, and missing quota."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -31,7 +29,6 @@ def settings(**pools: dict[str, Any]) -> Settings:
 
 
 def named(chosen: Settings, key: str = "gpu", **before: Any) -> str:
-    """Returns the name in ARM of a pool, with changed properties."""
     pool = chosen.pools[key]
     return agent_pool_name(key, pool.model_copy(update=before))
 

@@ -1,5 +1,3 @@
-"""Warnings about valid settings that will cause problems, each with its fix."""
-
 from __future__ import annotations
 
 from typing import Any

@@ -1,5 +1,3 @@
-"""Charts have gaps for missing values, round scales, and short legends."""
-
 from __future__ import annotations
 
 from xml.etree import ElementTree

@@ -1,5 +1,3 @@
-"""The demonstration reports unexpected results, and removes what it created."""
-
 from __future__ import annotations
 
 import json
@@ -92,8 +90,6 @@ def test_reports_a_timeout() -> None:
 
 
 class Prometheus(Cluster):
-    """A cluster whose Prometheus has the values of these teams."""
-
     def __init__(self, **values: list[tuple[int, str]]) -> None:
         self._values = values
 

@@ -1,5 +1,3 @@
-"""A fake kubectl, and the command that uses it."""
-
 from __future__ import annotations
 
 import json
@@ -18,7 +16,6 @@ Serve = Callable[..., None]
 
 @pytest.fixture
 def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The path of a kubectl in PATH; tests write its script."""
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     return tmp_path / "kubectl"
 
@@ -37,8 +34,6 @@ def serve(fake: Path) -> Serve:
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Runs the command with these arguments, and returns its exit code, output and errors."""
-
     def command(*arguments: str) -> tuple[int, str, str]:
         code, printed = main(arguments), capsys.readouterr()
         return code, printed.out, printed.err

@@ -47,7 +47,7 @@ def merged(target: Any, patch: Any) -> Any:
 
 
 def built(entry: Mapping[str, Any], made: Iterable[Made]) -> Made:
-    """Returns the kind and the object of an entry. An event is about one of the objects in `made`."""
+    """An event is about one of the objects in `made`."""
     fields = {key: value for key, value in entry.items() if key != "with"}
     what = next(iter(fields))
     name = fields.pop(what)

@@ -1,4 +1,4 @@
-"""Objects as the real components write them, and a cluster of them."""
+"""Objects as the real components write them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ OPERATORS = "nvidia-operator"
 
 
 def cluster(*objects: tuple[Kind, Object], has_volcano: bool = True) -> Cluster:
-    """Returns a cluster with these objects, a running Volcano, and the missing nodes of pods."""
+    """Adds a running Volcano, and the missing nodes of pods."""
     given = [obj["metadata"]["name"] for kind, obj in objects if kind.name == NODE.name]
     on = {obj["spec"].get("nodeName") for kind, obj in objects if kind.name == POD.name}
     nodes = [(NODE, {"metadata": {"name": name, "uid": name}, "spec": {}}) for name in on - {None, *given}]
@@ -56,7 +56,6 @@ def owned_by(uid: str) -> list[Object]:
 
 
 def node(name: str, *, taints: tuple[Object, ...] = (SKU_TAINT,), **offers: int) -> tuple[Kind, Object]:
-    """Returns a node of the GPU pool that offers `gpu` and `nics` devices."""
     resources = {"nvidia.com/gpu": offers.get("gpu", 0), "nvidia.com/mlnxnics": offers.get("nics", 0)}
     labels = {"kubernetes.azure.com/agentpool": POOL, "nvidia.com/gpu.deploy.device-plugin": "true"}
     return NODE, {
@@ -77,7 +76,7 @@ def pod(
     said: str = "",
     **status: Any,
 ) -> tuple[Kind, Object]:
-    """Returns a pod; `said` is the scheduler's message, and `status` has more fields of its status."""
+    """`said` is the scheduler's message, and `status` has more fields of the pod's status."""
     conditions = [{"type": "Ready", "status": str(ready)}]
     if said:
         conditions.append({"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": said})
@@ -107,7 +106,6 @@ def worker(
 
 
 def waiting(reason: str, message: str = "", image: str = "nvcr.io/nvidia/driver:1") -> Object:
-    """Returns the container statuses of a pod that has not started."""
     return {"containerStatuses": [{"image": image, "state": {"waiting": {"reason": reason, "message": message}}}]}
 
 
@@ -145,7 +143,6 @@ def ray_cluster(owner: str = "train") -> tuple[Kind, Object]:
 
 
 def queued(queue: str, message: str, *, reserved: str = "False", owner: str = "train") -> tuple[Kind, Object]:
-    """Returns Kueue's Workload of a job."""
     status = {"conditions": [{"type": "QuotaReserved", "status": reserved, "message": message}]}
     return QUEUED, {"metadata": metadata(f"job-{owner}", "", owner), "spec": {"queueName": queue}, "status": status}
 
@@ -194,7 +191,6 @@ NIC_PLUGIN_LABELS = {"app": "sriovdp"}
 
 
 def operators(*, gpu_plugin_tolerates: bool = True) -> tuple[tuple[Kind, Object], ...]:
-    """Returns the DaemonSets of both policies."""
     return (
         daemon_set("mofed-ubuntu24.04-ds", "nic", OFED_LABELS),
         daemon_set("sriovdp", "nic", NIC_PLUGIN_LABELS),
@@ -220,12 +216,10 @@ def driver_pod(
 
 
 def diagnosed(*objects: tuple[Kind, Object]) -> Report:
-    """Returns the report on workload `train` in a cluster with these objects."""
     return report(cluster(*objects), "ai", "train")
 
 
 def whys(*objects: tuple[Kind, Object]) -> list[str]:
-    """Returns the causes in that report."""
     return [finding.why for finding in diagnosed(*objects).findings]
 
 

@@ -1,5 +1,3 @@
-"""Workloads of kinds without specific rules, and owners of unknown kinds."""
-
 from __future__ import annotations
 
 from typing import Any

@@ -1,5 +1,3 @@
-"""Pods that wait for nodes: the autoscaler adds some, or reports why not."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -32,7 +30,6 @@ def status(text: str = "", *, most: int = 2, target: int = 0, **up: Any) -> tupl
 def found(
     *more: tuple[Kind, Object], added: str = "", refused: str | None = None, later: str = "refused"
 ) -> list[Finding]:
-    """Returns the findings for a job with one pod that has these events of the autoscaler."""
     pod = make.worker("train-0", said=f"0/1 nodes are available: 1 {NO_MATCH}.")
     minutes = {"added": 1, "refused": 1} | {later: 5}
     events = []
@@ -89,7 +86,6 @@ def test_uses_the_latest_event_of_the_autoscaler(later: str) -> None:
 
 
 def gpu_node(name: str, *, gpu: int = 0, version: str = "v1.35.4") -> tuple[Kind, Object]:
-    """Returns a GPU node of a pool that the autoscaler does not know."""
     kind, found = make.node(name, gpu=gpu)
     labels = {"kubernetes.azure.com/accelerator": "nvidia", "kubernetes.azure.com/agentpool": "fixed1234"}
     found["metadata"]["labels"] |= labels | {"ai-on-aks/pool": "fixed"}

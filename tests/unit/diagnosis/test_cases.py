@@ -1,4 +1,4 @@
-"""Reports on complete clusters: the tables in `reports/` have the objects and the expected text.
+"""The tables in `reports/` have objects of complete clusters and the expected text.
 
 The report is about workload `train` in namespace `ai`, unless the case has another `of`.
 """
@@ -25,7 +25,6 @@ CASES = {
 
 
 def flags(found: Report) -> list[str]:
-    """Returns the flags of each finding; empty if none has any."""
     marks = [" ".join(flag for flag in FLAGS if getattr(each, flag)) for each in found.findings]
     return marks if any(marks) else []
 

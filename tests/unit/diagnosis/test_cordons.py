@@ -1,5 +1,3 @@
-"""Cordoned nodes: who cordoned them, and what they wait for."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -17,7 +15,6 @@ CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule", "ti
 
 
 def cordoned(*managers: str, name: str = "a", **labels: str) -> tuple[Kind, Object]:
-    """Returns a node that these field managers have cordoned."""
     kind, node = make.node(name, gpu=8, nics=8, taints=(make.SKU_TAINT, CORDON))
     node["spec"]["unschedulable"] = True
     node["metadata"]["labels"] |= {f"nvidia.com/{key}-driver-upgrade-state": value for key, value in labels.items()}
@@ -83,7 +80,6 @@ def test_a_cordon_without_a_running_upgrade_is_not_the_operators(state: str) -> 
 
 
 def both(*nodes: tuple[Kind, Object]) -> list[list[str]]:
-    """Returns the reports on the platform, and on a workload that would fit on the nodes."""
     waiting = make.cluster(make.volcano_job(), make.worker("train-0"), *nodes)
     return [shown(*nodes), make.shown(report(waiting, "ai", "train"))]
 
@@ -93,7 +89,6 @@ UNCORDON = "do: kubectl uncordon a    # first find out why it is cordoned"
 
 
 def marked(marks: Any) -> tuple[Kind, Object]:
-    """Returns a cordoned node with more labels, annotations, taints or fields of its status."""
     kind, node = cordoned("kubectl")
     for part, fields in marks.items():
         for key, value in fields.items():

@@ -1,5 +1,3 @@
-"""Devices that a node should offer by its VM size, and missing ones."""
-
 from __future__ import annotations
 
 import json

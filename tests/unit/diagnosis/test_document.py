@@ -1,4 +1,4 @@
-"""The command's JSON document, which docs/diagnosis.md describes, and repeated reads."""
+"""docs/diagnosis.md describes the command's JSON document."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ POLICY = {"metadata": {"name": "p", "uid": "p"}, "status": {"state": "notReady"}
 
 
 def described(heading: str) -> set[str]:
-    """Returns the fields in the table of a section of the page."""
     section = PAGE.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
     return {name for row in re.findall(r"^\| (`.*?) \|", section, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)}
 

@@ -1,5 +1,3 @@
-"""Causes of failed image pulls and mounts, from messages of containerd, registries and the kubelet."""
-
 from __future__ import annotations
 
 import pytest

@@ -1,5 +1,3 @@
-"""Other kinds of workloads: jobs of the training operator, Deployments, StatefulSets, pods and RayServices."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -122,7 +120,7 @@ def test_reads_each_kind_once_and_pods_first() -> None:
 
 
 def deployment(counts: tuple[int, ...] = (), *conditions: Object) -> tuple[Kind, Object]:
-    """Returns an available Deployment; `counts` are all, updated and unavailable replicas."""
+    """`counts` are all, updated and unavailable replicas."""
     status: Object = dict(zip(("replicas", "updatedReplicas", "unavailableReplicas"), counts, strict=False))
     return workload(DEPLOYMENT, conditions=[{"type": "Available", "status": "True"}, *conditions], **status)
 
@@ -150,7 +148,6 @@ def service(ready: tuple[str, ...] = (), *, suspend: bool = False, **status: Any
 
 
 def serving(state: str, message: str = "", **deployments: tuple[str, str]) -> Object:
-    """Returns the status of a RayCluster with one application."""
     each = {name: {"status": of, "message": said} for name, (of, said) in deployments.items()}
     application = {"status": state, "message": message, "serveDeploymentStatuses": each}
     return {"rayClusterName": "train-abcde", "applicationStatuses": {"llm": application}}

@@ -1,5 +1,3 @@
-"""The command, and how it reads a cluster through kubectl."""
-
 from __future__ import annotations
 
 import io

@@ -1,5 +1,3 @@
-"""The states in which Kueue holds back a job, and whether waiting helps."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -37,7 +35,6 @@ def conditions(**said: str | tuple[str, str, str]) -> list[Object]:
 
 
 def held(said: list[Object], *more: tuple[Kind, Object], active: bool | None = True, **status: Any) -> Finding:
-    """Returns the finding on a suspended Job with a Workload in this state."""
     kind, queued = make.queued("main", "")
     queued["spec"]["active"], queued["status"] = active, {"conditions": said, **status}
     cluster = make.cluster(make.job(suspend=True), (kind, queued), *more)

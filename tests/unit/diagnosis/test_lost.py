@@ -1,5 +1,3 @@
-"""Pods on lost nodes: how long they stay, and what ends them."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -27,7 +25,6 @@ BY_DEFAULT: Object = {
 
 
 def lost(status: str = "Unknown", *, taint: Object | None = TAINT) -> tuple[Kind, Object]:
-    """Returns a node `a` that does not report, or is not ready."""
     ready = {"type": "Ready", "status": status, "message": SAID, "lastTransitionTime": "2026-11-22T10:42:00Z"}
     taints = [taint] if taint else []
     return NODE, {
@@ -38,7 +35,6 @@ def lost(status: str = "Unknown", *, taint: Object | None = TAINT) -> tuple[Kind
 
 
 def pod(*tolerations: Object, **status: Any) -> tuple[Kind, Object]:
-    """Returns a pod on that node."""
     kind, found = make.pod("train-0", owner="train", on="a", **{"phase": "Running", **status})
     found["spec"]["tolerations"] = list(tolerations or (BY_DEFAULT,))
     return kind, found

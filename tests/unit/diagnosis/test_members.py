@@ -1,4 +1,4 @@
-"""Reports for members of a team, who may read one namespace and no nodes."""
+"""Members of a team may read one namespace and no nodes."""
 
 from __future__ import annotations
 
@@ -18,8 +18,6 @@ Look = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def look(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Look:
-    """Runs the command as a member of the team `ai`, and returns the exit code, the output and the errors."""
-
     def run(*objects: tuple[Kind, Object], ask: str = "-n ai train") -> tuple[int, str, str]:
         def read(kind: Kind, namespace: str) -> list[Object]:
             if namespace != "ai" or kind not in (EVENT, JOB, POD, PYTORCH_JOB, QUEUED):

@@ -1,5 +1,3 @@
-"""Nodes that AKS, Azure or another controller removes, and nodes that have just joined."""
-
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
@@ -22,7 +20,7 @@ JOINING = "has just joined the cluster, and is not ready yet on node a"
 
 
 def why(*taints: Object, writer: str = "", **node: Any) -> list[Finding]:
-    """Returns the findings on a job that fits the node; `writer` is the field manager of the taints."""
+    """`writer` is the field manager of the taints."""
     kind, made = make.node("a", gpu=8, nics=8, taints=(make.SKU_TAINT, *taints))
     made["metadata"] |= {key: made["metadata"].get(key, {}) | value for key, value in node.items()}
     made["metadata"]["managedFields"] = [{"manager": writer, "fieldsV1": {"f:spec": {"f:taints": {}}}}]
@@ -103,7 +101,6 @@ def test_reports_a_nodes_problem_before_a_taint_of_its_pool() -> None:
 
 
 def created(seconds_ago: int, *taints: Object) -> tuple[Kind, Object]:
-    """Returns a node without GPUs that is not ready."""
     kind, node = make.node("a", taints=(make.SKU_TAINT, *taints))
     node["metadata"]["creationTimestamp"] = (datetime.now(UTC) - timedelta(seconds=seconds_ago)).isoformat()
     node["status"]["conditions"] = [{"type": "Ready", "status": "False", "message": "network plugin not ready"}]

@@ -1,5 +1,3 @@
-"""Causes of missing pods: messages of the objects between a workload and its pods, causes before symptoms."""
-
 from __future__ import annotations
 
 import pytest
@@ -29,7 +27,7 @@ CHAINS = {
 
 
 def made(*kinds: Kind) -> list[tuple[Kind, Object]]:
-    """Returns objects of these kinds. The first is the workload, and each owns the next."""
+    """The first object is the workload, and each owns the next."""
     found = []
     for number, kind in enumerate(kinds):
         owner = {"ownerReferences": make.owned_by(f"train{number - 1}")} if number else {}

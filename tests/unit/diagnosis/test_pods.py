@@ -1,5 +1,3 @@
-"""Pods on a node that do not run: images, volumes, rejections, from messages of the kubelet and containerd."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -50,7 +48,7 @@ def test_a_node_rejects_some_pods_and_ends_others(reason: str, verb: str) -> Non
 
 
 def state(name: str, restarts: int = 0, last: int | None = None, **state: Object) -> Object:
-    """Returns the status of a container that ended before with the exit code `last`."""
+    """The container ended before with the exit code `last`."""
     before = {} if last is None else {"lastState": {"terminated": {"exitCode": last}}}
     return {"name": name, "image": OWN, "restartCount": restarts, "state": state, **before}
 

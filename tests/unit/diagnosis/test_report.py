@@ -1,5 +1,3 @@
-"""Reports on workloads."""
-
 from __future__ import annotations
 
 import pytest
@@ -12,7 +10,6 @@ from tests.unit.diagnosis import objects as make
 
 
 def ended(phase: str, *pods: tuple[Kind, Object]) -> Report:
-    """Returns the report on a Job that has ended like this."""
     kind, job = make.job()
     job["status"] = {"conditions": [{"type": phase, "status": "True", "message": "as it is"}]}
     return make.diagnosed((kind, job), *pods)

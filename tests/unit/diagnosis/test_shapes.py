@@ -1,5 +1,3 @@
-"""Objects with nulls, without fields, with values of other types, or with unknown fields."""
-
 from __future__ import annotations
 
 import copy
@@ -44,7 +42,7 @@ def _changed(obj: Object, path: tuple[Any, ...], value: Any) -> None:
 
 
 def _cluster(*given: Made) -> Cluster:
-    """Returns a cluster whose objects are in every namespace."""
+    """The objects are in every namespace."""
 
     def read(kind: Kind, namespace: str) -> list[Object]:
         return [obj for of, obj in given if (of.api_version, of.name) == (kind.api_version, kind.name)]

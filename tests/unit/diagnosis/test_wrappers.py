@@ -1,5 +1,3 @@
-"""AppWrappers with the configuration that the program installs."""
-
 from __future__ import annotations
 
 import pytest

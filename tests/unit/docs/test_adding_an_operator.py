@@ -1,5 +1,3 @@
-"""The operator of docs/adding-an-operator.md, added to a copy of the program."""
-
 from __future__ import annotations
 
 import json
@@ -33,7 +31,6 @@ VM_SIZE = {"vmSku": "Standard_ND96isr_H100_v5"}
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the program with the page's files and its pin."""
     folder = Checkout.copy(tmp_path_factory.mktemp("operator")).folder
     for name, text in files(PAGE).items():
         if name.startswith("operators/"):
@@ -48,7 +45,6 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def declared(copy: Path, *stacks: dict[str, Any]) -> list[Any]:
-    """Returns the releases that the program declares for each stack's settings, or its error."""
     command = [sys.executable, "-c", DECLARE, json.dumps([VM_SIZE | keys for keys in stacks])]
     done = subprocess.run(command, cwd=copy, capture_output=True, text=True, check=True)
     found: list[Any] = json.loads(done.stdout.splitlines()[-1])

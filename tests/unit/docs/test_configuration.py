@@ -1,5 +1,3 @@
-"""The reference of settings, generated from their models."""
-
 from __future__ import annotations
 
 import re
@@ -55,7 +53,7 @@ def test_the_readme_has_each_workload_with_its_stack_file_and_job_type() -> None
 
 
 def matches(key: str, known: str) -> bool:
-    """Returns whether `key` is a documented key or above one. `<key>` and `<name>` match any name."""
+    """`<key>` and `<name>` match any name. A key above a documented one also matches."""
     given, documented = key.split("."), known.split(".")
     pairs = zip(given, documented, strict=False)
     return len(given) <= len(documented) and all(want in ("<key>", "<name>", have) for have, want in pairs)

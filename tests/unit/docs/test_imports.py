@@ -1,5 +1,3 @@
-"""Imports between packages, as docs/architecture.md allows them."""
-
 from __future__ import annotations
 
 import ast
@@ -58,10 +56,7 @@ PACKAGES = {"tests", *(folder.partition("/")[0] for folder in MAY_IMPORT)}
 
 
 def imports(folder: str) -> Iterator[str]:
-    """Yields the modules of this project that a file, or the files of a folder, import. Ruff rejects relative imports.
-
-    `from package import name` may also import a module of that name.
-    """
+    """Ruff rejects relative imports. `from package import name` may also import a module of that name."""
     there = ROOT / folder
     for file in [there] if there.is_file() else sorted(there.rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_text("utf-8"))):
@@ -98,7 +93,7 @@ def test_programs_in_strings_of_tests_import_existing_names() -> None:
 
 
 def _imported_names(text: str) -> Iterator[tuple[str, str]]:
-    """Yields the imported modules and names of a program, or nothing for other text."""
+    """Yields nothing for text that is not a program."""
     try:
         nodes = list(ast.walk(ast.parse(text)))
     except SyntaxError:
@@ -119,7 +114,6 @@ SHARED_DATA = frozenset(
         *("skus", "versions"),
     )
 )
-"""Data files, and the modules that read them."""
 SHARED_MODULES = SHARED_DATA | {f"k8s.{name}" for name in ("objects", "quantities", "resources", "scheduling")}
 """All modules that the program and the simulator share. tests/support/kube_scheduling.yaml compares requests and
 placement with results of Kubernetes.

@@ -1,7 +1,4 @@
-"""Names in README.md and docs/ exist, and examples work.
-
-tests/e2e runs the workloads of docs/adding-a-workload.md.
-"""
+"""tests/e2e runs the workloads of docs/adding-a-workload.md."""
 
 from __future__ import annotations
 
@@ -47,7 +44,6 @@ every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
 
 def targets() -> set[str]:
-    """Returns the targets of the Makefile that have a description."""
     text = (ROOT / "Makefile").read_text("utf-8")
     return {name for names in re.findall(r"^([a-z -]+):.*##", text, re.MULTILINE) for name in names.split()}
 
@@ -63,7 +59,7 @@ def test_help_lists_each_target() -> None:
 
 
 def make_targets(text: str) -> list[str]:
-    """Returns the targets of a text that begins with a `make` call."""
+    """The text begins with a `make` call."""
     words = re.sub(r'^(\$ |eval "\$\()', "", text).split("#")[0].split()
     if words[:1] != ["make"]:
         return []
@@ -117,7 +113,6 @@ def test_the_table_lists_every_image_with_its_bases() -> None:
 
 
 def resources(found: Any) -> Iterator[dict[str, Any]]:
-    """Yields every map that has `limits`, at any depth."""
     if isinstance(found, dict):
         if "limits" in found:
             yield found

@@ -1,7 +1,4 @@
-"""The kubectl, helm and pulumi commands that the project prints or documents exist, with each of their flags.
-
-The tests use the help of the built tools. tests/contract/azure_cli checks `az` with the Azure CLI's parser.
-"""
+"""The tests use the help of the built tools. tests/contract/azure_cli checks `az` with the Azure CLI's parser."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ _SHORT = re.compile(r"(?<![\w-])-([a-zA-Z0-9])(?![\w-])")
 
 @functools.cache
 def help_of(*words: str) -> str:
-    """Returns the help of a command with its global flags. For unknown commands, kubectl prints the parent's help."""
+    """For unknown commands, kubectl prints the parent's help."""
     argv = [str(paths.tool(words[0])), *words[1:], "--help"]
     shown = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60).stdout
     return shown if words[0] != "kubectl" or len(words) > 1 else f"{shown}\n{options()}"
@@ -31,18 +28,15 @@ def help_of(*words: str) -> str:
 
 @functools.cache
 def options() -> str:
-    """Returns the flags that every command of kubectl has."""
     return subprocess.run([str(paths.tool("kubectl")), "options"], capture_output=True, text=True, check=True).stdout
 
 
 def subcommands(*words: str) -> set[str]:
-    """Returns the subcommands that the help of a command lists."""
     listed = re.findall(r"^[\w -]*[Cc]ommands?[\w ()-]*:\n((?:(?: {2}.*)?\n)+)", help_of(*words), re.MULTILINE)
     return {name for text in listed for name in _COMMANDS.findall(text)}
 
 
 def split(command: Command) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Returns the command with its subcommands, and the rest."""
     path: tuple[str, ...] = command.words[:1]
     for word in command.words[1:]:
         if word not in subcommands(*path) and not is_alias(*path, word):

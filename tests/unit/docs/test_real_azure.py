@@ -1,5 +1,3 @@
-"""The commands of docs/real-azure.md that copy the stack `dev` for real Azure."""
-
 from __future__ import annotations
 
 import re

@@ -1,4 +1,4 @@
-"""The schema of stack files, validated with Helm."""
+"""Helm validates stack files with the schema."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ GOOD, BAD = {**STACKS, **CASES["good"]}, CASES["bad"]
 
 @pytest.fixture(scope="module")
 def chart(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An empty chart with this schema for its values."""
     folder = tmp_path_factory.mktemp("chart")
     (folder / "Chart.yaml").write_text("apiVersion: v2\nname: stack-files\nversion: 1.0.0\n")
     shutil.copy(SCHEMA, folder / "values.schema.json")
@@ -33,7 +32,6 @@ def chart(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def errors(chart: Path, content: str) -> str:
-    """Returns the errors of a stack file, or an empty text."""
     file = chart / "stack.yaml"
     file.write_text(content)
     command = [str(paths.tool("helm")), "template", "x", str(chart), "-f", str(file)]

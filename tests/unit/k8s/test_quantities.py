@@ -1,5 +1,3 @@
-"""Quantities: canonical form and exact value."""
-
 from __future__ import annotations
 
 from fractions import Fraction

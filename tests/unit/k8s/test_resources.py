@@ -1,5 +1,3 @@
-"""Resources of pods and nodes, compared with results of Kubernetes."""
-
 from __future__ import annotations
 
 import pytest

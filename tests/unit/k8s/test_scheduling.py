@@ -1,5 +1,3 @@
-"""Nodes that a pod may run on, compared with results of Kubernetes."""
-
 from __future__ import annotations
 
 import pytest

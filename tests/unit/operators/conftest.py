@@ -1,5 +1,3 @@
-"""A real API server for tests of admission policies."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -11,7 +9,6 @@ from simulator.cluster.controlplane import ControlPlane
 
 @pytest.fixture(scope="module")
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    """One control plane for each module."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SIMULATOR_HOME", str(tmp_path_factory.mktemp("plane")))
         made = ControlPlane("policies")

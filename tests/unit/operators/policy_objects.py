@@ -1,5 +1,3 @@
-"""A policy and its binding as Kubernetes objects."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping

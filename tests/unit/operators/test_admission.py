@@ -1,4 +1,4 @@
-"""Requests in teams' namespaces that a real API server rejects, warns of, or accepts."""
+"""A real API server rejects, warns of, or accepts requests in teams' namespaces."""
 
 from __future__ import annotations
 
@@ -48,7 +48,6 @@ SPACES: dict[str, Any] = {"blue": TEAM_LABELS, "elsewhere": {}}
 
 @pytest.fixture(scope="module")
 def cluster(plane: ControlPlane) -> Iterator[KubeClient]:
-    """A client that may do everything that the policies allow, with a namespace of a team."""
     with plane.client() as kube:
         for each in _objects():
             kube.create(each)
@@ -83,7 +82,6 @@ def _objects() -> Iterator[Object]:
 
 
 def crd(kind: str) -> Object:
-    """Returns a CRD without a schema."""
     group, version = VERSIONS[kind].split("/")
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     served = {"name": version, "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
@@ -105,18 +103,16 @@ def _is_served(kube: KubeClient, kind: str) -> bool:
 
 
 def refused(user: str, made: Object) -> str:
-    """Returns the error of the API server, or an empty text. Creates nothing."""
+    """Creates nothing."""
     return _said(user, "create", "-f-", text=json.dumps(made))
 
 
 def patch_refused(user: str, name: str, metadata: Object) -> str:
-    """Returns the error for a change of an existing job, or an empty text."""
     change = json.dumps({"metadata": metadata})
     return _said(user, "patch", "job", name, "--namespace=blue", "--type=merge", f"--patch={change}")
 
 
 def warned(user: str, made: Object) -> str:
-    """Returns the warnings for an accepted object."""
     return _said(user, "create", "-f-", text=json.dumps(made), taken=True)
 
 
@@ -134,7 +130,6 @@ def pods(gpus: int = 0, **more: Any) -> Object:
 
 
 def named(kind: str, spec: Object, *, owner: str = "", labels: Object | None = None, name: str = "made") -> Object:
-    """Returns an object in the namespace of team blue."""
     metadata: Object = {"name": name, "namespace": "blue", "labels": labels or {}}
     if owner:
         reference = {"apiVersion": VERSIONS[owner], "kind": owner, "name": "parent", "uid": "u-1", "controller": True}
@@ -267,7 +262,6 @@ def with_hcas(made: Object, count: int) -> Object:
 
 
 def in_numbers(made: Object) -> Object:
-    """Returns the object with its GPUs as numbers, not text."""
     changed: Object = json.loads(re.sub(r'"nvidia.com/gpu": "(\d+)"', r'"nvidia.com/gpu": \1', json.dumps(made)))
     return changed
 

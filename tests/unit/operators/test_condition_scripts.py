@@ -1,5 +1,3 @@
-"""The scripts of node-problem-detector: conditions from nvidia-smi, the kernel log and InfiniBand ports."""
-
 from __future__ import annotations
 
 import os
@@ -29,7 +27,7 @@ def run(script: str, *arguments: str, scripts: Path = SCRIPTS, **variables: str)
 
 
 def log(folder: Path, *lines: tuple[float, str], style: str = LINE) -> Path:
-    """Writes a log with lines of these ages in hours."""
+    """The ages of the lines are in hours."""
     now = datetime.now(UTC)
     text = "".join(f"{style.format(now - timedelta(hours=hours))}{line}\n" for hours, line in lines)
     (folder / "syslog").write_text(text)
@@ -37,8 +35,6 @@ def log(folder: Path, *lines: tuple[float, str], style: str = LINE) -> Path:
 
 
 class Smi:
-    """The scripts with an nvidia-smi that prints a given text."""
-
     def __init__(self, folder: Path) -> None:
         self.folder, self.bin = folder / "checks", folder / "bin"
         shutil.copytree(SCRIPTS, self.folder)
@@ -158,8 +154,6 @@ def test_finds_a_critical_xid_among_many_others(tmp_path: Path) -> None:
 
 
 class Links:
-    """A node's ports and log."""
-
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
@@ -176,7 +170,6 @@ class Links:
         return run("infiniband-flaps.sh", "2", "6", KERNEL_LOGS=str(node), SYSFS=str(sysfs), TMPDIR=str(self.folder))
 
     def later(self, hours: int) -> None:
-        """Makes the recorded losses older."""
         memory = self.folder / "infiniband-flaps"
         words = [line.split() for line in memory.read_text().splitlines()]
         aged = [

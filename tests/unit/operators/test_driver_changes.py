@@ -42,7 +42,6 @@ def logged(
     monkeypatch: pytest.MonkeyPatch,
     upgrades: DriverUpgrades = "manual",
 ) -> list[str]:
-    """Returns the warnings of an update or preview."""
     warnings: list[str] = []
     monkeypatch.setattr(pulumi.log, "warn", warnings.append)
 

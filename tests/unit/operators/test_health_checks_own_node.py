@@ -1,4 +1,4 @@
-"""The policy of health checks on a real API server: a pod may only change its own node's taint and annotations."""
+"""On a real API server, a pod of a health check may only change its own node's taint and annotations."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ TOKEN = "authentication.k8s.io/v1"
 
 @pytest.fixture(scope="module")
 def check(plane: ControlPlane) -> Iterator[KubeClient]:
-    """A client with the token of a pod on node `own`."""
     admin = plane.client()
     for each in _objects():
         admin.create(each)
@@ -85,10 +84,7 @@ def annotated(name: str, value: str | None) -> Object:
 
 
 def refused(kube: KubeClient, name: str, body: Object) -> str:
-    """Returns the error for a merge patch of a node, or an empty text.
-
-    Keeps taints that Kubernetes adds to a node without a kubelet, and tries again if it adds another one.
-    """
+    """Keeps taints that Kubernetes adds to a node without a kubelet, and tries again if it adds another one."""
     before = None
     message = ""
     while before != (before := _of_kubernetes(kube, name)):

@@ -1,5 +1,3 @@
-"""Kueue's configuration, and the quotas, queues and rights of teams."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -134,7 +132,6 @@ def test_other_taints_rename_a_flavor_with_a_topology_only() -> None:
 
 
 def may(verb: str, group: str, resource: str) -> bool:
-    """Returns whether the role of members allows the verb."""
     return any(
         group in rule["apiGroups"] and resource in rule["resources"] and verb in rule["verbs"]
         for rule in rights.rules()

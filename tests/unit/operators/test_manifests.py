@@ -1,5 +1,3 @@
-"""Changes of released manifests of operators without a chart."""
-
 from __future__ import annotations
 
 import copy

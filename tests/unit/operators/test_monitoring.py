@@ -1,4 +1,4 @@
-"""Alerts and dashboards. Golden files have the values of the chart."""
+"""Golden files have the values of the chart."""
 
 from __future__ import annotations
 

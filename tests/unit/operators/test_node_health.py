@@ -1,5 +1,3 @@
-"""The rounds of the node-health job: taints, labels and annotations of bad nodes."""
-
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
@@ -32,7 +30,7 @@ def node(*effects: str, labels: Object | None = None, failed: datetime | None = 
 
 
 def changed(script: ModuleType, found: Object, **variables: str) -> Object:
-    """Returns the patch of a round with the variables of the CronJob's pod."""
+    """Uses the variables of the CronJob's pod."""
     (container,) = pod_spec("image", NodeHealthSettings())["containers"]
     given = {entry["name"]: entry["value"] for entry in container["env"]} | variables
     body, _ = script.change(found, script.Rules.of(given), NOW)

@@ -1,5 +1,3 @@
-"""node-problem-detector: its configuration for each VM size, its pods and its alerts."""
-
 from __future__ import annotations
 
 import json

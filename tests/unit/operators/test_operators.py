@@ -1,7 +1,4 @@
-"""Chart values and configurations of operators, and which of them a stack installs.
-
-Golden files have the defaults.
-"""
+"""Golden files have the defaults."""
 
 from __future__ import annotations
 
@@ -162,7 +159,6 @@ def test_enables_the_mig_manager_for_partitions_only() -> None:
 
 
 def wanted(**stack: Any) -> set[str]:
-    """Returns the operators that a stack installs."""
     settings = load({"vmSku": "Standard_ND96isr_H100_v5", "workloads": "training", **stack})
     return {name for name, each in KNOWN.items() if each.is_wanted(settings)}
 

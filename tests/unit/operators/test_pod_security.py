@@ -1,4 +1,4 @@
-"""The policy of namespaces that pin memory on a real API server: the level baseline plus IPC_LOCK."""
+"""Namespaces that pin memory have the level baseline plus IPC_LOCK on a real API server."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def pod(container: Object | None = None, annotations: Object | None = None, **sp
 
 
 def refused(kube: KubeClient, namespace: str, made: Object) -> str:
-    """Returns the error, or an empty text. Creates nothing."""
+    """Creates nothing."""
     try:
         kube.create({**made, "metadata": {**made["metadata"], "namespace": namespace}}, dry_run=True)
     except ApiError as error:

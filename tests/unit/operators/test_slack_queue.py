@@ -1,4 +1,4 @@
-"""The lending limit of the slack queue, which follows the GPUs of healthy nodes."""
+"""The lending limit follows the GPUs of healthy nodes."""
 
 from __future__ import annotations
 
@@ -64,7 +64,6 @@ def queue(limit: str | None = None, quota: str = "8") -> Object:
 
 
 def limits(body: Object) -> Object:
-    """Returns lending limits by resource."""
     resources = body["spec"]["resourceGroups"][0]["flavors"][0]["resources"]
     return {each["name"]: each["lendingLimit"] for each in resources if "lendingLimit" in each}
 
@@ -116,8 +115,6 @@ def test_reads_canonical_quantities(script: ModuleType) -> None:
 
 
 class NodesAndQueue:
-    """An API server with nodes and a queue, which records patches."""
-
     def __init__(self, *nodes: Object) -> None:
         self.objects = {f"/api/v1/nodes/{each['metadata']['name']}": each for each in nodes} | {PATH: queue()}
         self.patched: list[str] = []

@@ -1,5 +1,3 @@
-"""A stack that uses the scheduler of scheduler-plugins for all GPU pods, also those of consumer stacks."""
-
 from __future__ import annotations
 
 import json
@@ -20,7 +18,6 @@ RELEASE = "kubernetes:helm.sh/v3:Release scheduler-plugins"
 
 @pytest.fixture(scope="module")
 def dev() -> Recorder:
-    """The stack `dev` without MPI jobs."""
     given = golden.keys("dev")
     options = {
         "olmo": {"numNodes": 2, "stopAt": 20},
@@ -37,7 +34,6 @@ def dev() -> Recorder:
 
 
 def gpu_pods(found: Recorder) -> dict[str, dict[str, Any]]:
-    """Returns templates of pods on GPU nodes, by the name of their owner."""
     made = [each for each in found.registered if each.inputs.get("spec", {}).get("template")]
     templates = {each.name: each.inputs["spec"]["template"] for each in made}
     return {name: template for name, template in templates.items() if AGENT_POOL_LABEL in json.dumps(template)}

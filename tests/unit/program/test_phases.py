@@ -1,4 +1,4 @@
-"""The phases of a private stack. The golden files `private-*` have the resources."""
+"""The golden files `private-*` have the resources of private stacks."""
 
 from __future__ import annotations
 
@@ -42,7 +42,6 @@ def refused(azure: Azure, network: dict[str, Any] | None = None) -> str:
 
 
 def up(tags: dict[str, str], **more: Any) -> Azure:
-    """Returns Azure with a cluster in a network that the stack has created."""
     pools = {"system": {"vnetSubnetID": NODES, "vmSize": "Standard_D8ads_v5"}}
     channel = {"autoUpgradeProfile": {"nodeOSUpgradeChannel": "Unmanaged"}}
     profiles = {**PRIVATE, **channel, "apiServerAccessProfile": {"enablePrivateCluster": True}}

@@ -1,5 +1,3 @@
-"""Errors of the preflight: the whole program against a simulated subscription."""
-
 from __future__ import annotations
 
 import ssl
@@ -24,7 +22,7 @@ Start = Callable[..., Azure]
 
 @pytest.fixture
 def azure_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
-    """Starts a subscription with other values than the simulator's, over HTTPS."""
+    """The subscription has other values than the simulator's."""
     started: list[arm.Arm] = []
 
     def start(**values: Any) -> Azure:

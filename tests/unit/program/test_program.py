@@ -1,5 +1,3 @@
-"""The whole program with Pulumi's mocks."""
-
 from __future__ import annotations
 
 import json
@@ -169,7 +167,6 @@ def test_other_taints_and_spot_pools_change_no_daemon_set_of_drivers(dev: Record
 
 
 def dependencies_of(recorder: Recorder, name: str) -> set[str]:
-    """Returns all direct and indirect dependencies of a resource, as `<type> <name>`."""
     needs = {f"{resource.type} {resource.name}": resource.dependencies for resource in recorder.registered}
     found: set[str] = set()
     new = {name}

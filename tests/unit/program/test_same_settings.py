@@ -1,4 +1,4 @@
-"""Other forms of the same settings, which declare the same resources and outputs."""
+"""Other forms of the same settings declare the same resources and outputs."""
 
 from __future__ import annotations
 
@@ -37,8 +37,6 @@ ELSEWHERE: tuple[tuple[str, ...], ...] = (
 
 
 def in_another_order(keys: Keys, seed: random.Random) -> Keys:
-    """Returns the settings with all maps, and all lists that are sets, shuffled."""
-
     def shuffled(value: Any, name: str = "") -> Any:
         if isinstance(value, dict):
             return {key: shuffled(value[key], key) for key in seed.sample(list(value), len(value))}
@@ -52,7 +50,7 @@ def in_another_order(keys: Keys, seed: random.Random) -> Keys:
 
 
 def scalars_as_text(keys: Keys, _: random.Random) -> Keys:
-    """Returns the settings as `pulumi config set` writes them without a type: numbers and booleans are text."""
+    """`pulumi config set` without a type writes numbers and booleans as text."""
 
     def text(value: Any, name: str = "") -> Any:
         if isinstance(value, dict):
@@ -63,13 +61,11 @@ def scalars_as_text(keys: Keys, _: random.Random) -> Keys:
 
 
 def workloads_in_the_other_form(keys: Keys, _: random.Random) -> Keys:
-    """Returns the settings with `workloads` as a list instead of text, or vice versa."""
     found = keys.get("workloads", "")
     return keys | {"workloads": ",".join(found) if isinstance(found, list) else found.split(",") if found else []}
 
 
 def pool_by_its_key(keys: Keys, _: random.Random) -> Keys:
-    """Returns the settings with the pool of `vmSku` and `nodeCount` as an entry of `pools`."""
     if "vmSku" not in keys:
         return keys
     others = {key: value for key, value in keys.items() if key not in ("vmSku", "nodeCount")}
@@ -87,7 +83,6 @@ def model_size_as_an_option(keys: Keys, _: random.Random) -> Keys:
 
 
 def region_by_the_other_key(keys: Keys, _: random.Random) -> Keys:
-    """Returns the settings with the region under the program's key instead of the provider's."""
     others = {key: value for key, value in keys.items() if key != "azure-native:location"}
     return others | {"location": keys.get("azure-native:location", "eastus")} if "platformStack" not in keys else keys
 
@@ -99,7 +94,6 @@ FORMS: tuple[Callable[[Keys, random.Random], Keys], ...] = (
 
 
 def made(recorder: Recorder) -> Keys:
-    """Returns every resource with its inputs, parent, dependencies and options."""
     return {
         f"{each.type} {each.name}": {
             **{name: getattr(each, name) for name in ("inputs", "parent", "dependencies", "provider")},
@@ -110,7 +104,6 @@ def made(recorder: Recorder) -> Keys:
 
 
 def with_defaults(keys: Keys, schema: Mapping[str, Any], path: tuple[str, ...] = ()) -> Keys:
-    """Returns the settings with the default of each unset key, in all existing maps."""
     found = dict(keys)
     for name in {*keys, *schema_at(schema, path).get("properties", {})}:
         here, default = (*path, name), schema_at(schema, (*path, name)).get("default")
@@ -135,7 +128,7 @@ def usual(stack: str) -> Recorder:
 
 
 def shown(recorder: Recorder) -> Keys:
-    """Returns the outputs except `platform`, which repeats the settings."""
+    """Leaves out `platform`, which repeats the settings."""
     return {name: value for name, value in recorder.shown.items() if name != "platform"}
 
 

@@ -1,7 +1,4 @@
-"""Workloads of teams on a shared platform: the users that create objects, and secrets.
-
-Golden files have these workloads without containers, tokens or plain Jobs.
-"""
+"""Golden files have these workloads without containers, tokens or plain Jobs."""
 
 from __future__ import annotations
 
@@ -56,7 +53,6 @@ def platform() -> Recorder:
 
 
 def stack(workload: str, **options: Any) -> Recorder:
-    """Returns the stack `mine` with that workload of the team."""
     keys = {
         "platformStack": "teams",
         "workloads": workload,
@@ -72,12 +68,11 @@ def usual(workload: str) -> Recorder:
 
 
 def in_team(recorder: Recorder) -> list[Registered]:
-    """Returns the Kubernetes objects of a stack, except the ServiceAccount that registers it."""
+    """Leaves out the ServiceAccount that registers the stack."""
     return [each for each in recorder.registered if each.type.startswith("kubernetes:") and each.name != "consumer"]
 
 
 def kinds(recorder: Recorder, provider: str) -> list[str]:
-    """Returns the kinds of objects that a provider creates."""
     made = [each for each in in_team(recorder) if each.provider == f"pulumi:providers:kubernetes {provider}"]
     return sorted({each.type.split(":")[-1] for each in made})
 
@@ -88,7 +83,6 @@ def names(recorder: Recorder) -> list[str]:
 
 
 def users(recorder: Recorder, provider: str) -> list[str | None]:
-    """Returns the users that the provider's kubeconfig impersonates."""
     (found,) = [each for each in recorder.registered if each.type.endswith(":kubernetes") and each.name == provider]
     kubeconfig = json_format.MessageToDict(found.request.object)["kubeconfig"]["value"]
     return [user["user"].get("as") for user in yaml.safe_load(kubeconfig)["users"]]

@@ -1,5 +1,3 @@
-"""A stack with a pool of H100 nodes and a Spot pool of A100 nodes: placements and logs."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -25,7 +23,6 @@ POLICIES = ("mellanox.com/v1alpha1:NicClusterPolicy nic-cluster-policy", "helm.s
 """The resources that determine the drivers of new nodes."""
 
 LOGGED: list[str] = []
-"""The messages of the program, except warnings."""
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +33,6 @@ def stack() -> Iterator[Recorder]:
 
 
 def agent_pools(template: dict[str, Any]) -> list[str]:
-    """Returns the ARM names of the pools that a pod may run on."""
     required = template["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
     (term,) = required["nodeSelectorTerms"]
     (expression,) = term["matchExpressions"]

@@ -1,5 +1,3 @@
-"""A fixture for tests of `python -m workloads.resim`."""
-
 from __future__ import annotations
 
 from contextlib import nullcontext

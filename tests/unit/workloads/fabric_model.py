@@ -19,13 +19,12 @@ def name(number: int) -> str:
 
 
 def node(number: int) -> list[Link]:
-    """Returns all links of a node."""
     return [(number, rail) for rail in range(RAILS)]
 
 
 @dataclass
 class Fabric:
-    """A fabric of `count` nodes. A slow part slows each group that uses it; a dead part leaves it without a result."""
+    """A slow part slows each group that uses it; a dead part leaves it without a result."""
 
     count: int
     slow: Collection[Link] = ()
@@ -41,7 +40,6 @@ class Fabric:
     instead: Mapping[int, Outcome] = field(default_factory=dict)
     """Results by chance, by the number of the measurement."""
     rounds: list[Sequence[Group]] = field(default_factory=list)
-    """The measured groups of each round."""
 
     def search(self) -> Report:
         """Runs the bisection."""
@@ -50,7 +48,7 @@ class Fabric:
         return report
 
     def measure(self, groups: Sequence[Group]) -> list[Outcome]:
-        """Measures one round, in which no device is used twice."""
+        """No device is used twice in a round."""
         used = list(itertools.chain.from_iterable(itertools.product(each.nodes, each.rails) for each in groups))
         assert len(used) == len(set(used))
         assert not set(used) & set(self.down)

@@ -1,5 +1,3 @@
-"""The command `python -m workloads.resim` with a simulated cluster and container."""
-
 from __future__ import annotations
 
 import json
@@ -17,8 +15,6 @@ URL = "https://data.blob.core.windows.net"
 
 
 class KeptBlobs:
-    """A blob container."""
-
     def __init__(self) -> None:
         self.blobs: dict[str, bytes] = {}
         self.error = ""
@@ -42,7 +38,6 @@ class KeptBlobs:
         self.blobs[name] = data
 
     def finish(self, batch: str, *scenarios: str, attempts: int = 1) -> None:
-        """Writes the results of scenarios."""
         for number, scenario in enumerate(scenarios):
             result = {"node": "aks-t4-1-vmss0", "started": 0, "ended": 60 + number, "attempts": attempts}
             folder = f"ai/{batch}/results/{scenario}"
@@ -55,8 +50,6 @@ class KeptBlobs:
 
 
 class KeptCluster:
-    """The calls of kubectl that the commands use."""
-
     def __init__(self) -> None:
         self.namespace = "ai"
         self.jobs: list[dict[str, Any]] = []
@@ -83,11 +76,9 @@ class KeptCluster:
         self.jobs = [job for job in self.jobs if job not in self.list("jobs", selector)]
 
     def pod(self, name: str, batch: str, phase: str) -> None:
-        """Adds a pod of a batch."""
         self.pods.append({"metadata": {"name": name, "labels": {"ai-on-aks/batch": batch}}, "status": {"phase": phase}})
 
     def end(self, condition: str = "Complete", **status: Any) -> None:
-        """Ends all Jobs."""
         found = {"type": condition, "status": "True", "reason": "r", "message": "m"}
         for job in self.jobs:
             job["status"] = {**status, "conditions": [found]}
@@ -111,8 +102,6 @@ def outputs(**changes: Any) -> dict[str, Any]:
 
 
 class Cli:
-    """The command, with its cluster, container and stack outputs."""
-
     def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
         self.blobs, self.cluster, self.outputs, self._capsys = KeptBlobs(), KeptCluster(), outputs(), capsys
 
@@ -129,7 +118,7 @@ class Cli:
 
 
 def refused(cli: Cli, *words: str) -> str:
-    """Returns the error of a command that must fail and change nothing."""
+    """The command must fail and change nothing."""
     jobs, blobs = list(cli.cluster.jobs), dict(cli.blobs.blobs)
     code, error = cli(*words)
     assert (code, cli.cluster.jobs, cli.blobs.blobs) == (1, jobs, blobs)

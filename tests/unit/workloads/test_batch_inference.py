@@ -1,5 +1,3 @@
-"""The manifests of a team's batch, with and without an AppWrapper, and the summary of its results."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -30,7 +28,6 @@ def run(vm_sku: str = H100, **options: Any) -> Run:
 
 
 def containers(found: Run) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Returns the server and the load generator."""
     server, generator = manifests.template(found)["spec"]["containers"]
     return server, generator
 

@@ -1,5 +1,3 @@
-"""Runs the scripts of a node's check with a simulated `nhc` and `kubectl`."""
-
 from __future__ import annotations
 
 import os
@@ -21,11 +19,10 @@ CHECKS = "\n".join(f" * || {check}" for check in (COUNT, WRITE, COPIES))
 MISSING = "check_gpu_count: Expected to see 8 but found 7. FaultCode: NHC2009"
 SLOW = "check_ib_bw_gdr: expected > 380 Gbps but measured 91. FaultCode: NHC2003"
 COMMANDS = Path(__file__).with_name("check_node")
-"""The simulated nhc and kubectl."""
 
 
 class Check:
-    """A finished check. `answers` are the failures that aznhc reports in its first and its second run."""
+    """`answers` are the failures that aznhc reports in its first and its second run."""
 
     def __init__(self, folder: Path, *answers: Sequence[str], checks: str = CHECKS, **variables: str) -> None:
         self.folder = folder
@@ -61,20 +58,17 @@ class Check:
 
     @property
     def commands(self) -> list[list[str]]:
-        """The command lines of kubectl."""
         file = self.folder / "commands"
         calls = file.read_text().split("\0\n\0") if file.exists() else []
         return [call.split("\0") for call in calls if call]
 
     @property
     def annotations(self) -> dict[str, str]:
-        """The annotations that were set."""
         (call,) = [call for call in self.commands if call[0] == "annotate"]
         return dict(each.partition("=")[::2] for each in call[4:])
 
     @property
     def taints(self) -> list[str]:
-        """The taints that were set or removed."""
         return [call[-1] for call in self.commands if call[0] == "taint"]
 
 

@@ -1,5 +1,3 @@
-"""Files of JSON lines are read, or refused with file, line and the command that converts them."""
-
 from __future__ import annotations
 
 import contextlib

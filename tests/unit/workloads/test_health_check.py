@@ -1,5 +1,3 @@
-"""The health check has checks for each VM size, and a job that runs them."""
-
 from __future__ import annotations
 
 import re

@@ -1,4 +1,4 @@
-"""The logs of Azure's node health checks are judged, with lines of mej/nhc and aznhc."""
+"""Logs have lines of mej/nhc and aznhc."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ ALL = f"{len(CHECKS)}/{len(CHECKS)}"
 
 
 def log(lines: dict[str, list[str]], checks: list[str] = CHECKS, *, other: bool = True) -> str:
-    """Returns a log. `lines` replaces the output of these checks; without `other`, the others print nothing."""
+    """`lines` replaces the output of these checks; without `other`, the others print nothing."""
     text = ""
     for check in checks:
         name = check.split()[0]

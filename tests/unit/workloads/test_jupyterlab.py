@@ -1,5 +1,3 @@
-"""JupyterLab keeps its password secret, runs without privileges, and uses only the given GPUs."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""The job that trains a model has the table's command line, the options, and its manifests."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -26,7 +24,7 @@ def run(size: str = "1.3b", vm_sku: str = H100, nodes: int | None = None, **opti
 
 
 def command(run: Run) -> dict[str, str]:
-    """Returns the options of metaseq-train in train.sh's arguments; options without a value are empty."""
+    """Options without a value are empty."""
     found: dict[str, str] = {}
     for word in files(run).contents["arguments"].splitlines():
         if word.startswith("--"):

@@ -1,5 +1,3 @@
-"""Models have memory estimates and plans for their batch; sizes that do not fit are rejected."""
-
 from __future__ import annotations
 
 from typing import Any

@@ -1,5 +1,3 @@
-"""Runs the scripts of MPI jobs, which start ranks and workers, and the script that measures a training's log."""
-
 from __future__ import annotations
 
 import os
@@ -20,12 +18,10 @@ SETTINGS = {
 }
 HOSTS = "job-mpiworker-0.job\njob-mpiworker-1.job\n"
 FAILS = {"nccl_allreduce": "VERDICT: FAIL", "metaseq": "FAILED:"}
-"""The start of the last line of a failed job."""
 
 
 @pytest.fixture
 def commands(tmp_path: Path) -> Path:
-    """A folder of simulated commands."""
     folder = tmp_path / "bin"
     folder.mkdir()
     command(folder, "ssh", "exit 0")
@@ -43,7 +39,7 @@ def run(words: list[str], commands: Path, text: str = "", **variables: str) -> s
 
 
 def put_scripts(folder: Path, workload: str) -> None:
-    """Writes the files of the job's ConfigMap, with another path of the host file."""
+    """The path of the host file differs."""
     for part in ("_scripts", "_mpi_scripts", f"{workload}/scripts"):
         for script in (WORKLOADS / part).glob("*.sh"):
             moved = script.read_text().replace("/etc/volcano/mpiworker.host", str(folder / "hosts"))
@@ -51,7 +47,6 @@ def put_scripts(folder: Path, workload: str) -> None:
 
 
 def launch(folder: Path, commands: Path, workload: str, hosts: str = HOSTS) -> tuple[int, list[str]]:
-    """Returns exit code and output of launch.sh."""
     put_scripts(folder, workload)
     (folder / "hosts").write_text(hosts)
     done = run(["bash", str(folder / "launch.sh")], commands, TMPDIR=str(folder), **SETTINGS)
@@ -157,7 +152,6 @@ def test_a_rank_requires_mpis_environment(tmp_path: Path, commands: Path, mpi: b
 
 
 def update(number: int, rate: str) -> str:
-    """Returns a log line of metaseq's JSON progress bar."""
     stats = f'{{"epoch": 1, "loss": "15.878", "wps": "{rate}", "ups": "0.71", "num_updates": "{number}"}}'
     return f"2026-11-21 14:05:27 | INFO | train_inner | {stats}"
 

@@ -1,5 +1,3 @@
-"""The job of the NCCL all-reduce, and NCCL's topology file."""
-
 from __future__ import annotations
 
 from typing import Any

@@ -1,5 +1,3 @@
-"""The job of the bisection, and stacks that cannot run it."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""The search reads the nodes' output, and prints a table, JSON and a verdict; the JSON makes a picture."""
-
 from __future__ import annotations
 
 import io
@@ -128,7 +126,6 @@ def test_draws_the_picture_from_the_json_in_the_log() -> None:
 
 
 def squares(document: str) -> dict[str, str]:
-    """Returns the colour of each link, by node and rail."""
     root = ElementTree.fromstring(document)  # noqa: S314  our own text
     space = "{http://www.w3.org/2000/svg}"
     rects = {rect.findtext(f"{space}title", ""): rect.get("fill", "") for rect in root.iter(f"{space}rect")}

@@ -1,5 +1,3 @@
-"""The script of the NCCL job judges the networks and devices in NCCL's log."""
-
 from __future__ import annotations
 
 from pathlib import Path

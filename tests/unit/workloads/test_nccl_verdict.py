@@ -1,5 +1,3 @@
-"""The script of the NCCL job judges the output of all_reduce_perf."""
-
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""Nodes are checked before a job starts there, by a container in the job's pods."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -30,7 +28,6 @@ def pod(node_check: NodeCheck | None, gpus: int | None = None, **more: Any) -> d
 
 
 def checks(spec: dict[str, Any]) -> set[str]:
-    """Returns the names of the checks."""
     text = variables(spec)["CHECKS"]
     return {line.split()[2] for line in text.splitlines() if "||" in line}
 

@@ -17,7 +17,7 @@ LOST = "systemd-networkd[622]: {}: Lost carrier"
 
 
 def stamp(hours: float, style: str, now: datetime | None = None) -> str:
-    """Returns the time so many hours ago in rsyslog's format: `iso` since Ubuntu 24.04, or the traditional one."""
+    """rsyslog's format is `iso` since Ubuntu 24.04, or the traditional one."""
     time = (now or datetime.now().astimezone()) - timedelta(hours=hours)
     return time.isoformat(timespec="microseconds") if style == "iso" else f"{time:%b} {time.day:2d} {time:%T}"
 

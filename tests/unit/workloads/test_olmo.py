@@ -1,5 +1,3 @@
-"""The manifests of OLMo's training, and of the Job that copies its data."""
-
 from __future__ import annotations
 
 import os

@@ -1,5 +1,3 @@
-"""Training configs name their files in any form of YAML; other addresses are rejected by name."""
-
 from __future__ import annotations
 
 import re
@@ -30,7 +28,6 @@ def run(config: Path, want: str, most: int = 0, *, evaluate: bool = True) -> sub
 
 
 def local(value: Any) -> Any:
-    """Returns the same value with local paths instead of addresses."""
     if isinstance(value, dict):
         return {key: local(each) for key, each in value.items()}
     if isinstance(value, list):

@@ -1,5 +1,3 @@
-"""Stacks that cannot run OLMo are rejected with the right error."""
-
 from __future__ import annotations
 
 import re
@@ -34,7 +32,6 @@ CHANGED = {"olmo-data": {}, "olmo-checkpoints": CONTAINERS["olmo-checkpoints"]}
 
 
 def found(vm_sku: str = H100, nodes: int = 1, **case: Any) -> str:
-    """Returns the problems of a case as text."""
     changed = {
         name: each if each is None else {**CHANGED[name], **each} for name, each in case.get("containers", {}).items()
     }

@@ -1,5 +1,3 @@
-"""Pods with GPUs and RDMA have the settings of their hardware, and the user's overrides last."""
-
 from __future__ import annotations
 
 from typing import Any

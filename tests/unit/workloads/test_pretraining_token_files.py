@@ -1,5 +1,3 @@
-"""Files of token numbers are read, or rejected with the command that converts them."""
-
 from __future__ import annotations
 
 import contextlib

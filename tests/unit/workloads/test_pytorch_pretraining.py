@@ -1,5 +1,3 @@
-"""The manifests of a team's pre-training, with and without an AppWrapper."""
-
 from __future__ import annotations
 
 from dataclasses import replace

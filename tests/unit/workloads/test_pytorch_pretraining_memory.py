@@ -112,7 +112,6 @@ def test_deletes_incomplete_checkpoints_and_rejects_those_of_other_models(tmp_pa
 
 
 def fail_renames(monkeypatch: pytest.MonkeyPatch, times: float) -> None:
-    """Makes the first renames fail."""
     rename, left = Path.rename, [times]
 
     def fail(path: Path, target: Path) -> Path:

@@ -1,5 +1,3 @@
-"""The manifests of a team's fine-tuning: the RayJob, its gang, and the options of its loop."""
-
 from __future__ import annotations
 
 import re
@@ -42,7 +40,6 @@ def run(vm_sku: str = H100, nodes: int = 1, *, data: bool = False, **options: An
 
 
 def pods(found: Run) -> dict[str, Any]:
-    """Returns the templates of head, workers and submitter."""
     job = manifests.ray_job(found)
     cluster = job["rayClusterSpec"]
     (group,) = cluster["workerGroupSpecs"]
@@ -51,7 +48,6 @@ def pods(found: Run) -> dict[str, Any]:
 
 
 def argument(name: str, found: Run) -> list[str]:
-    """Returns the values of an option."""
     words = shlex.split(manifests.ray_job(found)["entrypoint"])
     assert words[:3] == ["python", "-m", "finetuning.ray_train"]
     if name not in words:

@@ -1,5 +1,3 @@
-"""Stacks that cannot run a team's workload are rejected with the right error."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -20,7 +18,6 @@ GOOD: dict[str, Any] = {"pytorch-pretraining": {"modelSize": "1.3b", "steps": 20
 
 
 def error_of(workload: str, case: dict[str, Any], stack: str = "mine") -> str:
-    """Returns the error of the stack; empty for a valid stack."""
     changed = {**PLATFORM, **case.get("platform", {})}
     changed["operators"] = PLATFORM["operators"] | case.get("platform", {}).get("operators", {})
     known = workloads.find()

@@ -1,5 +1,3 @@
-"""The manifests of resimulation and gpu-batch: Jobs, and the pods of scenarios."""
-
 from __future__ import annotations
 
 from typing import Any

@@ -1,5 +1,3 @@
-"""A batch has scenarios, a name, a folder, and a summary."""
-
 from __future__ import annotations
 
 import subprocess

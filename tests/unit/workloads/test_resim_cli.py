@@ -1,5 +1,3 @@
-"""The command `python -m workloads.resim`, with a simulated cluster and container."""
-
 from __future__ import annotations
 
 import json
@@ -155,7 +153,6 @@ def test_reports_a_missing_role() -> None:
 
 @pytest.fixture
 def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
-    """Puts a program on PATH."""
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
 
     def put(name: str, script: str) -> None:

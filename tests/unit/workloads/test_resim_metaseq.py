@@ -23,7 +23,6 @@ A100 = "Standard_NC48ads_A100_v4"
 
 
 def template(size: str = A100) -> tuple[dict[str, Any], dict[str, str]]:
-    """Returns the template of a batch, and the files of its pods."""
     options = MetaseqTemplate(pool="a100", num_updates=7)
     of_batch = run(outputFiles=3, outputSize="4Ki")
     of_scenario = metaseq.training(options, pool(size, agent_pool="a1001", max_nodes=5), "metaseq:1", RDMA)
@@ -86,7 +85,6 @@ def test_rejects_trainings_that_cannot_run(
 
 
 def start(folder: Path, mpirun: str) -> subprocess.Popen[str]:
-    """Starts the scenario's script with a simulated mpirun."""
     _, contents = template()
     for name, text in {**contents, "mpirun": f"#!/bin/bash\n{mpirun}\n"}.items():
         (folder / name).write_text(text)

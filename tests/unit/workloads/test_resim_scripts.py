@@ -1,5 +1,3 @@
-"""Runs the scripts of a batch: one scenario, and the load of the image test-io."""
-
 from __future__ import annotations
 
 import contextlib
@@ -28,8 +26,6 @@ WRITTEN = ["log.txt", "output/lidar/a b", "output/track", "result.json"]
 
 @dataclass
 class Batch:
-    """A batch's folder, and pods that run its scenarios."""
-
     folder: Path
 
     def start(self, index: int, pod: str, command: Sequence[str], **variables: str) -> subprocess.Popen[str]:
@@ -56,7 +52,6 @@ class Batch:
         )
 
     def run(self, index: int, script: str, pod: str = "pod-a", **variables: str) -> tuple[int, list[str]]:
-        """Returns exit code and log of a pod that runs `script`."""
         with self.start(index, pod, ["bash", "-c", script], **variables) as process:
             text, _ = process.communicate(timeout=60)
         return process.returncode, text.splitlines()
@@ -199,7 +194,6 @@ def test_the_first_of_two_parallel_attempts_counts(batch: Batch) -> None:
 
 @pytest.fixture
 def load(tmp_path: Path) -> Path:
-    """The script, with a simulated GPU load."""
     folder = tmp_path / "image"
     folder.mkdir()
     (folder / "test-io.sh").write_text((LOAD / "test-io.sh").read_text())

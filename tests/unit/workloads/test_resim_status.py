@@ -1,5 +1,3 @@
-"""The commands status, retry and cancel of `python -m workloads.resim`."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""An empty subscription, one with a cluster, and the azure-native plugin for it."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -16,7 +14,6 @@ from tests.support.scaled_cluster import ScaledCluster
 
 @pytest.fixture
 def arm(tmp_path: Path) -> Iterator[Arm]:
-    """An empty subscription."""
     started = start(tmp_path / "azure", FakeBackend())
     yield started
     started.stop()
@@ -24,21 +21,19 @@ def arm(tmp_path: Path) -> Iterator[Arm]:
 
 @pytest.fixture
 def group(arm: Arm) -> Arm:
-    """A subscription with an empty resource group."""
     assert arm.put(GROUP, {"location": "eastus"}).status_code == 201
     return arm
 
 
 @pytest.fixture
 def cluster(group: Arm) -> Arm:
-    """A subscription with a resource group and a cluster."""
     make(group, CLUSTER, cluster_body())
     return group
 
 
 @pytest.fixture
 def scaled(cluster: Arm, monkeypatch: pytest.MonkeyPatch) -> ScaledCluster:
-    """The cluster with an autoscaler, and with machines that are allocated at once."""
+    """The machines are allocated at once."""
     monkeypatch.setattr(life, "ALLOCATION_S", 0.01)
     return ScaledCluster(cluster)
 

@@ -1,5 +1,3 @@
-"""The REST API: authentication, versions, paths, resource groups, tags and preview features."""
-
 from __future__ import annotations
 
 import json

@@ -1,4 +1,4 @@
-"""The log of changed blobs, which mounts read instead of listing the container."""
+"""Mounts read the log of changed blobs instead of listing the container."""
 
 from __future__ import annotations
 

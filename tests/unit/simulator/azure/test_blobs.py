@@ -1,4 +1,4 @@
-"""Access to a container of a simulated account: real tokens against the real blob service."""
+"""Real tokens against the real blob service."""
 
 from __future__ import annotations
 
@@ -39,7 +39,6 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BlobAccount]:
 
 @pytest.fixture
 def account(started: BlobAccount) -> BlobAccount:
-    """An account with the blob `weights` in `data`, and shared keys enabled."""
     started.settings()
     started.container(started.service_sas("cw")).upload_blob("weights", b"1234", overwrite=True)
     return started
@@ -214,8 +213,6 @@ def test_a_recreated_container_is_empty(account: BlobAccount) -> None:
 
 @dataclasses.dataclass
 class FixedToken:
-    """A credential that always has the same token."""
-
     token: str
     expires: int
 

@@ -1,5 +1,3 @@
-"""Changes in Resource Manager that the roles of a caller allow (`simulator/azure/roles.yaml`)."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -44,7 +42,6 @@ REQUESTS = {
     ),
     "deletion": ("DELETE", CLUSTER, f"{AKS}/delete"),  # last: a role on the cluster goes with it
 }
-"""Requests: the method, the path and the required action."""
 
 
 def assign(arm: Arm, role: str, scope: str = GROUP, principal: str = GRACE.object_id) -> None:
@@ -52,7 +49,7 @@ def assign(arm: Arm, role: str, scope: str = GROUP, principal: str = GRACE.objec
 
 
 def send(arm: Arm, who: Principal, method: str, path: str, body: Any = None) -> httpx.Response:
-    """Sends a request with a token of that principal. Most have no body, which Azure checks after the role."""
+    """Most requests have no body, which Azure checks after the role."""
     token, _ = arm.server.tokens.issue(arm.server.tokens.arm, who)
     arm.client.headers["Authorization"], own = f"Bearer {token}", arm.client.headers["Authorization"]
     try:

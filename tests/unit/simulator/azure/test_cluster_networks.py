@@ -1,5 +1,3 @@
-"""Clusters in a custom network, public or private: subnets, outbound traffic, identity and names."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -22,21 +20,18 @@ MINE: Body = {"type": "UserAssigned", "userAssignedIdentities": {IDENTITY: {}}}
 
 @pytest.fixture
 def network(arm: Arm) -> Arm:
-    """A network and an identity, without a cluster."""
     net.make_network(arm)
     net.make(arm, IDENTITY, {"location": "eastus"})
     return arm
 
 
 def body(subnet: str = net.NODES, *, count: int = 2, identity: Body | None = None, **profile: Any) -> Body:
-    """Returns the body of a cluster in a subnet."""
     made = cluster_body(networkProfile={**OVERLAY, **profile})
     made["properties"]["agentPoolProfiles"][0] |= {"vnetSubnetID": subnet, "count": count}
     return made | ({"identity": identity} if identity else {})
 
 
 def assign(arm: Arm, role: str, scope: str) -> None:
-    """Assigns a role to the identity."""
     arm.assign(role, scope, arm.get(IDENTITY)["properties"]["principalId"], principalType="ServicePrincipal")
 
 
@@ -132,7 +127,6 @@ HERE = parse_id(net.NETWORK)
 
 @pytest.fixture
 def zoned(network: Arm) -> Arm:
-    """A network with a custom zone for the names of API servers."""
     net.make(network, ZONE, {"location": "global"})
     return network
 
@@ -210,7 +204,6 @@ def test_does_not_link_a_network_twice(zoned: Arm) -> None:
 
 
 def failure(arm: Arm, asked: Body) -> tuple[str, str]:
-    """Returns the error of an operation that Azure accepted."""
     assert net.make(arm, CLUSTER, asked)["properties"]["provisioningState"] == "Failed"
     record = arm.server.world.store.get(parse_id(CLUSTER))
     assert record is not None

@@ -1,5 +1,3 @@
-"""AKS's rules for a cluster's identity, login and address ranges."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -18,7 +16,6 @@ OVERLAY = {"networkPlugin": "azure", "networkPluginMode": "overlay"}
 
 
 def refused(arm: Arm, body: dict[str, Any]) -> tuple[str, str]:
-    """Returns the code and message of a refusal, after which nothing is stored."""
     answer = arm.put(CLUSTER, body)
     assert answer.status_code == 400, answer.text
     assert arm.call("GET", CLUSTER).status_code == 404

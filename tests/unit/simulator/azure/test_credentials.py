@@ -1,5 +1,3 @@
-"""A cluster's credentials, with and without Entra and local accounts."""
-
 from __future__ import annotations
 
 import base64

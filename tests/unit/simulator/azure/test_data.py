@@ -1,5 +1,3 @@
-"""Consistency of the data files with each other and with the rest of the project."""
-
 from __future__ import annotations
 
 import importlib

@@ -1,5 +1,3 @@
-"""File shares in a private account: creation by the cluster, and mounts with NFS."""
-
 from __future__ import annotations
 
 import pytest
@@ -27,7 +25,6 @@ def files_body(sku: str = "Premium_LRS", *, secure: bool = False) -> net.Body:
 
 @pytest.fixture
 def network(arm: Arm) -> Arm:
-    """A file account with its endpoint and linked zone in the network `ai`, and another network."""
     net.make_network(arm)
     net.make(arm, OTHER, net.network_body("10.32.0.0/16"))
     net.make(arm, FILES, files_body())

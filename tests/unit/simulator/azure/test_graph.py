@@ -1,5 +1,3 @@
-"""Microsoft Graph, as the Azure CLI requests principals."""
-
 from __future__ import annotations
 
 from typing import Any

@@ -1,5 +1,3 @@
-"""Managed identities and their federated credentials."""
-
 from __future__ import annotations
 
 import pytest
@@ -13,7 +11,6 @@ TRUST = {"issuer": "https://issuer/", "subject": "system:serviceaccount:ai:blobs
 
 @pytest.fixture
 def identity(group: Arm) -> Arm:
-    """A subscription with a group, an identity, and its credential."""
     make(group, IDENTITY, {"location": "eastus"})
     make(group, CREDENTIAL, {"properties": TRUST})
     return group

@@ -1,5 +1,3 @@
-"""Access from inside and outside of virtual networks: a real client of the proxy, and reachable hosts."""
-
 from __future__ import annotations
 
 import re
@@ -34,7 +32,6 @@ HERE, THERE = parse_id(net.NETWORK), parse_id(OTHER)
 
 @pytest.fixture
 def network(arm: Arm) -> Arm:
-    """Two networks, and an account that only a private endpoint in the first one reaches."""
     net.make_network(arm)
     net.make(arm, OTHER, net.network_body("10.32.0.0/16"))
     net.make(arm, ACCOUNT, account_body(publicNetworkAccess="Disabled"))
@@ -68,7 +65,6 @@ def test_finds_the_networks_of_a_group(network: Arm) -> None:
 
 
 def nodes(arm: Arm) -> DataPlane:
-    """Returns the data plane of the cluster's nodes."""
     return DataPlane(arm.server.world, arm.server.tokens, 1).at(CLUSTER)
 
 
@@ -82,7 +78,6 @@ def make_cluster(arm: Arm, subnet: str) -> Arm:
 
 @pytest.fixture
 def private(network: Arm) -> Arm:
-    """A private cluster in the network."""
     return make_cluster(network, net.NODES)
 
 
@@ -128,7 +123,6 @@ def test_nodes_pull_images_by_the_private_endpoint(private: Arm) -> None:
 
 
 def addresses(arm: Arm, label: str) -> list[str]:
-    """Returns the addresses that the metadata service reports to a machine in the network."""
     path = f"{domains.machine(label)}/metadata/instance/network/interface"
     found = machines.metadata(arm.server.world, unquote(path), {"metadata": "true"})
     return [each["privateIpAddress"] for interface in found for each in interface["ipv4"]["ipAddress"]]
@@ -157,13 +151,11 @@ def gateway(network: Arm) -> Iterator[Gateway]:
 
 
 def connect(gateway: Gateway, host: str, user: str = "", port: int = HTTPS) -> socket.socket:
-    """Requests a connection from the proxy. Raises OSError with its response."""
     return by_proxy((host, port), domains.proxy(gateway.port, user))
 
 
 @pytest.fixture
 def listener() -> Iterator[socket.socket]:
-    """A server socket in place of a service."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield server
 

@@ -1,5 +1,3 @@
-"""Requests about the subscription that are not about stored resources."""
-
 from __future__ import annotations
 
 import time
@@ -21,7 +19,6 @@ Start = Callable[..., Arm]
 
 @pytest.fixture
 def another(tmp_path: Path) -> Iterator[Start]:
-    """Starts a subscription with other values."""
     started: list[Arm] = []
 
     def begin(**values: Any) -> Arm:

@@ -1,5 +1,3 @@
-"""Name resolution inside a network and outside."""
-
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -22,8 +20,6 @@ PRIVATE = Answer((ALIAS,), "10.16.16.4", parse_id(ACCOUNT))
 
 @dataclass
 class Dns:
-    """Name resolution in the network and outside."""
-
     arm: Arm
 
     def inside(self, name: str = BLOBS) -> Answer | None:
@@ -35,7 +31,6 @@ class Dns:
 
 @pytest.fixture
 def dns(arm: Arm) -> Dns:
-    """An account with a private endpoint, and a zone without link or record."""
     net.make_network(arm)
     net.make(arm, ACCOUNT, account_body())
     net.make(arm, net.endpoint("blob"), net.endpoint_body(ACCOUNT, "blob"))

@@ -1,5 +1,3 @@
-"""Virtual networks: subnets, gateways, routes, machines, private endpoints and zones."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -20,7 +18,6 @@ IMAGE_ZONE = net.zone("privatelink.azurecr.io")
 
 @pytest.fixture
 def network(arm: Arm) -> Arm:
-    """A network with a subnet with a NAT gateway, and another subnet."""
     net.make_network(arm)
     return arm
 
@@ -113,7 +110,6 @@ def test_adds_and_replaces_routes_of_a_table(group: Arm) -> None:
 
 @pytest.fixture
 def bastion_network(network: Arm) -> Arm:
-    """A network with an interface for a machine, and a subnet and an address for a bastion."""
     net.make(network, net.GATEWAY, net.gateway_body())
     net.make(network, net.BASTION_SUBNET, net.subnet_body("10.16.17.0/26"))
     net.make(network, net.INTERFACE, net.interface_body())
@@ -164,7 +160,6 @@ def test_a_recreated_machine_has_a_new_identity(bastion_network: Arm) -> None:
 
 @pytest.fixture
 def services(arm: Arm) -> Arm:
-    """A network, an account and a registry."""
     net.make_network(arm)
     net.make(arm, ACCOUNT, account_body(publicNetworkAccess="Disabled"))
     net.make(arm, net.REGISTRY, net.REGISTRY_BODY)

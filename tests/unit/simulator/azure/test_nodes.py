@@ -1,5 +1,3 @@
-"""Node objects of AKS: names, labels, taints, sizes and OS disks."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -109,7 +107,6 @@ def test_reservations_match_the_documentation(cores: int, gib: int, pods: int, c
 
 
 def _reserved(node: dict[str, Any]) -> int:
-    """Returns the memory of a node that is reserved, in KiB."""
     status = node["status"]
     return (count(status["capacity"]["memory"]) - count(status["allocatable"]["memory"])) // 1024
 

@@ -1,5 +1,3 @@
-"""Labels and taints of pools: the syntax of Kubernetes, AKS's reserved names, and the program's same checks."""
-
 from __future__ import annotations
 
 import pytest

@@ -1,5 +1,3 @@
-"""Rules of agent pools: defaults, quotas and upgrades."""
-
 from __future__ import annotations
 
 from typing import Any

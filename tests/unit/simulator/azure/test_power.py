@@ -1,5 +1,3 @@
-"""Power, certificates and commands of a cluster: `az aks stop`, `start`, `rotate-certs` and `command invoke`."""
-
 from __future__ import annotations
 
 import base64
@@ -16,7 +14,6 @@ from tests.support.arm import CLUSTER, Arm, cluster_body, pool_body
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sets the folder that records boots of nodes."""
     monkeypatch.setenv("SIMULATOR_HOME", str(tmp_path))
 
 

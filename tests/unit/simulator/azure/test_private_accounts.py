@@ -1,5 +1,3 @@
-"""Access to a storage account without public access, with Azure's own client."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -20,7 +18,6 @@ NAME = "models.blob.core.windows.net"
 
 @pytest.fixture(scope="module")
 def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BlobAccount]:
-    """An account with a private endpoint in the network `ai` and a linked zone."""
     with blob_account(tmp_path_factory.mktemp("private")) as made:
         made.settings(publicNetworkAccess="Disabled")
         net.make_network(made.arm)

@@ -1,5 +1,3 @@
-"""Temporary refusals: throttling, missing capacity, and operations in progress."""
-
 from __future__ import annotations
 
 import threading
@@ -128,7 +126,6 @@ def test_a_pool_fails_without_capacity_and_can_be_retried(cluster: Arm) -> None:
 
 
 def failure_of(cluster: Arm, path: str, body: dict[str, Any]) -> dict[str, str]:
-    """Returns the error of the operation that a PUT starts."""
     accepted = cluster.put(path, body)
     cluster.done()
     found: dict[str, str] = cluster.client.get(accepted.headers["Azure-AsyncOperation"]).json()["error"]

@@ -1,9 +1,9 @@
 """Requests that Azure rejects, with the status, code, message and target: the tables in `refused/`.
 
-Each file has groups of cases. A group creates the resources in `given` once, and sends the request of each case. A case
-inherits the fields of its group. Its body is the usual body of the resource in the request, changed by `body` and
-`properties`; `pool` changes the first pool of a cluster, `connection` the target of an endpoint. Afterwards, the
-resource in the request is unchanged, and the same resources exist.
+A group of cases creates the resources in `given` once, and sends the request of each case. A case inherits the fields
+of its group. Its body is the usual body of the resource in the request, changed by `body` and `properties`; `pool`
+changes the first pool of a cluster, `connection` the target of an endpoint. Afterwards, the resource in the request is
+unchanged, and the same resources exist.
 """
 
 from __future__ import annotations
@@ -109,7 +109,6 @@ def _send(arm: Arm, case: Case) -> httpx.Response:
 
 @pytest.fixture(scope="module")
 def arm(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arm]:
-    """A subscription with the resources that the group requires."""
     arm = start(tmp_path_factory.mktemp("refused") / "azure", FakeBackend())
     try:
         for each in _flat(GROUPS[request.param]["given"]):

@@ -1,5 +1,3 @@
-"""Container registries: images, pulls by clusters, and role assignments."""
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -22,7 +20,6 @@ BLOB_READER = "2a2b9908-6ea1-4ae2-8e65-a410df84e7d1"
 
 @pytest.fixture
 def registry(cluster: Arm) -> Arm:
-    """A subscription with a cluster and a registry."""
     assert cluster.put(REGISTRY, BODY).status_code == 201
     return cluster
 

@@ -1,5 +1,3 @@
-"""Capacity reservation groups, as Resource Manager shows them and as pools use them."""
-
 from __future__ import annotations
 
 from typing import Any

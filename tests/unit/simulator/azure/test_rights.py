@@ -1,5 +1,3 @@
-"""Actions that roles grant, in the simulator and in the program, and data actions inside a cluster."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -40,7 +38,7 @@ def assign(arm: Arm, role: str, scope: str = CLUSTER, principal: str = GRACE.obj
 
 
 def review(arm: Arm, request: str, namespace: str = "ai") -> dict[str, Any]:
-    """Sends a review. `request` is a verb and a resource: `create pods/exec`, `get jobs.batch`."""
+    """`request` is a verb and a resource: `create pods/exec`, `get jobs.batch`."""
     verb, _, what = request.partition(" ")
     if what.startswith("/"):
         about: dict[str, Any] = {"nonResourceAttributes": {"verb": verb, "path": what}}

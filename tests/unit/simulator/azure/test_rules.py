@@ -1,5 +1,3 @@
-"""Rules of clusters and role assignments."""
-
 from __future__ import annotations
 
 from typing import Any

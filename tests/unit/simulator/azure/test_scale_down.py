@@ -1,5 +1,3 @@
-"""Scale-down of the cluster autoscaler, its profile, and the diagnosis of its state."""
-
 from __future__ import annotations
 
 from fractions import Fraction
@@ -121,7 +119,7 @@ def test_arm_accepts_updates_during_a_scale_up(scaled: ScaledCluster) -> None:
 
 
 def test_a_success_does_not_reset_the_backoff(scaled: ScaledCluster) -> None:
-    """A successful scale-up does not reset the backoff (no release from 1.34 to 1.36 calls RemoveBackoff)."""
+    """No release from 1.34 to 1.36 calls RemoveBackoff."""
     make_pool(scaled, maxCount=3)
     fault = new_fault("capacity", size=H100)
     scaled.arm.server.world.faults.fault(fault)

@@ -1,5 +1,3 @@
-"""Scale-up of the cluster autoscaler: pending pods, expanders, and backoff after refusals."""
-
 from __future__ import annotations
 
 from typing import Any

@@ -1,5 +1,3 @@
-"""Sign-in of the program's Azure SDK and of the azure-native plugin in the simulator, and trusted certificates."""
-
 from __future__ import annotations
 
 import base64

@@ -1,5 +1,3 @@
-"""Evictions of Spot machines, and limits of their number and price."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -22,7 +20,7 @@ from tests.support.sizes import T4
 
 
 class Evictions:
-    """A Spot pool of three nodes. `look` runs the evictor, some seconds later."""
+    """`look` runs the evictor, some seconds later."""
 
     def __init__(self, arm: Arm, folder: Path) -> None:
         self.cluster, self.store, self.now = ScaledCluster(arm), EvictionStore(folder), 0.0
@@ -31,7 +29,6 @@ class Evictions:
         self.evictor = Evictor(server.world, server.operations, lambda _: kube, self.store, lambda: self.now)
 
     def make(self, **properties: Any) -> list[str]:
-        """Creates or changes the pool."""
         body = pool_body(vmSize=T4, scaleSetPriority="Spot", **{"count": 3, "nodeTaints": [SPOT_TAINT]} | properties)
         assert self.cluster.arm.put(pool_path(), body).is_success
         self.cluster.arm.done()
@@ -122,7 +119,6 @@ def test_ignores_evictions_of_other_machines(evictions: Evictions, name: str) ->
 
 
 def chosen_at(evictions: Evictions, rate: Rate) -> list[tuple[float, str]]:
-    """Returns the time and node of each eviction within ten minutes."""
     evictions.store.set_rate(rate)
     found: list[tuple[float, str]] = []
     evictions.look()

@@ -1,5 +1,3 @@
-"""Storage accounts and containers in Resource Manager, with a fake blob service."""
-
 from __future__ import annotations
 
 import pytest
@@ -19,7 +17,6 @@ SAS = {
 
 @pytest.fixture
 def storage(group: Arm) -> Arm:
-    """A subscription with a group, and the account `models` with the container `data`."""
     make(group, ACCOUNT, account_body(minimumTlsVersion="TLS1_2"))
     make(group, CONTAINER, {"properties": {}})
     return group

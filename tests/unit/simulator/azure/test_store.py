@@ -1,5 +1,3 @@
-"""The store survives kills, and interrupted operations resume."""
-
 from __future__ import annotations
 
 import contextlib
@@ -75,7 +73,6 @@ def test_reports_unreadable_files_with_the_fix(tmp_path: Path, content: str, why
 
 @contextlib.contextmanager
 def _process(folder: Path) -> Iterator[httpx.Client]:
-    """Runs a server in a separate process, which is killed at the end."""
     command = [sys.executable, "-m", "tests.unit.simulator.azure.killed_server", str(folder)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

@@ -25,11 +25,10 @@ OPTIONS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "--node-osdisk-size": ("osDiskSizeGB", int),
     "--node-taints": ("nodeTaints", lambda text: text.split(",")),
 }
-"""The properties of the request by option of `az aks nodepool add`."""
 
 
 def run(arm: Arm, command: str) -> None:
-    """Runs a suggested `az aks nodepool add|delete` command. All of its options have a value."""
+    """All options of the command have a value."""
     _, _, _, verb, *rest = shlex.split(command)
     options = dict(zip(rest[::2], rest[1::2], strict=True))
     assert (options.pop("-g"), options.pop("--cluster-name")) == ("rg", "aks")

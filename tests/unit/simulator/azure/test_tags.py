@@ -1,5 +1,3 @@
-"""Limits of tags, and management locks."""
-
 from __future__ import annotations
 
 from typing import Any

@@ -1,5 +1,3 @@
-"""The schedule of `make bench`."""
-
 from __future__ import annotations
 
 from typing import Any

@@ -1,5 +1,3 @@
-"""The simulator's charts accept the program's values and reject values that are not simulated."""
-
 from __future__ import annotations
 
 from ast import literal_eval
@@ -54,7 +52,7 @@ OBJECTS = {
 
 
 UPSTREAMS = tuple(tool.name for tool in catalogue.load().tools if tool.chart)
-"""Charts from Go modules, which the setup links next to the simulator's own."""
+"""The setup links these charts from Go modules next to the simulator's own."""
 CHARTS = (*make_values.NAMES, *UPSTREAMS)
 
 

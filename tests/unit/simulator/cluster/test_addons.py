@@ -1,5 +1,3 @@
-"""Objects of AKS's storage drivers, by storageProfile."""
-
 from __future__ import annotations
 
 from typing import Any

@@ -1,5 +1,3 @@
-"""Volumes of the Azure Files driver, by the parameters of a class."""
-
 from __future__ import annotations
 
 import pytest
@@ -8,7 +6,6 @@ from components.storage.shared_files import storage_class
 from simulator.cluster.azure_files import AzureFiles, NotMadeError
 
 OURS: dict[str, str] = storage_class("files1", "ai")["parameters"]
-"""The parameters of the program's class."""
 
 
 def test_an_nfs_share_is_in_the_account_of_its_class() -> None:

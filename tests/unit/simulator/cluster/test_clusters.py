@@ -1,5 +1,3 @@
-"""Start and stop of clusters."""
-
 from __future__ import annotations
 
 import sys
@@ -30,7 +28,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 class Booting:
-    """A fake cluster. `ONE` boots until `go` is set; `up` has the running ones."""
+    """`ONE` boots until `go` is set; `up` has the running ones."""
 
     began, go = threading.Event(), threading.Event()
     up: set[str] = set()
@@ -48,7 +46,6 @@ class Booting:
 
 @pytest.fixture
 def booting(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Clusters, threading.Thread]]:
-    """Returns clusters, and the thread that boots `ONE`."""
     monkeypatch.setattr(clusters, "RunningCluster", Booting)
     Booting.began.clear()
     Booting.go.clear()

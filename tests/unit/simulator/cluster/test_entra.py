@@ -1,4 +1,4 @@
-"""Authentication and authorization at a real API server, by simulated Entra and Azure roles."""
+"""A real API server with simulated Entra and Azure roles."""
 
 from __future__ import annotations
 
@@ -25,8 +25,6 @@ MAP = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "map", "nam
 
 @dataclass
 class Aks:
-    """A cluster with Entra ID and Azure RBAC in simulated Azure, and its real control plane."""
-
     arm: Arm
     plane: ControlPlane
     cloud: DataPlane

@@ -1,5 +1,3 @@
-"""Addresses and events of Services of type LoadBalancer."""
-
 from __future__ import annotations
 
 import threading
@@ -24,7 +22,6 @@ def service(name: str = "web", *, kind: str = "LoadBalancer", internal: bool = F
 
 
 def change(kube: FakeKube, body: Object) -> None:
-    """Changes the Service, and runs one step of the controller."""
     kube.patch("v1", "Service", "web", "ai", body)
     step(kube.as_client())
 
@@ -137,8 +134,6 @@ def test_reports_a_missing_free_address_once(monkeypatch: pytest.MonkeyPatch) ->
 
 
 class Refusing(FakeKube):
-    """An API server that rejects all changes of the Service `web`."""
-
     def patch(self, _api: str, kind: str, name: str, namespace: str | None, body: Object, **options: Any) -> Object:
         if name == "web":
             raise ApiError(403, "Forbidden", "not this one")
@@ -153,8 +148,6 @@ def test_a_rejected_service_does_not_block_others(caplog: pytest.LogCaptureFixtu
 
 
 class Away(FakeKube):
-    """An API server that fails at first."""
-
     tries = 0
 
     def list(self, *arguments: Any, **options: Any) -> list[Object]:

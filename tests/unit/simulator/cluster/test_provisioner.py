@@ -1,5 +1,3 @@
-"""Volumes of StorageClasses are provisioned, and deleted or kept by their policy."""
-
 from __future__ import annotations
 
 from pathlib import Path

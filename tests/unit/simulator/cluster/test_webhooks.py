@@ -14,7 +14,7 @@ BY_URL = {"clientConfig": {"url": "https://elsewhere"}}
 
 
 class Kube:
-    """An API server with the endpoints of one webhook, which change with each list."""
+    """The endpoints of the webhook change with each list."""
 
     def __init__(self, *looks: list[bool]) -> None:
         self.looks, self.looked = looks, 0

@@ -1,5 +1,3 @@
-"""The clusters of a stack, according to its state and simulated Azure."""
-
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""The daemon's lock, and its start: with all earlier clusters, or not at all."""
-
 from __future__ import annotations
 
 import fcntl

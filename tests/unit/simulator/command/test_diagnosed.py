@@ -1,4 +1,4 @@
-"""Reports that `make up` reads from `python -m diagnosis --watch`."""
+"""`make up` reads these reports from `python -m diagnosis --watch`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,3 @@
-"""`make down`: wrong names, stacks that cannot be destroyed, and the state of the cluster."""
-
 from __future__ import annotations
 
 import contextlib
@@ -35,8 +33,6 @@ def done(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.fixture
 def down(done: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Down:
-    """Runs the command for a stack, and returns the exit code, the output on one line, and the lines of errors."""
-
     def run(stack: str) -> tuple[int, str, list[str]]:
         monkeypatch.setenv("STACK", stack)
         code, printed = cli.main(["down"]), capsys.readouterr()

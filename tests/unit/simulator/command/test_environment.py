@@ -1,5 +1,3 @@
-"""The environment of `make shell`, and its files."""
-
 from __future__ import annotations
 
 import signal
@@ -60,7 +58,6 @@ def test_keeps_the_users_environment(tmp_path: Path) -> None:
 
 
 def _written(home: Path) -> dict[str, tuple[int, int]]:
-    """Returns the inode and the modification time of each file."""
     found = {
         str(path): path.lstat() for path in home.rglob("*") if not path.is_dir() and not path.name.endswith("lock")
     }

@@ -1,5 +1,3 @@
-"""`python -m simulator evict`."""
-
 from __future__ import annotations
 
 import argparse
@@ -19,7 +17,6 @@ NODE = "aks-cheap-07135884-vmss000004"
 
 @pytest.fixture(autouse=True)
 def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The only Spot node of a simulator with a Spot pool and a regular pool."""
     monkeypatch.setenv("SIMULATOR_HOME", str(tmp_path))
     store = Store(tmp_path / "azure")
     for name, priority in (("cheap", "Spot"), ("gpu", "Regular")):

@@ -1,5 +1,3 @@
-"""`python -m simulator fault`, `heal` and `reboot`."""
-
 from __future__ import annotations
 
 import argparse
@@ -22,7 +20,6 @@ Run = Callable[..., list[str]]
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Runs commands on a simulator without nodes, and returns the lines of their output."""
     monkeypatch.setenv("SIMULATOR_HOME", str(tmp_path))
 
     def commands(*lines: str) -> list[str]:
@@ -38,7 +35,6 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 
 @pytest.fixture
 def _node(run: Run, tmp_path: Path) -> None:
-    """Adds a node to the simulator."""
     node = {"metadata": {"name": NODE, "labels": {"node.kubernetes.io/instance-type": H100}}}
     seen = snapshot.snapshot([node], [], {NODE: node_hardware(skus.sku(H100), NODE, ())}, {})
     snapshot.write(seen, tmp_path / "clusters" / "dev" / "world")

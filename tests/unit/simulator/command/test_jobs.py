@@ -1,5 +1,3 @@
-"""The states of workloads in `make up`, and the errors for those that did not pass."""
-
 from __future__ import annotations
 
 import json
@@ -22,7 +20,7 @@ OWN = f"dev.azurecr.io/olmo:{content_tag('olmo')}"
 
 
 def obj(kind: str, name: str, owner: str = "", **more: Any) -> Object:
-    """Returns an object with its name as its uid."""
+    """The object's name is also its uid."""
     version = {"Pod": "v1", "Node": "v1", "Job": "batch/v1"}.get(kind, "apps/v1")
     metadata = {"name": name, "namespace": "ai", "uid": name, "ownerReferences": [{"uid": owner}]}
     return {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": {}, **more}
@@ -35,8 +33,6 @@ def waiting(name: str, owner: str, image: str = IMAGE) -> Object:
 
 
 def observed(*objects: Object, ran: Path = Path("no-placements")) -> jobs.Workload:
-    """Returns the state of the workload `olmo` in a cluster with these objects."""
-
     def listed(api_version: str, kind: str, namespace: str | None) -> list[Object]:
         found = [each for each in objects if (each["kind"], each["apiVersion"]) == (kind, api_version)]
         return found if namespace in (None, "ai") else []
@@ -98,7 +94,6 @@ WHY = "image docker.io/me/mine:1 has no recipe in simulator/sandbox/recipes/ (do
 
 
 def record(file: Path, pod: str, reason: str = "") -> None:
-    """Writes the kubelet's record of a pod of the job."""
     owners = [{"kind": "Job", "name": "olmo", "uid": "olmo"}]
     metadata = {"name": pod, "namespace": "ai", "uid": pod, "ownerReferences": owners}
     spec = {"nodeName": "a", "containers": [{"name": "main", "image": "docker.io/me/mine:1"}]}

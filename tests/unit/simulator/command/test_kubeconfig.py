@@ -1,5 +1,3 @@
-"""The kubeconfig of `make shell`, with all clusters of the simulator."""
-
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""Virtual networks that commands run in: names, machines, proxies, and the two phases of `make up`."""
-
 from __future__ import annotations
 
 import os
@@ -29,7 +27,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def arm(home: Path) -> Iterator[Arm]:
-    """Simulated Azure with a network in the group of the stack `private`, and one in another group."""
     started = start(home / "azure", FakeBackend())
     for group in (GROUP, GROUP.replace("/rg", f"/{STACK}")):
         assert started.put(group, {"location": "eastus"}).status_code == 201

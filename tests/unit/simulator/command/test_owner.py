@@ -21,13 +21,12 @@ OTHER_USER = 65534
 
 @pytest.fixture
 def errors(capsys: pytest.CaptureFixture[str]) -> Errors:
-    """Returns the errors printed since the last call, on one line."""
     return lambda: " ".join(capsys.readouterr().err.split())
 
 
 @pytest.fixture
 def other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Another checkout; this shell has its environment."""
+    """This shell has the environment of another checkout."""
     (tmp_path / "other" / "simulator").mkdir(parents=True)
     (tmp_path / "other" / "simulator" / "__main__.py").touch()
     monkeypatch.setenv("SIMULATOR_HOME", str(tmp_path / "other" / ".simulator"))

@@ -1,5 +1,3 @@
-"""Official plugins serve as soon as plain `pulumi plugin install` has installed them beside the emulated ones."""
-
 from __future__ import annotations
 
 import functools
@@ -24,7 +22,7 @@ EMULATED = '#!/bin/sh\necho "emulated $*"\n'
 
 @pytest.fixture(autouse=True)
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a project. The interpreter of emulated plugins is a script that prints its arguments."""
+    """The interpreter of emulated plugins is a script that prints its arguments."""
     monkeypatch.setenv("SIMULATOR_HOME", str(tmp_path / "home"))
     interpreter = tmp_path / "python"
     interpreter.write_text(EMULATED)
@@ -37,7 +35,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def downloads(tmp_path: Path) -> Iterator[str]:
-    """The address of a server with an archive for each official plugin, named as on get.pulumi.com."""
+    """The archives of the server are named as on get.pulumi.com."""
     served = tmp_path / "served"
     served.mkdir()
     for name, version in VERSIONS.items():
@@ -59,7 +57,7 @@ def plugins() -> Path:
 
 
 def started(name: str, project: Path) -> str:
-    """Returns the output of the plugin that the CLI starts: from the folder with build metadata."""
+    """The CLI starts the plugin from the folder with build metadata."""
     launcher = plugins() / f"resource-{name}-v{VERSIONS[name]}+simulator" / f"pulumi-resource-{name}"
     own = {"SIMULATOR_PYTHON": str(project.parent / "python"), "PATH": "/usr/bin:/bin"}
     return subprocess.run([launcher, "127.0.0.1:1"], env=own, capture_output=True, text=True, check=True).stdout

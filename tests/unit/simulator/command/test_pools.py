@@ -1,5 +1,3 @@
-"""The table of pools: nodes, GPUs, and the workloads that use them."""
-
 from __future__ import annotations
 
 from typing import Any

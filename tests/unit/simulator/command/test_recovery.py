@@ -1,5 +1,3 @@
-"""Recovery after a failed or interrupted update."""
-
 from __future__ import annotations
 
 import httpx

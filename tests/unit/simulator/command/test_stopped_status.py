@@ -1,5 +1,3 @@
-"""`make status` of a cluster that `az aks stop` has stopped."""
-
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""`make shell STACK=<name>`, wrong stack names, and a killed pulumi."""
-
 from __future__ import annotations
 
 import re

@@ -1,5 +1,3 @@
-"""The log of an update without a terminal: phases, messages and a summary."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""A running update prevents a stop of the simulator; a killed one does not."""
-
 from __future__ import annotations
 
 import json
@@ -43,7 +41,6 @@ def lock(home: Path) -> Lock:
 
 @pytest.fixture
 def pulumi(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A waiting process named pulumi."""
     program = tmp_path / "pulumi"
     program.symlink_to(sys.executable)
     process = subprocess.Popen([program, "-S", "-c", WAIT], stdin=subprocess.PIPE)

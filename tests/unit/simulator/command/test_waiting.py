@@ -1,5 +1,3 @@
-"""Waiting for workloads: reports causes immediately and on changes, and heartbeats in between."""
-
 from __future__ import annotations
 
 import itertools
@@ -33,7 +31,7 @@ def olmo(phase: str = "Pending", *findings: Finding, name: str = "olmo") -> Work
 
 @pytest.fixture
 def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
-    """Waits for a workload with these states, each for a number of seconds. Returns the output with its times."""
+    """Each state lasts a number of seconds. Returns the output with its times."""
 
     def run(*states: tuple[int, Workload]) -> tuple[list[Workload], Written]:
         now, written = 0.0, Written()

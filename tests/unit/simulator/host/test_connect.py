@@ -1,5 +1,3 @@
-"""Proxy requests, and connections through the user's own proxy."""
-
 from __future__ import annotations
 
 import base64
@@ -16,7 +14,6 @@ LOGIN = base64.b64encode(b"rg%2Bai:").decode()
 
 
 def exchange(request: bytes, *, forwards: bool = False) -> tuple[Target | None, bytes]:
-    """Returns the target of a request, and the immediate answer."""
     client, server = socket.socketpair()
     with client, server:
         client.sendall(request)
@@ -64,7 +61,6 @@ def test_rejects_targets_that_are_not_plain_http(target: bytes) -> None:
 
 @pytest.fixture
 def served() -> Iterator[Callable[[bytes], tuple[int, list[bytes]]]]:
-    """Returns a function that starts a server with an answer, and returns its port and received data."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def start(answer: bytes) -> tuple[int, list[bytes]]:

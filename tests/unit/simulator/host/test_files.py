@@ -1,5 +1,3 @@
-"""Files that are replaced atomically."""
-
 from __future__ import annotations
 
 import itertools

@@ -1,5 +1,3 @@
-"""Connections to addresses of a cluster."""
-
 from __future__ import annotations
 
 import socket

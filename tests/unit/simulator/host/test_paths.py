@@ -1,5 +1,3 @@
-"""Folders of clusters."""
-
 from __future__ import annotations
 
 import itertools

@@ -1,5 +1,3 @@
-"""Ports of a checkout."""
-
 from __future__ import annotations
 
 import socket
@@ -17,7 +15,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def set_kernel_range(monkeypatch: pytest.MonkeyPatch, folder: Path, first: int) -> None:
-    """Makes the kernel's range of ports begin at `first`."""
     (folder / "range").write_text(f"{first}\t60999\n")
     monkeypatch.setattr(ports, "_KERNELS_OWN", folder / "range")
 

@@ -1,5 +1,3 @@
-"""Processes that a killed simulator left behind."""
-
 from __future__ import annotations
 
 import contextlib

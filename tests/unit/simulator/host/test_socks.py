@@ -1,5 +1,3 @@
-"""The SOCKS proxy into a cluster."""
-
 from __future__ import annotations
 
 import socket
@@ -16,7 +14,6 @@ REFUSED, UNREACHABLE, OK, NO_COMMAND = 5, 4, 0, 7
 
 @pytest.fixture
 def inner() -> Iterator[tuple[socket.socket, socket.socket]]:
-    """Returns both ends of a connection into the cluster."""
     ours, theirs = socket.socketpair()
     yield ours, theirs
     ours.close()

@@ -1,5 +1,3 @@
-"""The informer retries after errors and logs them."""
-
 from __future__ import annotations
 
 import threading
@@ -17,7 +15,7 @@ POD = {"metadata": {"namespace": "ai", "name": "pod"}}
 
 
 class RefusingKube:
-    """An API server that answers lists with the errors in turn, and then with one pod. Its watch has no events."""
+    """Answers lists with the errors in turn, and then with one pod. Its watch has no events."""
 
     def __init__(self, *errors: Exception) -> None:
         self._errors = list(errors)
@@ -38,7 +36,6 @@ class RefusingKube:
 
 
 def warnings(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, *errors: Exception) -> list[str]:
-    """Returns the log until the informer has the pod."""
     monkeypatch.setattr(informer, "_RETRY_S", 0)
     kube = RefusingKube(*errors)
     found = Informer(kube, "v1", "Pod", lambda: None)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""A fake cluster for the node plugins of CSI drivers: nodes with driver pods, claims, volumes, secrets."""
+"""A fake cluster for the node plugins of CSI drivers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SAS = "sv=2024-11-04&sp={permissions}&se=2099-01-01T00:00:00Z&sr=c&sig=c2ln"
 
 @dataclass
 class FakeCloud:
-    """Implements Cloud: one storage account with one container, and registries that reject the images in `refused`."""
+    """One storage account with one container, and registries that reject the images in `refused`."""
 
     container: FakeContainer = field(default_factory=FakeContainer)
     refused: dict[str, str] = field(default_factory=dict)
@@ -148,8 +148,6 @@ def pod(uid: str, node: str = "n1", **spec: Any) -> Object:
 
 @dataclass
 class Cluster:
-    """A cluster with working mounts, until a test changes it."""
-
     folder: Path
     azure: FakeCloud = field(default_factory=FakeCloud)
     pods: list[Object] = field(default_factory=lambda: [driver_pod("n1"), driver_pod("n2")])
@@ -169,11 +167,9 @@ class Cluster:
         return [event["message"] for event in self.kube.list("v1", "Event")]
 
     def mount(self, uid: str = "p", node: str = "n1", *, read_only: bool = False, account: str = "blobs") -> Mounted:
-        """Mounts the claim of a pod with that service account."""
         return self.claims.mount(pod(uid, node, serviceAccountName=account), "data", read_only=read_only)
 
     def failure(self) -> str:
-        """Returns the error of a mount of the claim."""
         with pytest.raises(VolumeNotReady) as failed:
             self.mount()
         return str(failed.value)

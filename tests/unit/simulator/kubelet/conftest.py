@@ -1,4 +1,4 @@
-"""A cluster with mounts that copy only on request."""
+"""Mounts copy only on request."""
 
 from __future__ import annotations
 

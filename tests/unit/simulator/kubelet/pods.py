@@ -1,5 +1,3 @@
-"""Containers of pods on a node of a fake cluster."""
-
 from __future__ import annotations
 
 import ssl
@@ -25,7 +23,7 @@ CLAIMED: Object = {"name": "data", "persistentVolumeClaim": {"claimName": "data"
 def make(
     name: str = "train-0", *, volumes: tuple[Object, ...] = (), init: tuple[Object, ...] = (), **container: Any
 ) -> Object:
-    """Returns a pod. The other arguments are fields of its container `main`."""
+    """The other arguments are fields of its container `main`."""
     main: Object = {"name": "main", "image": "dev.azurecr.io/olmo:1", **container}
     return {
         "apiVersion": "v1",
@@ -43,7 +41,6 @@ def make(
 
 
 def context(cluster: Cluster, pod: Object, container: Object | None = None) -> ContainerContext:
-    """Returns the context of the pod's main container, or of another container."""
     metadata, node = pod["metadata"], pod["spec"]["nodeName"]
     volumes = PodVolumes(
         cluster.kube.as_client(),
@@ -74,7 +71,7 @@ def node_root(cluster: Cluster, node: str) -> Path:
 def start(
     cluster: Cluster, pod: Object, run: Callable[[PodContext], None], knows: Callable[[Object], bool] = lambda _: True
 ) -> PodWorker:
-    """Starts a pod. `knows` reports whether the program runs for a container; nothing runs for others."""
+    """`knows` reports whether the program runs for a container; nothing runs for others."""
     cluster.has(pod)
     cluster.pods.append(pod)
     program: Runnable = OneShot(run)

@@ -1,5 +1,3 @@
-"""The answer for a container without a log."""
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -19,7 +17,7 @@ SIDECAR: Object = {"name": "sidecar", "image": "foreign"}
 
 
 def answered(pod: Object | None, container: str = "main", program: Runnable = RUNS) -> tuple[int, str]:
-    """Returns status and text. The sidecar has no program."""
+    """The sidecar has no program."""
     access = PodAccess(
         Path("nowhere"),
         cast(ClusterNetwork, None),

@@ -1,5 +1,3 @@
-"""Addresses of pods, and their ports on this machine."""
-
 from __future__ import annotations
 
 from ipaddress import ip_address, ip_network

@@ -62,7 +62,6 @@ class Signed:
         return str(refused.value)
 
     def write(self, mounted: BlobMount) -> list[str]:
-        """Returns the errors of a new file."""
         self.errors.clear()
         (mounted.path / "step10").write_text("weights")
         mounted.flush()

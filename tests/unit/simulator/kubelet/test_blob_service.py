@@ -34,7 +34,7 @@ def errors() -> list[str]:
 
 
 def mount(account: BlobAccount, folder: Path, errors: list[str], container: str = "data", **secret: str) -> BlobMount:
-    """Mounts the container with a secret of these keys (in lower case, without `azurestorageaccount`)."""
+    """The secret has these keys (in lower case, without `azurestorageaccount`)."""
     data = {f"azurestorageaccount{key}": value for key, value in {"name": "models", **secret}.items()}
     made = volume(volumeAttributes={"containerName": container})
     cloud = DataPlane(account.arm.server.world, account.arm.server.tokens)

@@ -1,5 +1,3 @@
-"""mountOptions that blobfuse2 accepts or rejects."""
-
 from __future__ import annotations
 
 import pytest

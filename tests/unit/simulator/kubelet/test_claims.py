@@ -1,5 +1,3 @@
-"""Claims on nodes: requirements of the mount of a blob container, and errors without them."""
-
 from __future__ import annotations
 
 import errno

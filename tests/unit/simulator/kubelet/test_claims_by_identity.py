@@ -1,5 +1,3 @@
-"""Claims that are mounted with a pod's own token."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -20,7 +18,6 @@ def by_identity(mode: str = "ReadWriteMany", **attributes: str) -> dict[str, Any
 
 @pytest.fixture
 def cluster(cluster: Cluster) -> Cluster:
-    """A cluster without secrets."""
     cluster.lacks("Secret", "sas")
     cluster.has(by_identity(), CSI_DRIVER)
     cluster.azure.container.put("shard-0", b"tokens")

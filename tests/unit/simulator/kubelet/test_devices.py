@@ -1,5 +1,3 @@
-"""Devices that the device manager allocates to pods."""
-
 from __future__ import annotations
 
 import re
@@ -31,7 +29,6 @@ def pod(uid: str, count: int = 8, phase: str = "Pending") -> Object:
 
 
 def allocate(devices: DeviceManager, wants: Object) -> tuple[list[int], int]:
-    """Returns the GPUs of a pod, and the number of its HCAs."""
     given = devices.allocate(wants, HARDWARE, {GPU_RESOURCE: 8, HCA: 8})
     return given["gpus"], len(given["hcas"])
 
@@ -67,7 +64,6 @@ def test_allocates_the_devices_of_an_ended_pod_immediately() -> None:
 
 
 def broken(gpu: int) -> NodeHardware:
-    """Returns a node with a lost GPU."""
     return replace(HARDWARE, gpus=tuple(replace(each, healthy=each.index != gpu) for each in HARDWARE.gpus))
 
 
@@ -104,7 +100,7 @@ def test_ignores_a_resource_without_a_plugin() -> None:
 
 
 def states(*steps: tuple[float, dict[str, int], int]) -> list[str]:
-    """Returns capacity and allocatable GPUs after each step: time, offered GPUs, and GPUs that existed once."""
+    """Each step has time, offered GPUs, and GPUs that existed once. Returns capacity and allocatable GPUs."""
     there: Object = {"metadata": {"name": NODE}, "status": {}}
     found = []
     for now, offered, listed in steps:

@@ -66,7 +66,6 @@ def variants(obj: Object) -> Iterator[tuple[str, Object]]:
 
 
 def inspect(node: Object, pod: Object, folder: Path) -> None:
-    """Calls all functions that the kubelet and the autoscaler call for a node and a pod."""
     kube = FakeKube(copy.deepcopy(node), copy.deepcopy(pod))
     devices = DeviceManager(lambda: [pod])
     catalogue = PodCatalogue([ImageProgram("theirs", leaves="run/theirs")], lambda _: None)

@@ -1,5 +1,3 @@
-"""Pods wait for images, claims and gates before KWOK runs them."""
-
 from __future__ import annotations
 
 import pytest

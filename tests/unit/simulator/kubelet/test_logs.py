@@ -1,5 +1,3 @@
-"""`kubectl logs`: one log for each start of a container, its parts, and the endpoint that serves it."""
-
 from __future__ import annotations
 
 import ssl
@@ -35,8 +33,6 @@ CRASHED: Object = {"waiting": {"reason": "CrashLoopBackOff"}}
 
 
 class Pod:
-    """A pod with one container. Tests set its starts and its state."""
-
     def __init__(self, cluster: Path) -> None:
         self.pod = make()
         self.pod["status"]["phase"] = "Running"
@@ -55,7 +51,6 @@ class Pod:
         self.pod["status"]["containerStatuses"] = [status]
 
     def shown(self, *, previous: bool = False) -> str | None:
-        """Returns the output of `kubectl logs`, with or without --previous."""
         path = self._access.log("ai", "train-0", "main", previous=previous)
         if path is None:
             return None
@@ -156,7 +151,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def api_server(cluster: Path) -> Iterator[httpx.Client]:
-    """Returns the API server's client of a kubelet. The container of its pod was started twice."""
+    """The container of the kubelet's pod was started twice."""
     pod, port = make(), ports.free(set())
     for text in ("first", "second\nthird"):
         LogFile(folders.logs_of(cluster, pod) / "main").line(text)

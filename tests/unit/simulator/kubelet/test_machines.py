@@ -1,5 +1,3 @@
-"""Files of machines follow hardware, boots and ready drivers."""
-
 from __future__ import annotations
 
 from collections.abc import Callable

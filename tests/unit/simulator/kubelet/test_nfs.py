@@ -1,5 +1,3 @@
-"""NFS shares on nodes."""
-
 from __future__ import annotations
 
 import pytest
@@ -14,7 +12,7 @@ HANDLE = "ai#files1#pvcn-1234###ai"
 
 @pytest.fixture
 def cluster(cluster: Cluster) -> Cluster:
-    """A cluster with a volume as the driver provisions it for the program's class."""
+    """The volume is as the driver provisions it for the program's class."""
     attributes = {"protocol": "nfs", "storageAccount": "files1", "server": SERVER}
     share = volume(FILES, options=("nconnect=4", "noresvport"), volumeHandle=HANDLE, volumeAttributes=attributes)
     share["metadata"]["annotations"][PROVISIONED_BY] = FILES

@@ -1,5 +1,3 @@
-"""Image pulls: rejections, back-off, and images that a node already has."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -11,7 +9,7 @@ MISSING = f'failed to pull and unpack image "{IMAGE}": {IMAGE}: not found'
 
 
 class Registry:
-    """A registry that rejects the image until a test changes `refusal`. `now` is the clock."""
+    """Rejects the image until a test changes `refusal`. `now` is the clock."""
 
     def __init__(self) -> None:
         self.refusal: str | None = MISSING

@@ -20,7 +20,6 @@ from tests.unit.simulator.kubelet.pods import make
 
 @pytest.fixture(autouse=True)
 def recipes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Returns a copy of the recipes' folder, on a machine with sandboxes."""
     copy = shutil.copytree(images.RECIPES, tmp_path / "recipes")
     monkeypatch.setattr(images, "RECIPES", copy)
     monkeypatch.setattr(sandbox, "available", lambda: None)
@@ -29,7 +28,6 @@ def recipes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def catalogue(tmp_path: Path) -> PodCatalogue:
-    """Returns the catalogue of a kubelet."""
     return PodCatalogue([], Scripts(cast(NodeKeeper, None), tmp_path, 0).find)
 
 

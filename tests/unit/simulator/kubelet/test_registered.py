@@ -1,5 +1,3 @@
-"""CSINode objects list the drivers of each node."""
-
 from __future__ import annotations
 
 from k8s.objects import Object

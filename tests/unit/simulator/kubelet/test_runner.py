@@ -1,5 +1,3 @@
-"""Programs of containers, and their logs."""
-
 from __future__ import annotations
 
 import os

@@ -1,4 +1,4 @@
-"""SPDY connections of kubectl. Contract tests check the frames."""
+"""Contract tests check the frames."""
 
 from __future__ import annotations
 

@@ -27,7 +27,6 @@ def root(tmp_path: Path) -> Path:
 
 
 def walked(root: Path) -> dict[str, object]:
-    """Returns the signatures of files, and the folders, from a walk."""
     return shown(*confined.tree(root, "", lambda *_: None))
 
 

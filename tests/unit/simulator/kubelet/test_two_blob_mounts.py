@@ -1,5 +1,3 @@
-"""Two nodes mount one container: cached names and renamed folders."""
-
 from __future__ import annotations
 
 import threading
@@ -26,7 +24,7 @@ def two_mounts(
     lock: threading.Lock | None = None,
     remembers_s: float = 0,
 ) -> tuple[BlobMount, BlobMount]:
-    """Returns the mounts of two nodes. A `lock` makes the namespace hierarchical."""
+    """A `lock` makes the namespace hierarchical."""
     first, second = (
         BlobMount(
             container.as_client(),
@@ -108,7 +106,7 @@ def files(folder: Path, name: str) -> list[Path]:
 
 
 class SlowContainer(FakeContainer):
-    """A container that waits for `go_on` after the first blob that is written."""
+    """Waits for `go_on` after the first blob that is written."""
 
     def __init__(self) -> None:
         super().__init__()

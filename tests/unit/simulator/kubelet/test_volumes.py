@@ -1,5 +1,3 @@
-"""Volumes and environment of a pod."""
-
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The lifecycle of a pod that the simulator runs itself."""
+"""The simulator runs these pods itself."""
 
 from __future__ import annotations
 

@@ -1,5 +1,3 @@
-"""Each test of operators begins without faults."""
-
 from __future__ import annotations
 
 from pathlib import Path

@@ -14,8 +14,6 @@ from tests.support.fake_kube import Context
 
 @dataclass
 class HostPod(Context):
-    """The context of a container with the command `words`."""
-
     folder: Path = Path("/pod")
     words: tuple[str, ...] = ()
 

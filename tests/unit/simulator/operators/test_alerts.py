@@ -1,4 +1,4 @@
-"""Monitoring's alert rules, checked by the real promtool on the series in alerts.yaml."""
+"""The real promtool checks monitoring's alert rules on the series in alerts.yaml."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def promtool() -> Path:
 
 
 def assert_true(promtool: Path, folder: Path, cases: Any, rules: Any = None) -> None:
-    """Asserts that promtool accepts the cases. `rules` is the content of their rule file, if not in the cases."""
+    """`rules` is the content of their rule file, if not in the cases."""
     if rules is not None:
         (folder / "rules.yaml").write_text(yaml.safe_dump(rules), encoding="utf-8")
         cases = {"rule_files": [str(folder / "rules.yaml")], "evaluation_interval": "1m", "tests": cases}
@@ -55,7 +55,7 @@ def test_the_end_of_a_sas_raises_an_alert_before_it(promtool: Path, tmp_path: Pa
 
 
 def series(condition: str, **values: str) -> list[dict[str, str]]:
-    """Returns the series of a node's condition in kube-state-metrics; states without values are 0."""
+    """States without values are 0."""
     labels = f'node="gpu-0", condition="{condition}"'
     return [
         {"series": f'{node_alerts.STATES}{{{labels}, status="{state}"}}', "values": values.get(state, "0x60")}

@@ -1,5 +1,3 @@
-"""Emulated Autopilot: its gate, the faults that it sees, and invalid flags."""
-
 from __future__ import annotations
 
 import threading
@@ -22,7 +20,6 @@ CHECKS = "pciebw,remapped,ping,gpupower"
 
 
 def container(*, repeat: str = "1", invasive: str = "4") -> dict[str, Any]:
-    """Returns the container with the chart's command."""
     command = f"/usr/local/bin/autopilot --port 3333 --bw 4 --w {repeat} --invasive-check-timer {invasive}\n"
     return {"name": "autopilot", "command": ["sh", "-c", command]}
 
@@ -45,7 +42,6 @@ def on_node(
 
 
 def label(ctx: Context) -> str | None:
-    """Returns the node's label after one round."""
     stop = threading.Event()
     real = ctx.kube_.patch
 

@@ -1,5 +1,3 @@
-"""Extended resources of a node, by its ready device plugins and their configuration."""
-
 from __future__ import annotations
 
 import json

@@ -1,4 +1,4 @@
-"""Driver upgrades by NVIDIA's operators, with their defaults and with the program's settings."""
+"""NVIDIA's operators upgrade drivers, with their defaults and with the program's settings."""
 
 from __future__ import annotations
 
@@ -24,8 +24,6 @@ BOTH = pytest.mark.parametrize("driver", [OFED, GPU_DRIVER], ids=lambda driver: 
 
 
 class Rollout:
-    """Two nodes with an older driver, and a job on the first one."""
-
     def __init__(self, driver: Driver, policy: Object) -> None:
         self.driver, self.policy = driver, policy
         self.kube = FakeKube(node("a", H100), node("b", H100))

@@ -1,5 +1,3 @@
-"""The GPU operator: node labels, DaemonSets of a ClusterPolicy, gates of pods, and the policy's state."""
-
 from __future__ import annotations
 
 from typing import Any

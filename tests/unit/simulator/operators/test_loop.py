@@ -1,5 +1,3 @@
-"""The controllers' shared loop, their Applier, and the hook that updates CRDs."""
-
 from __future__ import annotations
 
 import threading

@@ -1,4 +1,4 @@
-"""Monitoring on the simulator: exporters of simulated hardware, and arguments of the real programs."""
+"""Exporters of simulated hardware, and arguments of the real programs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ RELOADER = [f"--config-file={SOURCE}", f"--config-envsubst-file={RESULT}", "--wa
 
 
 def holder(phase: str = "Running", restarts: str = "Never") -> Holder:
-    """Returns a job's pod with the first two GPUs."""
     container = {"name": "main", "resources": {"limits": {"nvidia.com/gpu": "2"}}}
     metadata = {"name": "train-0", "namespace": "blue"}
     spec = {"containers": [container], "restartPolicy": restarts}
@@ -36,7 +35,6 @@ def holder(phase: str = "Running", restarts: str = "Never") -> Holder:
 
 
 def samples(text: str, name: str) -> dict[str, float]:
-    """Returns the values of a metric by their label text."""
     lines = [line for line in text.splitlines() if line.startswith(f"{name}{{")]
     return {line[len(name) : line.rindex(" ")]: float(line.rpartition(" ")[2]) for line in lines}
 
@@ -142,7 +140,6 @@ def test_rejects_a_missing_configuration(tmp_path: Path) -> None:
 
 
 def command(image: str, *arguments: str) -> list[str]:
-    """Returns the command of an image's program."""
     return process(programs.PROGRAMS, image).argv(HostPod(FakeKube(), words=arguments).as_pod_context())
 
 

@@ -1,5 +1,3 @@
-"""The network operator: DaemonSets of a NicClusterPolicy, the nodes' wait label, and the policy's state."""
-
 from __future__ import annotations
 
 from typing import Any

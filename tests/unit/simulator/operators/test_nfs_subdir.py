@@ -1,5 +1,3 @@
-"""The simulated NFS provisioner: volumes of claims, and folders of deleted claims."""
-
 from __future__ import annotations
 
 from dataclasses import dataclass

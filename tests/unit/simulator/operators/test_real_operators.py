@@ -1,4 +1,4 @@
-"""Real operators: releases from their modules, and the arguments of their programs."""
+"""Releases of real operators from their modules, and the arguments of their programs."""
 
 from __future__ import annotations
 
@@ -50,7 +50,6 @@ def test_a_manager_in_a_sandbox_can_reach_the_kubernetes_api(name: str) -> None:
 
 
 def namespaces(objects: dict[tuple[str, str], Object], default: str) -> Iterator[str]:
-    """Yields the namespaces in a release."""
     for each in objects.values():
         yield each["metadata"].get("namespace", default)
         yield from (subject["namespace"] for subject in each.get("subjects", []))
@@ -101,12 +100,11 @@ def test_a_release_has_the_objects_that_the_program_expects(
 
 @pytest.fixture(autouse=True)
 def _tools(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pretends that all tools are built."""
     monkeypatch.setattr(paths, "tool", lambda name: Path("/tools") / name)
 
 
 def pod(folder: Path, *words: str, config: Any = None) -> PodContext:
-    """Returns a pod with this command. `config` is the content of the file in `--config`, an object or text."""
+    """`config` is the content of the file in `--config`, an object or text."""
     text = config if isinstance(config, str) else yaml.safe_dump(config)
     files = {word.removeprefix("--config="): text.encode() for word in words if word.startswith("--config=")}
     metadata = {"name": "manager", "namespace": "mlbatch-system", "uid": "u-1"}

@@ -1,5 +1,3 @@
-"""Property values between the engine and plugins."""
-
 from __future__ import annotations
 
 import subprocess

@@ -1,5 +1,3 @@
-"""Schemas of the emulated plugins, derived from the SDK packages."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""The process of a plugin: its imports, its start, and its end."""
-
 from __future__ import annotations
 
 import contextlib
@@ -105,7 +103,6 @@ TOKENS = (
 
 
 def printed(program: str, *arguments: str) -> str:
-    """Returns the output of a program in a separate process."""
     command = [sys.executable, "-c", f"import sys{program}", *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 

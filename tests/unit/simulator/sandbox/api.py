@@ -1,5 +1,3 @@
-"""A fake Kubernetes API with one node, for scripts in a sandbox."""
-
 from __future__ import annotations
 
 import json
@@ -18,7 +16,7 @@ TOKEN = "the-pods-own-token"
 
 @dataclass
 class Api:
-    """The API. `account` is the folder that kubelets mount at /var/run/secrets/kubernetes.io/serviceaccount."""
+    """`account` is the folder that kubelets mount at /var/run/secrets/kubernetes.io/serviceaccount."""
 
     node: str
     account: Path
@@ -29,7 +27,6 @@ class Api:
     port: int = 0
 
     def answer(self, method: str, path: str, token: str, body: bytes) -> tuple[int, object]:
-        """Returns status and document."""
         if token != f"Bearer {TOKEN}" or path != f"/api/v1/nodes/{self.node}" or self.forbidden:
             return 403, {"message": f'nodes "{self.node}" is forbidden'}
         if method == "PATCH":
@@ -44,7 +41,7 @@ class Api:
 
 @contextmanager
 def served(node: str, folder: Path) -> Iterator[Api]:
-    """Serves the API of a node with the certificates of a simulated cluster."""
+    """Uses the certificates of a simulated cluster."""
     authority = cluster_certificates(folder / "certificates")
     account = folder / "account"
     account.mkdir()

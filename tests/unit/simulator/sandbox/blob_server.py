@@ -21,8 +21,6 @@ CONTAINER = "/account/olmo-data"
 
 @dataclass
 class Blobs:
-    """The stored blobs, and the errors."""
-
     port: int = 0
     authority: str = ""
     stored: dict[str, bytes] = field(default_factory=dict)

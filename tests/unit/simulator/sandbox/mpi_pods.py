@@ -1,5 +1,3 @@
-"""The pods of MPI workloads, from their manifests."""
-
 from __future__ import annotations
 
 import copy
@@ -45,8 +43,6 @@ def key_pair() -> tuple[str, str]:
 
 @dataclass
 class Job(Sandboxes, ABC):
-    """An MPI job of a workload."""
-
     nodes: int = 2
     absent_workers: set[int] = field(default_factory=set)
     gpus_allocated: int | None = None
@@ -64,7 +60,7 @@ class Job(Sandboxes, ABC):
         """Returns the workload's job on the pool."""
 
     def set_env(self, name: str, value: str) -> None:
-        """Sets a variable in the master's manifest, which the ranks inherit."""
+        """The ranks inherit the variable from the master's manifest."""
         env = self.master["spec"]["containers"][0]["env"]
         env[:] = [entry for entry in env if entry["name"] != name] + [{"name": name, "value": value}]
 
@@ -101,8 +97,6 @@ class Job(Sandboxes, ABC):
 
 
 class NcclJob(Job):
-    """The NCCL all-reduce."""
-
     def job(self, pool: GpuPool) -> MpiJob:
         options = NcclAllreduceOptions.model_validate({"sshTimeoutSeconds": 10, **self.options})
         image = "registry.test/nccl-test:1"
@@ -110,8 +104,6 @@ class NcclJob(Job):
 
 
 class BisectionJob(Job):
-    """The search for the bad link."""
-
     def job(self, pool: GpuPool) -> MpiJob:
         options = NcclBisectionOptions.model_validate({"sshTimeoutSeconds": 10, **self.options})
         image = "registry.test/nccl-test:1"
@@ -119,7 +111,7 @@ class BisectionJob(Job):
 
 
 class MetaseqJob(Job):
-    """The Metaseq training with few updates."""
+    """Trains with few updates."""
 
     def job(self, pool: GpuPool) -> MpiJob:
         options = MetaseqOptions.model_validate({"sshTimeoutSeconds": 10, "numUpdates": 5, **self.options})

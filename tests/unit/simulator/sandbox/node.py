@@ -20,7 +20,7 @@ NAME = "aks-gpu-22222222-vmss000000"
 
 @dataclass
 class Node:
-    """The node. Its file system in `root` outlives its containers."""
+    """The node's file system in `root` outlives its containers."""
 
     folder: Path
     sku: str = "Standard_ND96isr_H100_v5"
@@ -35,12 +35,11 @@ class Node:
         return self.folder / "node"
 
     def change(self, **hardware: Any) -> None:
-        """Changes fields of the node's hardware."""
         self.hardware = replace(self.hardware, **hardware)
         machine.write(self.root, self.hardware)
 
     def run(self, pod: Object, container: Object, *, timeout_s: float = 60, **spec: Any) -> tuple[int, str]:
-        """Runs a container of a pod spec with its hostPath volumes on this node. Returns exit code and log."""
+        """The container has the pod spec's hostPath volumes. Returns exit code and log."""
         log = self.folder / "log"
         with log.open("wb") as stream:
             process = sandbox.start(self.spec(pod, container, **spec), stream.fileno())
@@ -49,7 +48,6 @@ class Node:
         return code, log.read_text()
 
     def spec(self, pod: Object, container: Object, **spec: Any) -> SandboxSpec:
-        """Returns the spec of the container's sandbox."""
         env = {entry["name"]: entry["value"] for entry in container.get("env", []) if "value" in entry}
         fields: Object = {
             "argv": tuple(container["command"]),

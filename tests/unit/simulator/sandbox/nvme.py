@@ -16,14 +16,13 @@ DISKS = 3
 
 
 def small_node(folder: Path) -> Node:
-    """Returns a node with few disks, because each disk costs ten processes."""
+    """Few disks, because each disk costs ten processes."""
     made = Node(folder)
     made.change(nvme=made.hardware.nvme[:DISKS])
     return made
 
 
 def set_up(node: Node, **environment: str) -> tuple[int, str]:
-    """Runs the pod's init container."""
     extra = [{"name": name, "value": value} for name, value in environment.items()]
     return node.run(POD, SETUP | {"env": [*SETUP["env"], *extra]})
 

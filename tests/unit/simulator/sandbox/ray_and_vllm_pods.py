@@ -28,15 +28,14 @@ from workloads.ray_finetuning.options import FinetuningOptions
 
 @dataclass
 class Finetuning(Sandboxes):
-    """The fine-tuning, with the pods of KubeRay 1.6.2. Runs share their checkpoints."""
+    """The pods are those of KubeRay 1.6.2. Runs share their checkpoints."""
 
     name = "stack-ray-finetuning"
     host = f"stack-ray-finetuning-abcde-head-svc.{NAMESPACE}.svc.cluster.local"
     start_timeout_s: int = 60
-    """The seconds that Ray Train waits for GPUs."""
+    """Ray Train waits so many seconds for GPUs."""
 
     def run(self) -> tuple[int, str]:
-        """Returns exit code and log of the submitter."""
         short = {"model": "facebook/opt-125m", "epochs": 4, "batch": 16, "checkpointSteps": 5}
         given = {**short, "numNodes": self.nodes, "team": NAMESPACE, **self.options}
         run = finetuning.Run(
@@ -97,15 +96,14 @@ _CONTAINERS = ("vllm", "load-generator")
 
 @dataclass
 class Inference(Sandboxes):
-    """The batch with both containers. Runs share their cache."""
+    """Runs share their cache."""
 
     silence_s: int = 60
-    """The seconds after which the scripts assume that the other container was killed."""
+    """After these seconds, the scripts assume that the other container was killed."""
     runs: int = 0
     name = "stack-batch-inference-abcde"
 
     def run(self) -> dict[str, tuple[int, str]]:
-        """Returns exit code and log of each container, by name."""
         self.runs += 1
         small = {"model": "facebook/opt-125m", "prompts": 40, "concurrency": 8}
         given = {**small, "team": NAMESPACE, **self.options}

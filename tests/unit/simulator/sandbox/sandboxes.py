@@ -39,7 +39,6 @@ def node(name: str, sku: str, *, ready: bool = True) -> Object:
 
 
 def put(folder: Path, files: Mapping[str, str]) -> Path:
-    """Writes the files of a ConfigMap or Secret, and returns the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
         (folder / name).write_text(text)
@@ -48,7 +47,7 @@ def put(folder: Path, files: Mapping[str, str]) -> Path:
 
 @dataclass
 class SandboxPod:
-    """One pod. Its first container runs by default. `spec` is its manifest's."""
+    """A pod's first container runs by default. `spec` is its manifest's."""
 
     name: str
     spec: Object
@@ -137,7 +136,7 @@ class Sandboxes:
         return [(self.processes[name].returncode, self.log(name)) for name in waited]
 
     def start(self, name: str, which: int = 0, label: str = "", **changes: Any) -> None:
-        """Starts a container of a pod. Its process and log are named by the label, by default the pod's name."""
+        """The label, by default the pod's name, names the process and the log."""
         pod = self.pods[name]
         container = pod.spec["containers"][which]
         given = {entry["name"]: entry.get("value") or pod.node for entry in container.get("env", [])}
@@ -175,7 +174,6 @@ class Sandboxes:
             snapshot.write(world, self.folder / "world")
 
     def snapshot(self) -> Object:
-        """Returns the current world."""
         pods, lost = list(self.pods.values()), {self.pods[name].node for name in self.down}
         hardware = {name: self.hardware(name) for name in sorted({pod.node for pod in pods})}
         nodes = [node(name, found.sku, ready=name not in lost) for name, found in hardware.items()]

@@ -1,5 +1,3 @@
-"""The batch's real scripts in real sandboxes: both containers end together, however one of them ends."""
-
 from __future__ import annotations
 
 import json

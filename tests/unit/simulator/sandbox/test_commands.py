@@ -1,5 +1,3 @@
-"""Arguments, rank placement, keys and networks of the simulated commands."""
-
 from __future__ import annotations
 
 import os

@@ -44,7 +44,6 @@ def node(tmp_path: Path) -> Node:
 
 
 def run(node: Node, script: str, **changes: object) -> tuple[int, str]:
-    """Runs a script with the rights of the init container."""
     tools = (*mounted_program("mknod"), *mounted_program("mount", "/usr/bin/really-mount"))
     container = SETUP | {"command": ["bash", "-c", script], **changes}
     return node.run(POD, container, mounts=(*node.spec(POD, SETUP).mounts, *tools))

@@ -1,5 +1,3 @@
-"""The script of docker/local-nvme-scratch with disks that have other data."""
-
 from __future__ import annotations
 
 import json

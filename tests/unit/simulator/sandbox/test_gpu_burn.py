@@ -1,5 +1,3 @@
-"""Simulated gpu-burn."""
-
 from __future__ import annotations
 
 from typing import Any

@@ -1,5 +1,3 @@
-"""The health check's real scripts on healthy and faulty simulated nodes."""
-
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -24,7 +22,7 @@ NODE = node_name(0)
 
 
 class Check(Sandboxes):
-    """One pod of the job on one node. Change its files, then `run`."""
+    """Change the files of the pod, then `run`."""
 
     def __init__(self, folder: Path, sku: str = H100, faults: Iterable[Fault] = (), **options: Any) -> None:
         super().__init__(folder, sku=sku, faults=list(faults))
@@ -33,17 +31,14 @@ class Check(Sandboxes):
         self.spec: Object = manifests.job_spec(request)["template"]["spec"]
         self.files = dict(manifests.files(request).contents)
         self.logged: list[str] = []
-        """Additional lines of the node's log."""
         self.log_folder: Path | None = None
         """A folder to mount instead of the node's /var/log."""
 
     def edit(self, old: str, new: str) -> None:
-        """Changes the configuration."""
         assert old in self.files["aznhc.conf"]
         self.files["aznhc.conf"] = self.files["aznhc.conf"].replace(old, new)
 
     def run(self) -> tuple[int, str]:
-        """Returns exit code and log."""
         root, hardware = self.folder / "node", self.hardware(NODE)
         machine.write(root, hardware)
         with (root / machine.KERNEL_LOG).open("a") as stream:

@@ -54,7 +54,7 @@ ATTEMPTS = {
 
 @pytest.fixture
 def run_folder() -> Iterator[Path]:
-    """Returns a folder that other users can read."""
+    """Other users can read the folder."""
     folder = Path(tempfile.mkdtemp(prefix="sandbox-"))
     folder.chmod(0o755)
     yield folder

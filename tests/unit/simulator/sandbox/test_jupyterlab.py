@@ -1,5 +1,3 @@
-"""The real JupyterLab in the sandbox of its image."""
-
 from __future__ import annotations
 
 import subprocess

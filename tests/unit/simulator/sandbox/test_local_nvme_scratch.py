@@ -1,5 +1,3 @@
-"""The script of docker/local-nvme-scratch on new, used and faulty nodes."""
-
 from __future__ import annotations
 
 from collections.abc import Callable

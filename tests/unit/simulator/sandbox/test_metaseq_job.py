@@ -1,4 +1,4 @@
-"""The Metaseq job's real scripts in real sandboxes, up to a simulated trainer."""
+"""Real scripts in real sandboxes, up to a simulated trainer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from tests.unit.simulator.sandbox.test_metaseq_trainer import updates
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[int, str]:
-    """Returns exit code and log of a training on two healthy nodes."""
     return MetaseqJob(tmp_path_factory.mktemp("trained"), options={"modelSize": "66b", "aim": True}).run()
 
 

@@ -40,7 +40,6 @@ def parsed(words: Sequence[str]) -> Namespace:
 
 
 def updates(log: str) -> list[dict[str, Any]]:
-    """Returns the statistics that metaseq logs for each update."""
     return [json.loads(found) for found in re.findall(r"\| train_inner \| (\{.*\})", log)]
 
 

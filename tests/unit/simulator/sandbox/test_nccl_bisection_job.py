@@ -1,5 +1,3 @@
-"""The bisection's real scripts in real sandboxes, with and without faults."""
-
 from __future__ import annotations
 
 import json

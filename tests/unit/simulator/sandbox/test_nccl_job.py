@@ -1,5 +1,3 @@
-"""The NCCL job's real scripts in real sandboxes, on healthy and faulty nodes."""
-
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -13,12 +11,10 @@ from tests.unit.simulator.sandbox.mpi_pods import NcclJob
 from tests.unit.simulator.sandbox.sandboxes import node_name
 
 Run = tuple[int, str]
-"""Exit code and log."""
 
 
 @pytest.fixture(scope="module")
 def healthy(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """Returns the result on two healthy H100 nodes."""
     return NcclJob(tmp_path_factory.mktemp("healthy")).run()
 
 

@@ -1,5 +1,3 @@
-"""The checks of node-problem-detector on a simulated node: ok, problem or unknown."""
-
 from __future__ import annotations
 
 import json
@@ -30,14 +28,12 @@ DRIVER, OFED = "run/nvidia/driver/usr/bin/nvidia-smi", "run/mellanox/drivers/.dr
 
 @pytest.fixture(autouse=True)
 def checks_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Removes the real node-problem-detector from the image, because its build takes minutes."""
+    """The build of the real node-problem-detector takes minutes."""
     image_of = sandbox.image_of
     monkeypatch.setattr(sandbox, "image_of", lambda spec: replace(image_of(spec), tools={}))
 
 
 class Checked:
-    """A node with its drivers, and the pod that runs its checks."""
-
     def __init__(self, folder: Path, sku: str = H100) -> None:
         self.node = Node(folder, sku)
         self.size = skus.sku(sku)
@@ -62,14 +58,13 @@ class Checked:
         return self
 
     def logs(self, line: str, minutes: float = 0) -> Checked:
-        """Appends a line to the node's log with a time in the past."""
         then = (datetime.now(UTC) - timedelta(minutes=minutes)).isoformat(timespec="microseconds")
         with (self.node.root / machine.KERNEL_LOG).open("a") as log:
             log.write(f"{then} {NAME} {line}\n")
         return self
 
     def check(self, condition: str, arguments: list[str] | None = None) -> tuple[int, str]:
-        """Returns exit code and message of a check, with node-problem-detector's arguments."""
+        """The check runs with node-problem-detector's arguments."""
         (rule,) = json.loads(configurations(self.size, ofed=True)[f"{condition}.json"])["rules"]
         return self.run([rule["path"], *(rule["args"] if arguments is None else arguments)])
 

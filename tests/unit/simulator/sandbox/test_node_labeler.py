@@ -1,5 +1,3 @@
-"""The script of docker/node-labeler: its functions, and the script in a sandbox with a fake API."""
-
 from __future__ import annotations
 
 import importlib.util
@@ -37,7 +35,6 @@ UPSTREAM_KEYS = [  # of the example in edwardsp/ai-on-aks
 
 
 def script() -> ModuleType:
-    """Returns the script as a module."""
     spec = importlib.util.spec_from_file_location("node_labeler", IMAGES / "node-labeler" / "node_labeler.py")
     assert spec
     assert spec.loader

@@ -1,5 +1,3 @@
-"""OLMo's real preparation in a real sandbox."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator

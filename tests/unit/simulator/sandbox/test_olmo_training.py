@@ -1,5 +1,3 @@
-"""OLMo's training, with real scripts in real sandboxes."""
-
 from __future__ import annotations
 
 import threading

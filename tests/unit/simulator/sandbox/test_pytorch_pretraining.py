@@ -1,5 +1,3 @@
-"""Our pre-training under torchrun, with real scripts in real sandboxes."""
-
 from __future__ import annotations
 
 import itertools

@@ -53,7 +53,7 @@ class Nodes:
 
 @pytest.fixture
 def nodes(monkeypatch: pytest.MonkeyPatch) -> Iterator[Nodes]:
-    """Returns the pods. The second one runs sshd."""
+    """The second pod runs sshd."""
     found = Nodes()
     monkeypatch.setattr(view, "load", found.load)
     monkeypatch.setattr(view, "publish", found.publish)

@@ -1,5 +1,3 @@
-"""Commands, connections, signals and probes in a running sandbox."""
-
 from __future__ import annotations
 
 import http.client
@@ -45,7 +43,6 @@ def server(tmp_path: Path) -> Iterator[Shim]:
 
 
 def run(shim: Shim, *argv: str) -> tuple[int, str]:
-    """Returns exit code and output of a command in the container."""
     null = os.open(os.devnull, os.O_RDWR)
     reading, writing = os.pipe()
     try:
@@ -103,8 +100,6 @@ def test_a_command_can_handle_a_signal(tmp_path: Path) -> None:
 
 
 class Probed:
-    """The reports of a prober for a container with these probes."""
-
     def __init__(self, shim: Shim, **probes: Object) -> None:
         self.ready: list[bool] = []
         self.warned: list[str] = []

@@ -1,5 +1,3 @@
-"""Connections of sandboxes to storage accounts and pods."""
-
 from __future__ import annotations
 
 import socket
@@ -21,7 +19,7 @@ NAME = "models.blob.core.windows.net"
 
 
 class _Proxy(socketserver.BaseRequestHandler):
-    """A proxy that knows one name, with an echo server behind it."""
+    """Knows one name, with an echo server behind it."""
 
     def handle(self) -> None:
         target = connect.read_request(self.request)

@@ -1,5 +1,3 @@
-"""Real programs of this machine that tests mount into a sandbox without them."""
-
 from __future__ import annotations
 
 from pathlib import Path

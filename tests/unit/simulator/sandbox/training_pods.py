@@ -51,8 +51,6 @@ def team_run(pods: Sandboxes, name: str, given: Object) -> Object:
 
 @dataclass
 class Training(Sandboxes):
-    """OLMo's training."""
-
     env: dict[str, str] = field(default_factory=dict)
     absent: set[int] = field(default_factory=set)
     """Node ranks that do not start."""
@@ -76,7 +74,7 @@ class Training(Sandboxes):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
 
     def put_data(self, *paths: str, manifest: str | None = None) -> None:
-        """Writes files of the data container, and their list at the path `manifest`."""
+        """Also writes their list at the path `manifest`."""
         files = {path: olmo_data.content(f"/{path}") for path in paths}
         if manifest:
             files[manifest] = "".join(f"{olmo_data.FILE_BYTES}\t{path}\n" for path in paths).encode()
@@ -86,14 +84,13 @@ class Training(Sandboxes):
             target.write_bytes(content)
 
     def put_alive(self, path: str, mtime: int = 1000) -> None:
-        """Writes the heartbeat of the preparation, with its time in seconds since 1970."""
+        """The time of the preparation's heartbeat is in seconds since 1970."""
         target = self.folder / "data" / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.touch()
         os.utime(target, (mtime, mtime))
 
     def run(self) -> list[tuple[int, str]]:
-        """Returns exit code and log of each node, by rank."""
         files = Mount(put(self.folder / "files", self.files.contents), self.files.folder)
         pods = [self._pod_of(rank, files) for rank in range(self.nodes)]
         ranks = [rank for rank in range(self.nodes) if rank not in self.absent]
@@ -141,7 +138,6 @@ class Training(Sandboxes):
 
 
 def prepare(folder: Path, blobs: Blobs, sas: str = SAS, **env: str) -> tuple[int, str]:
-    """Returns exit code and log of OLMo's preparation."""
     options = OlmoOptions.model_validate({"maxFiles": 2, "evaluate": False})
     job = preparation.job_spec(options, image="registry.test/olmo:1", upload_secret="up")
     staging = put(folder / f"staging-{time.monotonic_ns()}", {})
@@ -162,12 +158,11 @@ def prepare(folder: Path, blobs: Blobs, sas: str = SAS, **env: str) -> tuple[int
 
 @dataclass
 class Pretraining(Sandboxes):
-    """The pre-training. Runs share their checkpoints."""
+    """Runs share their checkpoints."""
 
     name = "stack-pytorch-pretraining"
 
     def run(self) -> list[tuple[int, str]]:
-        """Returns exit code and log of each node, by rank."""
         short = {"modelSize": "125m", "steps": 30, "checkpointSteps": 10}
         given = {**short, "numNodes": self.nodes, "team": NAMESPACE, **self.options}
         run = pretraining.Run(
@@ -196,7 +191,6 @@ class Pretraining(Sandboxes):
 
     @property
     def output(self) -> Path:
-        """The folder of checkpoints and metrics."""
         return self.folder / "checkpoints" / NAMESPACE / self.name
 
     def terminate(self, rank: int) -> None:

@@ -34,15 +34,11 @@ eval "${FAKE_GO_THEN:-:}"
 
 
 class QuietHandler(SimpleHTTPRequestHandler):
-    """A file server without logs."""
-
     def log_message(self, *_arguments: object) -> None:
         pass
 
 
 class Workshop:
-    """An installer of the fake tool with its output and its builds."""
-
     def __init__(self, root: Path) -> None:
         self.root = root
         self.output = io.StringIO()
@@ -88,8 +84,6 @@ def workshop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workshop:
 
 
 class Upstream:
-    """A fake of upstream's download server with one release of the fake tool."""
-
     def __init__(self, folder: Path, url: str) -> None:
         self.folder = folder
         self.url = url

@@ -1,4 +1,4 @@
-"""Creation of the Python environment: complete or not at all, with errors for machines that lack a requirement."""
+"""The Python environment is created completely or not at all."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from simulator.tools import bootstrap
 
 
 class Commands:
-    """Replaces the commands that bootstrap runs: creates the environment's folder and installs nothing."""
+    """Creates the environment's folder and installs nothing."""
 
     def __init__(self) -> None:
         self.ran: list[list[str]] = []

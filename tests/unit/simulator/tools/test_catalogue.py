@@ -1,5 +1,3 @@
-"""The pins of tools.yaml equal those of the Go modules and npm locks."""
-
 from __future__ import annotations
 
 import json

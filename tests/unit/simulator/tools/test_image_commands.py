@@ -1,5 +1,3 @@
-"""`make images` and `make lock-images`."""
-
 from __future__ import annotations
 
 import re
@@ -190,7 +188,6 @@ def test_finds_base_images_in_from_and_its_arguments(dockerfile: str, found: lis
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder like `docker/` with two images, one with an older digest."""
     for name, text in {"a": "ARG BASE=nvcr.io/a:1\nFROM ${BASE}\n", "b": f"FROM debian:12@{OTHER}\nENV X=1\n"}.items():
         (tmp_path / name).mkdir()
         (tmp_path / name / "Dockerfile").write_text(text)
@@ -198,7 +195,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def registry(request: httpx.Request) -> httpx.Response:
-    """Answers as a registry that requires an anonymous token, and has one digest for all images."""
+    """The registry requires an anonymous token, and has one digest for all images."""
     if request.url.path == "/token":
         assert request.url.params["scope"] == "repository:pull"
         return httpx.Response(200, json={"token": "anonymous"})

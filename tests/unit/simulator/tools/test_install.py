@@ -1,5 +1,3 @@
-"""Installation of tools: builds, downloads, errors and interruptions."""
-
 from __future__ import annotations
 
 import functools

@@ -1,5 +1,3 @@
-"""Charts and manifests from Go modules, as upstream releases them."""
-
 from __future__ import annotations
 
 import json
@@ -21,7 +19,6 @@ MANIFESTS = SOURCE | {"folder": "config", "images": ["registry.test/hello"], "na
 
 @pytest.fixture
 def module(workshop: Workshop) -> Workshop:
-    """A module with an unreleased chart, and a fake `go` that finds it."""
     chart = workshop.root / "module" / "charts" / "hello"
     chart.mkdir(parents=True)
     (chart / "Chart.yaml").write_text(METADATA)

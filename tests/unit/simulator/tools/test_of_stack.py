@@ -1,4 +1,4 @@
-"""The tools that a stack needs, from its stack file and the programs of its operators' pods."""
+"""The tools that a stack needs follow from its stack file and the programs of its operators' pods."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ COMMANDS = {"simulator", "program", "check", "test-long", "entra"}
 
 
 def own(stack: str) -> list[str]:
-    """Returns the tools of the stack that are not the simulator's."""
     return [tool.name for tool in of_stack(CATALOGUE, stack) if tool not in SIMULATORS]
 
 

@@ -1,5 +1,3 @@
-"""Tools from npm and the Python package index, exactly as locked and without scripts of packages."""
-
 from __future__ import annotations
 
 import pytest
@@ -20,7 +18,6 @@ eval "${FAKE_NPM_THEN:-:}"
 
 @pytest.fixture
 def npm_tool(workshop: Workshop) -> Tool:
-    """A tool in an npm package, with fake `node` and `npm`."""
     module = workshop.root / "modules" / "hello"
     (module / "package.json").write_text('{"dependencies": {"hello": "1.0"}}')
     (module / "package-lock.json").write_text("{}")

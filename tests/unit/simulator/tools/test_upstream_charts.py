@@ -1,5 +1,3 @@
-"""`make upstream-charts` with a fake helm that creates folders."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence

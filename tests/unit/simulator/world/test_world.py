@@ -1,5 +1,3 @@
-"""Hardware, faults, the snapshot for sandboxes, and the network's speed."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""The azure-native plugin for an empty subscription."""
-
 from __future__ import annotations
 
 from tests.unit.simulator.azure.conftest import arm, plugin

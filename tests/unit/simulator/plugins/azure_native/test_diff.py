@@ -1,7 +1,4 @@
-"""Changes and replacements, as in pulumi-azure-native.
-
-The rules are in provider/pkg/provider/diff.go and in Diff of provider.go.
-"""
+"""The rules of pulumi-azure-native are in provider/pkg/provider/diff.go and in Diff of provider.go."""
 
 from __future__ import annotations
 

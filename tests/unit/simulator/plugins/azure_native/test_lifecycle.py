@@ -1,5 +1,3 @@
-"""The plugin's Create, Read, Update, Delete and Invoke, against simulated Azure."""
-
 from __future__ import annotations
 
 import threading

@@ -1,5 +1,3 @@
-"""Storage accounts through the plugin."""
-
 from __future__ import annotations
 
 import grpc

@@ -1,5 +1,3 @@
-"""A real control plane for the plugin's tests, and a new namespace for each test."""
-
 from __future__ import annotations
 
 import uuid
@@ -42,13 +40,10 @@ def chart(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def release(chart: Path, namespace: str) -> Properties:
-    """The inputs of a release of the chart."""
     return {"chart": str(chart), "name": "rel", "namespace": namespace, "values": {"size": 5}}
 
 
 def wait_for_record(kube: KubeClient, namespace: str) -> None:
-    """Waits until the release is pending."""
-
     def begun() -> bool:
         record = records.latest(kube, namespace, "rel")
         return record is not None and record.pending

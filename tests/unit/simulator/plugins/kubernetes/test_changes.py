@@ -1,4 +1,4 @@
-"""Changes of objects: each row of the table recorded from the official plugin."""
+"""The table is recorded from the official plugin."""
 
 from __future__ import annotations
 

@@ -1,5 +1,3 @@
-"""The plugin with the real engine and the Python SDK."""
-
 from __future__ import annotations
 
 import signal

@@ -1,4 +1,4 @@
-"""Errors that users see: each row of the table recorded from the official plugin."""
+"""The table of errors is recorded from the official plugin."""
 
 from __future__ import annotations
 

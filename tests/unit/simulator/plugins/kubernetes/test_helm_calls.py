@@ -1,5 +1,3 @@
-"""Helm's arguments and errors, and its end with the plugin."""
-
 from __future__ import annotations
 
 import os

@@ -1,4 +1,4 @@
-"""Releases after Helm, the plugin or the engine was killed, and their recovery by `make up`."""
+"""Helm, the plugin or the engine is killed, and `make up` recovers the releases."""
 
 from __future__ import annotations
 

@@ -1,5 +1,3 @@
-"""Names, ids, inputs and outputs of objects."""
-
 from __future__ import annotations
 
 import pytest

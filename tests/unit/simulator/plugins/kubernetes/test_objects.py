@@ -1,5 +1,3 @@
-"""Objects, their properties, differences and field managers, without a cluster."""
-
 from __future__ import annotations
 
 import pytest

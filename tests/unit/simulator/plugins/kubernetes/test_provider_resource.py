@@ -1,5 +1,3 @@
-"""The provider resource: replacements, rejected settings, and tokens of exec plugins."""
-
 from __future__ import annotations
 
 import base64

@@ -1,5 +1,3 @@
-"""`helm.v3.Release`: inputs, outputs, changes, failures and cancellation."""
-
 from __future__ import annotations
 
 import re

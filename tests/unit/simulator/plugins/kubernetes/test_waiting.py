@@ -1,5 +1,3 @@
-"""Waits for objects: conditions, messages and the state at the timeout."""
-
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor

@@ -1,5 +1,3 @@
-"""The language host as a process with gRPC, and a fake engine and monitor that record calls."""
-
 from __future__ import annotations
 
 import os
@@ -22,7 +20,7 @@ LAUNCHER = ROOT / "simulator" / "plugins" / "bin" / "pulumi-language-python"
 
 
 class Engine(engine_pb2_grpc.EngineServicer):
-    """A fake engine that records messages with their severity (debug 0, info 1, warning 2, error 3)."""
+    """The severity of messages is debug 0, info 1, warning 2, error 3."""
 
     def __init__(self) -> None:
         self.messages: list[tuple[int, str]] = []
@@ -37,8 +35,6 @@ class Engine(engine_pb2_grpc.EngineServicer):
 
 
 class Monitor(resource_pb2_grpc.ResourceMonitorServicer):
-    """A fake monitor that accepts every resource and records the stack's outputs."""
-
     def __init__(self) -> None:
         self.resources: list[str] = []
         self.outputs: dict[str, Any] = {}
@@ -60,8 +56,6 @@ class Monitor(resource_pb2_grpc.ResourceMonitorServicer):
 
 
 class Deployment:
-    """Runs programs through the host."""
-
     def __init__(self, folder: Path, address: str, engine: Engine, monitor: Monitor) -> None:
         self.folder, self.address, self.engine, self.monitor = folder, address, engine, monitor
         environment = {**os.environ, "SIMULATOR_PYTHON": sys.executable}

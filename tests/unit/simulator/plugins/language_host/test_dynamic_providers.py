@@ -1,5 +1,3 @@
-"""Dynamic providers of the program, with the real engine."""
-
 from __future__ import annotations
 
 import os

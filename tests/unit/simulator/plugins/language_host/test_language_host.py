@@ -1,5 +1,3 @@
-"""The emulated Python language host, as authors and users of a program see it."""
-
 from __future__ import annotations
 
 import json
@@ -100,7 +98,7 @@ OPERATORS = """
 
 @pytest.fixture
 def fake_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a `go` that builds nothing. With a file `broken` in the folder, it fails."""
+    """The fake `go` builds nothing. With a file `broken` in the folder, it fails."""
     go = tmp_path / "path" / "go"
     go.parent.mkdir()
     go.write_text(FAKE_GO)

@@ -1,5 +1,3 @@
-"""A simulated Azure in this process, with the commands and variables of `make shell`."""
-
 from __future__ import annotations
 
 import os
@@ -44,7 +42,6 @@ def arm(enter: Enter) -> Arm:
 
 
 def _variables(home: Path, arm: Arm, proxy: int) -> dict[str, str]:
-    """Returns the variables that `simulator/command/environment.py` sets."""
     return {
         "SIMULATOR_ARM_ENDPOINT": arm.server.endpoint,
         "SIMULATOR_HOME": str(home),

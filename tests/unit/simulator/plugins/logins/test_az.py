@@ -1,4 +1,4 @@
-"""The small az: commands for kubelogin and for printed commands."""
+"""The small az is for kubelogin and for printed commands."""
 
 from __future__ import annotations
 

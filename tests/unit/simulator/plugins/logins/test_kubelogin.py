@@ -1,4 +1,4 @@
-"""The real kubelogin with simulated Entra: tokens and errors."""
+"""The real kubelogin with simulated Entra."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def refused(*arguments: str, **variables: str) -> str:
 
 @pytest.fixture
 def aks_kubeconfig(arm: Arm) -> str:
-    """The kubeconfig that AKS returns for a cluster without local accounts."""
+    """AKS returns this kubeconfig for a cluster without local accounts."""
     assert arm.put(CLUSTER, cluster_body(**ENTRA, disableLocalAccounts=True)).status_code == 201
     arm.done()
     answer = arm.call("POST", f"{CLUSTER}/listClusterUserCredential").json()
