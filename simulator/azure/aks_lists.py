@@ -1,6 +1,4 @@
-"""AKS's lists besides clusters and pools: Kubernetes versions, upgrades and machines.
-
-Response shapes: azure-rest-api-specs, ManagedClusters_ListKubernetesVersions, _GetUpgradeProfile,
+"""Response shapes: azure-rest-api-specs, ManagedClusters_ListKubernetesVersions, _GetUpgradeProfile,
 AgentPools_GetUpgradeProfile, Machines_List.
 """
 
@@ -60,7 +58,6 @@ def command_result(world: World, request: PathRequest) -> Body:
 
 
 def _newer(world: World, version: str) -> list[str]:
-    """Returns the patches of this minor version and of those that it can be upgraded to."""
     minors = dict(sorted(world.subscription.kubernetes_patches.items(), key=lambda each: _number(each[0])))
     own = _number(version)
     last = own + checks.longest_step(own)
@@ -79,7 +76,7 @@ def _upgrades(world: World, version: str, newest: int = 99) -> Body:
 
 
 def _of_pool(world: World, cluster: Record, pool: Record) -> Body:
-    """Returns the upgrades of a pool, up to the version of its control plane (AKS's page on node pool upgrades)."""
+    """A pool can be upgraded up to the version of its control plane (AKS's page on node pool upgrades)."""
     return _upgrades(world, pool.properties["orchestratorVersion"], _number(cluster.properties["kubernetesVersion"]))
 
 

@@ -1,4 +1,4 @@
-"""Resource Manager's REST API, without HTTP: it maps a request to a response."""
+"""Resource Manager's REST API, without HTTP."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _LOCATION = "location"
 
 
 class Api:
-    """The request handler. `handle` raises ArmError if Azure would reject the request."""
+    """`handle` raises ArmError if Azure would reject the request."""
 
     def __init__(self, world: World, operations: Operations, endpoint: str) -> None:
         self._world, self._operations, self._polling = world, operations, Polling(world, endpoint)
@@ -111,7 +111,7 @@ class Api:
         return Record(resource, {}, correlation=request.headers.get(CORRELATION, ""), facts=created)
 
     def _patch(self, request: Request, resource: ResourceId, schema: Schema, kind: Kind) -> Response:
-        """Merges the changes into the resource (RFC 7396). The rules of the type see a complete update."""
+        """Merges the changes (RFC 7396), so that the type's rules see a complete update."""
         changes = _object(request.body)
         record = self._find(resource)
         if not kind.patches_tags:
@@ -192,7 +192,7 @@ class Api:
         return Response(HTTPStatus.OK if found else HTTPStatus.NO_CONTENT)
 
     def _special(self, request: Request, path: Path) -> Response | None:
-        """Returns the response about an operation or capacity reservation, which the store does not contain."""
+        """Answers requests about operations and capacity reservations, which are not in the store."""
         if operation := self._polling.find(path):
             return operation
         if request.method == "GET" and reservations.is_about(self._world, path):
@@ -224,7 +224,7 @@ class Api:
             raise group_not_found(group.name)
 
     def _canonical(self, resource: ResourceId) -> ResourceId:
-        """Returns the id in its original case. Raises ArmError if a parent does not exist."""
+        """Returns the id in its original case."""
         if existing := self._world.store.get(resource):
             return existing.id
         if group := resource.group_id:
@@ -255,10 +255,7 @@ class Api:
 
 
 def _schema(path: Path, version: str = "") -> Schema:
-    """Returns the schema of the resource, of the listed resources, or of the action's target. Raises ArmError (404).
-
-    Error text: Azure/azure-sdk-for-js#4843.
-    """
+    """Error text: Azure/azure-sdk-for-js#4843."""
     wanted = f"{path.type}/{path.tail}" if path.tail else path.type
     acting = kinds().get(path.type.lower())
     if acting and path.tail.lower() in acting.actions:
@@ -279,10 +276,7 @@ def _schema(path: Path, version: str = "") -> Schema:
 
 
 def _check_scope(resource: ResourceId, schema: Schema) -> None:
-    """Raises ArmError if the type cannot exist at this scope. The error's code and text are inferred.
-
-    Groups are in a subscription, extensions on anything with an id, and all other types in a group.
-    """
+    """The error's code and text are inferred."""
     above = parse(resource.scope)
     in_subscription = resource.scope.count("/") == _SUBSCRIPTION_PARTS
     if schema.type == GROUP_TYPE:

@@ -11,14 +11,13 @@ from simulator.azure.errors import bad_request
 from simulator.azure.ids import GROUP_TYPE
 
 _FIRST = "2014-04-01"
-"""The first version of Resource Manager."""
+"""Resource Manager's first version."""
 _VERSION = re.compile(r"(\d{4}-(?:0\d|1[0-2])-(?:[0-2]\d|3[01]))(-\w+)?")
 _OWN = "Microsoft.Resources"
-"""The provider of Resource Manager, which reports an invalid version of these types with another error."""
+"""Its types report an invalid version with another error."""
 
 
 def newest(resource_type: str) -> str:
-    """Returns the newest version of a type, else of its parent type or provider."""
     known, name = _known(), resource_type.lower()
     while name not in known and "/" in name:
         name = name.rpartition("/")[0]
@@ -26,10 +25,7 @@ def newest(resource_type: str) -> str:
 
 
 def check(version: str, resource_type: str, regions: tuple[str, ...], location: str = "") -> None:
-    """Raises ArmError (400) for a version that the type does not have, or an unknown location.
-
-    Error texts: Azure/azure-cli#28368, #28038, #10100.
-    """
+    """Error texts: Azure/azure-cli#28368, #28038, #10100."""
     if not version:
         message = "The api-version query parameter (?api-version=) is required for all requests."
         raise bad_request(message, code="MissingApiVersionParameter")

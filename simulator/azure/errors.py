@@ -1,7 +1,4 @@
-"""Errors as Azure Resource Manager returns them: `{"error": {"code", "message", "target", "details"}}` and a status.
-
-Errors of Entra have another shape.
-"""
+"""ARM's errors have the form `{"error": {"code", "message", "target", "details"}}`, Entra's have another."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Problem:
-    """An error in one property. `path` is dotted, as in ARM bodies (`properties.vmSize`)."""
+    """`path` is dotted, as in ARM bodies (`properties.vmSize`)."""
 
     path: str
     message: str
@@ -22,8 +19,6 @@ class Problem:
 
 
 class ArmError(Exception):
-    """An error response of the API."""
-
     def __init__(
         self,
         status: int,
@@ -56,7 +51,7 @@ class IdentityError(ArmError):
 
 
 class LoginError(PermissionError):
-    """An error of Entra. The message begins with its code."""
+    """The message begins with Entra's code."""
 
     def __init__(self, status: int, error: str, code: int, message: str) -> None:
         super().__init__(f"AADSTS{code}: {message}")
@@ -77,7 +72,7 @@ def not_allowed(method: str, what: str) -> ArmError:
 
 
 def in_progress(what: str) -> ArmError:
-    """Returns the error for a pending operation (AKS's page on pending operations). azure-native does not retry it."""
+    """Error text: AKS's page on pending operations. azure-native does not retry it."""
     return conflict(
         f"Operation is not allowed: Another {what} is in progress, please wait for it to finish before starting a new "
         "operation. See https://aka.ms/aks-pending-operation for more details"
@@ -85,7 +80,6 @@ def in_progress(what: str) -> ArmError:
 
 
 def invalid(problems: Sequence[Problem]) -> ArmError:
-    """Returns one 400 error for all problems, with the code and target of the first one and all texts."""
     first = problems[0]
     details = problems if len(problems) > 1 else ()
     message = " ".join(problem.message for problem in problems)

@@ -28,7 +28,7 @@ from simulator.azure.store import Body, Record
 from simulator.world.faults import FaultKind
 
 CREATED = "created"
-"""The key of a record's creation time in its facts (seconds since 1970)."""
+"""The creation time in a record's facts (seconds since 1970)."""
 _ANY_PRICE = -1
 _READS = ("GET", "HEAD")
 _ZONE, _EPHEMERAL = "Availability Zone", "Differencing (Ephemeral) Disks"
@@ -44,11 +44,10 @@ _ASSIGNMENTS = "/providers/Microsoft.Management/managementGroups/contoso/provide
 POLICY_ASSIGNMENT = f"{_ASSIGNMENTS}/policyAssignments/require-tag"
 _TAG_POLICY = "/providers/Microsoft.Authorization/policyDefinitions/96670d01-0a4d-4649-9c89-2d3abc0a5025"
 _REQUIRES = "Require a tag on resource groups"
-"""The name of Azure's built-in policy `_TAG_POLICY`."""
+"""The name of `_TAG_POLICY` in Azure."""
 
 
 def check_rate(world: World, method: str) -> None:
-    """Raises ArmError (429) with the seconds to wait, if requests are throttled."""
     fault = world.faults.find(FaultKind.THROTTLE)
     if fault is None:
         return
@@ -64,7 +63,7 @@ def check_rate(world: World, method: str) -> None:
 
 
 def check_policy(world: World, group: str, tags: Mapping[str, str] | None, *, inner: bool = False) -> None:
-    """Raises ArmError if a resource group lacks a tag that a policy requires. `inner` marks AKS's node resource group.
+    """`inner` marks AKS's node resource group.
 
     Tag names are case-insensitive (https://learn.microsoft.com/azure/azure-resource-manager/management/tag-resources).
     """
@@ -75,7 +74,7 @@ def check_policy(world: World, group: str, tags: Mapping[str, str] | None, *, in
 
 
 def policy_assignment(world: World, _request: PathRequest) -> Body:
-    """Returns the policy assignment that errors name (PolicyAssignments_Get). Raises ArmError (404)."""
+    """Answers PolicyAssignments_Get with the policy that errors name."""
     for fault in world.faults.load():
         if fault.kind is FaultKind.POLICY:
             shown = {"displayName": _REQUIRES, "parameters": {"tagName": {"value": fault.tag}}}
@@ -107,7 +106,6 @@ def _node_group_refusal(group: str, tag: str) -> ArmError:
 
 
 def node_setup_failure(exit_code: int) -> ArmError:
-    """Returns the error of a pool's operation if its machines do not join the cluster."""
     output = f'{{"ExitCode": "{exit_code}", "Output": "...", "Error": ""}}'
     message = (
         "VM has reported a failure when processing extension 'vmssCSE' (publisher 'Microsoft.AKS' and type "
@@ -119,7 +117,7 @@ def node_setup_failure(exit_code: int) -> ArmError:
 
 
 def price_above_maximum(world: World, pool: Record) -> float | None:
-    """Returns the price of the pool's Spot machines if it exceeds the pool's maximum price, else None."""
+    """Returns the price of Spot machines if it exceeds the pool's maximum."""
     most = float(pool.properties.get("spotMaxPrice", _ANY_PRICE))
     fault = world.faults.find(FaultKind.PRICE, pool.properties["vmSize"])
     pays = pool.properties.get("scaleSetPriority") != "Spot" or most == _ANY_PRICE
@@ -141,10 +139,7 @@ def machines_left(world: World, pool: Record, has: int, spot: int) -> int | None
 
 
 def allocation_failure(world: World, pool: Record) -> ArmError:
-    """Returns the error of the pool's operation if Azure has too few machines.
-
-    For an on-demand pool, lists constraints only with an ephemeral OS disk: fewer hosts fit such a disk.
-    """
+    """An on-demand pool's error lists constraints only with an ephemeral OS disk: fewer hosts fit such a disk."""
     properties = pool.properties
     if setup := world.faults.find(FaultKind.NODE_SETUP):
         return node_setup_failure(setup.code)

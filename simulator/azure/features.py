@@ -1,7 +1,4 @@
-"""Preview features of the subscription (`Microsoft.Features`) and their registration.
-
-The azure-native plugin uses subscriptionFeatureRegistrations, the Azure CLI providers/features. Both show one state.
-"""
+"""azure-native uses subscriptionFeatureRegistrations, the Azure CLI providers/features. Both show one state."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ TYPE = "Microsoft.Features/featureProviders/subscriptionFeatureRegistrations"
 _STATE, _SINCE = "state", "since"
 REGISTERED, UNREGISTERED = "Registered", "Unregistered"
 CHANGING_S = 2.0
-"""The time that a feature is Registering or Unregistering. Azure takes a quarter of an hour."""
+"""The duration of Registering and Unregistering. Azure takes a quarter of an hour."""
 INFINIBAND = "Microsoft.ContainerService/AKSInfinibandSupport"
 
 
@@ -27,23 +24,23 @@ def registered(world: World, feature: str) -> bool:
 
 
 def features(world: World, request: PathRequest) -> Body:
-    """Returns the features, of one provider or all (Features_List, Features_ListAll)."""
+    """Answers Features_List and Features_ListAll."""
     above = f"{request['provider']}/".lower() if "provider" in request.names else ""
     return {"value": [_feature(world, each) for each in world.subscription.features if each.lower().startswith(above)]}
 
 
 def feature(world: World, request: PathRequest, change: str = "") -> Body:
-    """Returns or changes a feature (Features_Get, _Register and _Unregister). Raises ArmError (404)."""
+    """Answers Features_Get, _Register and _Unregister."""
     return _feature(world, _changed(world, request, change))
 
 
 def registration(world: World, request: PathRequest, change: str = "") -> Body:
-    """Returns or changes a registration (SubscriptionFeatureRegistrations_*). Raises ArmError (404)."""
+    """Answers SubscriptionFeatureRegistrations_*."""
     return _registration(world, _changed(world, request, change))
 
 
 def _registration(world: World, name: str) -> Body:
-    """Returns the registration of a feature. Unregistered features have one too."""
+    """Unregistered features have a registration too."""
     provider, _, own = name.partition("/")
     properties = {
         "subscriptionId": world.subscription.subscription_id,
@@ -65,7 +62,7 @@ def _feature(world: World, name: str) -> Body:
 
 
 def _changed(world: World, request: PathRequest, state: str) -> str:
-    """Returns the name of the feature, and starts a change of its state unless `state` is empty."""
+    """Starts a change unless `state` is empty. Returns the feature's name."""
     name = _known(world, request)
     if state:
         world.store.put(Record(_stored(world, name), {}, facts={_STATE: state, _SINCE: world.faults.clock()}))
@@ -73,7 +70,7 @@ def _changed(world: World, request: PathRequest, state: str) -> str:
 
 
 def _stored(world: World, name: str) -> ResourceId:
-    """Returns the id of a changed state in the store. Without a parent, it survives restarts, which delete orphans."""
+    """The id has no parent, so the state survives restarts, which delete orphans."""
     scope = f"/subscriptions/{world.subscription.subscription_id}"
     return ResourceId(scope, "Microsoft.Features/states", (name.replace("/", "."),))
 

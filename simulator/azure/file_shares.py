@@ -1,7 +1,5 @@
-"""Checks for file shares: creating one in an account, and mounting it with NFS.
-
-Error texts: Resource Manager's, except for an account of another kind, which is a guess. Those of mount.nfs follow
-Azure's page "Troubleshoot NFS Azure file shares" (causes: another network than the endpoint's, secure transfer).
+"""Error texts are Resource Manager's, except for an account of another kind, which is a guess. Those of mount.nfs
+follow Azure's page "Troubleshoot NFS Azure file shares" (causes: another network than the endpoint's, secure transfer).
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ _ACTIONS = tuple(f"{accounts.TYPE}/fileServices/shares/{verb}" for verb in ("rea
 
 
 def refusal(world: World, cluster: Record, group: str, account: str, *, nfs: bool) -> str | None:
-    """Returns Resource Manager's error if the identity of a cluster's control plane cannot create a share."""
+    """Returns Resource Manager's error if the identity of the control plane cannot create a share."""
     place = group or cluster.properties["nodeResourceGroup"]
     found = accounts.named(world, account)
     if found is None or (found.id.group or "").lower() != place.lower():
@@ -39,7 +37,6 @@ def refusal(world: World, cluster: Record, group: str, account: str, *, nfs: boo
 
 
 def mount_refusal(world: World, server: str, export: str, network: ResourceId | None) -> str | None:
-    """Returns the error of mount.nfs if a machine in that network cannot mount `<server>:<export>`."""
     if names.resolve(world, server, network) is None:
         return f"mount.nfs: Failed to resolve server {server}: Name or service not known"
     try:

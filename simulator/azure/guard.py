@@ -22,7 +22,6 @@ _ACTIONS |= {verb: f"{verb}/action" for verb in ("bind", "escalate", "impersonat
 
 
 def review(world: World, path: str, body: Body) -> Body:
-    """Answers a SubjectAccessReview; `path` is that of the request."""
     spec: Body = body["spec"]
     attributes = spec.get("resourceAttributes") or {}
     namespace = f"/namespaces/{attributes['namespace']}" if attributes.get("namespace") else ""
@@ -34,7 +33,7 @@ def review(world: World, path: str, body: Body) -> Body:
 
 
 def _action(spec: Body) -> str:
-    """Returns the data action of a request. An unknown verb adds nothing to it, as in guard (getActionName)."""
+    """An unknown verb adds nothing to the action, as in guard (getActionName)."""
     attributes = spec.get("resourceAttributes") or spec["nonResourceAttributes"]
     verb = _ACTIONS.get(attributes["verb"], "")
     if (attributes.get("resource"), attributes.get("subresource")) == ("pods", "exec"):

@@ -1,5 +1,3 @@
-"""The interface of a resource type: its rules, its actions, and its long-running operations."""
-
 from __future__ import annotations
 
 import json
@@ -14,7 +12,7 @@ from simulator.azure.store import Body, Record
 from simulator.azure.subscription import guid
 
 Action = Callable[[World, Record, Mapping[str, str], Body], Body | Record | None]
-"""The handler of a POST. Takes the resource, the query and the request's body. Raises ArmError.
+"""The handler of a POST. Takes the resource, the query and the body.
 
 None means 204, or 202 if the handler started an operation. Clients read a returned record at its path.
 """
@@ -22,14 +20,14 @@ None means 204, or 202 if the handler started an operation. Clients read a retur
 
 @dataclass(frozen=True)
 class Use:
-    """A reference to another resource, which Azure does not delete while it is used."""
+    """A reference to a resource, which Azure does not delete while it is used."""
 
     of: str
     """The id of the used resource, in any case."""
     by: str
-    """The user of the resource, as errors name it: mostly a part of the referencing resource."""
+    """The user as errors name it: mostly a part of the referencing resource."""
     addresses: int = 0
-    """The number of addresses that it takes from a subnet."""
+    """The number of addresses taken from a subnet."""
     address: str = ""
     """Its address in a subnet, if known."""
 
@@ -40,17 +38,14 @@ class ZoneRecord:
 
     zone: ResourceId
     name: str
-    """The name relative to the zone."""
+    """Relative to the zone."""
     address: str
     of: ResourceId
     """The resource at the address."""
 
 
 class Kind(ABC):
-    """A resource type. The caller checks shape, names and parents first.
-
-    The methods here are the defaults.
-    """
+    """The caller checks shape, names and parents before it calls these methods."""
 
     asynchronous: bool = False
     """Whether changes run as operations (`provisioningState`). The second half of this class is for these types."""
@@ -63,29 +58,28 @@ class Kind(ABC):
     patches_tags: bool = True
     """Whether PATCH accepts only tags (`TagsObject` in azure-rest-api-specs)."""
     actions: Mapping[str, Action] = {}
-    """The actions by lower-case name."""
+    """Keys are in lower case."""
 
     @abstractmethod
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
-        """Checks the type's rules, sets the body of `record` and stores it with its children. Raises ArmError.
+        """Checks the type's rules, sets the body of `record` and stores it with its children.
 
         `record` is a copy of the existing resource, or a new empty one.
         """
 
     def check_idle(self, world: World, record: Record) -> None:
-        """Raises ArmError (409) if a running operation blocks an update."""
         if record.busy:
             raise in_progress(f"operation ({record.state})")
 
     def check_delete(self, world: World, record: Record) -> None:  # noqa: B027 - most types have no such rule
-        """Raises ArmError if ARM rejects the deletion. Most types are deleted with their children."""
+        """Raises ArmError if ARM rejects the deletion."""
 
     def uses(self, world: World, record: Record) -> Iterable[Use]:
-        """Returns references to other resources (`resource_types.uses` finds the reverse)."""
+        """`resource_types.uses` finds the reverse."""
         return ()
 
     def names(self, world: World, record: Record) -> Mapping[str, Sequence[str]]:
-        """Returns the public DNS names of its services, by the group id of private endpoints."""
+        """Returns public DNS names by the group id of private endpoints."""
         return {}
 
     def hosts(self, world: World, record: Record) -> Mapping[str, str]:
@@ -93,18 +87,17 @@ class Kind(ABC):
         return {}
 
     def unlinkable(self, record: Record) -> str:
-        """Returns why it cannot have a private endpoint, or an empty string."""
+        """Returns why it cannot have a private endpoint."""
         return ""
 
     def zone_records(self, world: World, record: Record) -> Iterable[ZoneRecord]:
-        """Returns its records in private DNS zones."""
         return ()
 
     def removed(self, world: World, record: Record) -> None:  # noqa: B027 - most types have nothing
-        """Removes the backend before the record is removed. Runs again after a kill in between."""
+        """Removes the backend first. Runs again after a kill in between."""
 
     def chosen(self, world: World, scope: str, records: Sequence[Record], text: str) -> Sequence[Record]:
-        """Filters a list in a scope by a `$filter`. By default, ignores the filter. Raises ArmError."""
+        """Filters a list by `$filter`. By default, ignores the filter."""
         return records
 
     def outputs(self, world: World, record: Record) -> Body:
@@ -112,7 +105,6 @@ class Kind(ABC):
         return {}
 
     def view(self, world: World, record: Record) -> Body:
-        """Returns the resource as a GET shows it, with outputs."""
         return envelope(record, record.body | {"properties": record.properties | self.outputs(world, record)})
 
     # -- asynchronous operations ---------------------------------------------------------------------------------------
@@ -131,7 +123,7 @@ class Kind(ABC):
         """Reconciles the backend with the record. Also runs at every start of the simulator."""
 
     def inline(self, world: World, record: Record) -> Sequence[Record]:
-        """Returns the children that were created inline. An operation on the resource ends theirs too."""
+        """Returns inline children. An operation on the resource ends theirs too."""
         return ()
 
     def succeeded(self, world: World, record: Record) -> None:  # noqa: B027
@@ -146,18 +138,16 @@ _LOWER_CASE = ("Microsoft.ContainerService/", "Microsoft.ManagedIdentity/")
 
 
 def envelope(record: Record, body: Body) -> Body:
-    """Adds the fields of every resource: id, name, type, and an etag for Microsoft.Network."""
     tag = {"etag": etag(record)} if record.id.type.startswith("Microsoft.Network/") else {}
     return {"id": shown_id(record.id), "name": record.id.name, "type": record.id.type, **tag, **body}
 
 
 def shown_id(resource: ResourceId) -> str:
-    """Returns the id as its provider writes it in responses."""
+    """Returns the id as its provider writes it."""
     is_lower = resource.type.startswith(_LOWER_CASE)
     return resource.text.replace("/resourceGroups/", "/resourcegroups/") if is_lower else resource.text
 
 
 def etag(record: Record) -> str:
-    """Returns an etag that changes with the resource, in the format of networks or private DNS zones."""
     version = guid(json.dumps(record.body, sort_keys=True), record.id.text)
     return version if record.id.type.startswith("Microsoft.Network/privateDnsZones") else f'W/"{version}"'

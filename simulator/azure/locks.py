@@ -22,7 +22,7 @@ _GROUPS = "resourcegroups"
 
 
 def check(world: World, method: str, path: Path) -> None:
-    """Raises ArmError (409) if a lock forbids the change. A ReadOnly lock forbids all changes, and POST too."""
+    """A ReadOnly lock forbids all changes, and POST too."""
     if method in ("GET", "HEAD"):
         return
     scope, group = path.id.text, _group(path.id.text)
@@ -39,12 +39,11 @@ def check(world: World, method: str, path: Path) -> None:
 
 
 def view(world: World, request: PathRequest) -> Body:
-    """Returns the locks of a resource group or of the subscription."""
     return {"value": [shown for _, shown in _at(world, request)]}
 
 
 def one(world: World, request: PathRequest, *, delete: bool = False) -> Body:
-    """Returns a lock, or deletes it with its fault. Raises ArmError (404) if a lock to return does not exist."""
+    """Deletes the lock's fault with it."""
     for fault, shown in _at(world, request):
         if shown["name"] == request["lock"].lower():
             if delete:
@@ -56,7 +55,7 @@ def one(world: World, request: PathRequest, *, delete: bool = False) -> Body:
 
 
 def of_groups(faults: Iterable[Fault], groups: Iterable[str]) -> list[str]:
-    """Returns the locks, as the user set them, that block the deletion of these resource groups (by name)."""
+    """Returns the locks, as the user set them, that block the deletion of these groups."""
     return [str(lock) for lock in faults if lock.kind is FaultKind.LOCK and any(_covers(lock, each) for each in groups)]
 
 

@@ -32,18 +32,16 @@ _ALIASED = (domains.REGISTRIES, domains.BLOBS, domains.DFS, domains.FILES)
 
 @dataclass(frozen=True)
 class Answer:
-    """The DNS answer for an existing name."""
-
     aliases: tuple[str, ...] = ()
-    """The aliases (CNAME) on the way to the address."""
+    """The CNAME records on the way to the address."""
     address: str = ""
-    """The address in a virtual network. Empty for public addresses, which are not simulated."""
+    """Empty for public addresses, which are not simulated."""
     of: ResourceId | None = None
-    """The resource at the address, or None outside Azure."""
+    """None outside Azure."""
 
 
 def resolve(world: World, name: str, network: ResourceId | None = None) -> Answer | None:
-    """Resolves a name in a virtual network, or outside all. Returns None if it does not exist (NXDOMAIN)."""
+    """Returns None if the name does not exist (NXDOMAIN)."""
     fqdn = name.lower().rstrip(".")
     decided, answer = _in_zones(world, fqdn, network)
     if decided:
@@ -69,7 +67,7 @@ def private_name(name: str, zone: str) -> str:
 
 
 def _in_zones(world: World, name: str, network: ResourceId | None) -> tuple[bool, Answer | None]:
-    """Returns whether a linked zone decides, and its answer. The longest matching zone is used."""
+    """Returns whether a linked zone decides, and its answer."""
     fitting = [(zone, link) for zone, link in _linked(world, network) if name.endswith(f".{zone.name.lower()}")]
     if not fitting:
         return False, None
@@ -92,7 +90,6 @@ def _linked(world: World, network: ResourceId | None) -> list[tuple[ResourceId, 
 
 
 def _host(world: World, name: str) -> Answer | None:
-    """Returns the answer of public DNS for a name of an Azure resource, or None."""
     plain = name.replace(f".{_PRIVATE}", ".", 1)
     for kind, record in known(world):
         hosts = kind.hosts(world, record)

@@ -27,7 +27,7 @@ def find(world: World, group: ResourceId) -> Record | None:
 
 
 def check_change(world: World, request: Request, resource: ResourceId) -> None:
-    """Raises ArmError (409) for a change of a node resource group, which is not simulated.
+    """Changes of node resource groups are not simulated.
 
     The error of a PUT with a missing or different `managedBy` has Azure's text (Azure/AKS#1080).
     """
@@ -55,7 +55,7 @@ def machines(world: World, request: PathRequest) -> Body:
 
 
 def instance_view(world: World, request: PathRequest) -> Body:
-    """Returns the instance view of a scale set or of one of its machines. Raises ArmError (404)."""
+    """Answers for a scale set or for one of its machines."""
     cluster, pool = _found(world, request)
     off = life.stopped(cluster) or pool.properties["powerState"] == life.STOPPED
     power, numbers = f"PowerState/{'deallocated' if off else 'running'}", life.instances(pool)

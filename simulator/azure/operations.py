@@ -23,7 +23,7 @@ _THREADS = 8
 
 
 class Operations:
-    """The runner of operations: one at a time for a cluster and its pools, in parallel for other resources."""
+    """Runs one operation at a time for a cluster and its pools, and in parallel for other resources."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -50,11 +50,10 @@ class Operations:
         return future
 
     def wait(self, timeout: float) -> bool:
-        """Returns whether all running operations end within `timeout` seconds."""
         return not wait(list(self._running), timeout).not_done
 
     def stop(self) -> None:
-        """Starts no more operations. Interrupted ones keep their state and continue at the next start."""
+        """Interrupted operations keep their state and continue at the next start."""
         self._stopping.set()
         self._executor.shutdown(wait=False, cancel_futures=True)
 
@@ -88,7 +87,7 @@ class Operations:
             self._succeed(done)
 
     def _delete(self, kind: Kind, record: Record) -> None:
-        """Deletes inner resources with their own operations (the clusters of a group) first, then the rest."""
+        """Deletes inner resources with their own operations (the clusters of a group) first."""
         for inner in self._world.store.within(record.id):
             within = kinds().get(inner.id.type.lower())
             if within is None or not _owns_lock(within, inner.id):
@@ -100,7 +99,7 @@ class Operations:
         remove(self._world, record)
 
     def _succeed(self, done: Record) -> None:
-        """Ends the operation, unless another one, such as a deletion, has started."""
+        """Does nothing if another operation, such as a deletion, has started."""
         store = self._world.store
         with store.lock:
             now = store.get(done.id)
@@ -110,7 +109,7 @@ class Operations:
                 store.put(now)
 
     def _fail(self, resource: ResourceId, began: Record, error: Body) -> None:
-        """Fails the operation, unless another one, such as a deletion, has started."""
+        """Does nothing if another operation, such as a deletion, has started."""
         store = self._world.store
         if self._stopping.is_set():  # stopping clusters cause errors that are not the operation's
             return
@@ -125,7 +124,7 @@ class Operations:
 
 
 def remove(world: World, record: Record) -> None:
-    """Removes a resource after its children and extensions (role assignments), with their backends."""
+    """Removes children and extensions (role assignments) first, with their backends."""
     for inner in world.store.within(record.id):
         if world.store.get(inner.id):
             remove(world, inner)

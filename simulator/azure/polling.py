@@ -27,13 +27,11 @@ _SOON = {"Retry-After": "1"}
 
 
 class Polling:
-    """The responses that start an operation, and those to polling requests."""
-
     def __init__(self, world: World, endpoint: str) -> None:
         self._world, self._endpoint = world, endpoint
 
     def first_response(self, status: int, record: Record, kind: Kind, done: Future[None]) -> Response:
-        """Returns the first response; `status` is Created, OK (update) or Accepted (deletion). Raises ArmError."""
+        """`status` is Created, OK (update) or Accepted (deletion)."""
         if kind.creation_alone and status != HTTPStatus.CREATED:
             done.result()
             return self._result(record.id)
@@ -50,7 +48,7 @@ class Polling:
         return Response(HTTPStatus.ACCEPTED, None, {"Location": location, **_SOON})
 
     def find(self, path: Path) -> Response | None:
-        """Returns the response at an operation's URL, or None for another path. Raises ArmError."""
+        """Returns the response at an operation's URL, or None for another path."""
         what = path.type.lower().partition("/locations/")[2]
         resource = _resource(path.names[-1]) if path.names and what in (_STATUSES, _RESULTS) else None
         if resource is None:
@@ -64,7 +62,6 @@ class Polling:
         return Response(HTTPStatus.ACCEPTED, None, {"Location": self._url(resource, _RESULTS), **_SOON})
 
     def _result(self, resource: ResourceId) -> Response:
-        """Returns the result of a finished operation. Raises ArmError if it failed."""
         record = self._world.store.get(resource)
         if record is None:
             return Response(HTTPStatus.OK)
@@ -73,14 +70,13 @@ class Polling:
         return Response(HTTPStatus.OK, kinds()[resource.type.lower()].view(self._world, record))
 
     def _url(self, resource: ResourceId, what: str) -> str:
-        """Returns the URL of an operation. Its id encodes the resource, so it needs no storage."""
+        """The operation's id encodes the resource, so it needs no storage."""
         operation = base64.urlsafe_b64encode(resource.text.encode()).decode().rstrip("=")
         path = f"providers/{resource.type.partition('/')[0]}/locations/global/{what}/{operation}"
         return f"{self._endpoint}/subscriptions/{resource.subscription}/{path}?api-version={_VERSION}"
 
 
 def _resource(operation: str) -> ResourceId | None:
-    """Returns the resource of an operation id, or None if the id is invalid."""
     try:
         return parse_id(base64.urlsafe_b64decode(operation + "=" * (-len(operation) % 4)).decode())
     except (ValueError, binascii.Error):
@@ -88,7 +84,7 @@ def _resource(operation: str) -> ResourceId | None:
 
 
 def _status(operation: str, record: Record | None) -> Body:
-    """Returns the status of an operation. A missing resource means that deletion succeeded."""
+    """A missing resource means that deletion succeeded."""
     if record is not None and record.busy:
         return {"name": operation, "status": "InProgress"}
     if record is not None and record.state == "Failed":

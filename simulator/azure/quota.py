@@ -38,7 +38,7 @@ def check(
     surge: int = 0,
     compute: bool = False,
 ) -> None:
-    """Raises ArmError if the pool's nodes, and the `surge` nodes of an upgrade, exceed the remaining quota.
+    """`surge` counts the extra nodes of an upgrade.
 
     With `compute`, the error is that of Microsoft.Compute, which the autoscaler gets, else that of AKS.
     """
@@ -58,7 +58,7 @@ def check(
 
 
 def _of_aks(name: str, location: str, left: int, wanted: int) -> ArmError:
-    """Returns AKS's error for a family or region (Azure/karpenter-provider-azure#192, reports of 2025 and 2026)."""
+    """Sources: Azure/karpenter-provider-azure#192, reports of 2025 and 2026."""
     what = f"Insufficient vcpu quota requested {wanted}, remaining {left} for family {name} for region {location}."
     if name == TOTAL:
         left_there = f"left regional vcpu quota {left}, requested quota {wanted}."
@@ -67,7 +67,7 @@ def _of_aks(name: str, location: str, left: int, wanted: int) -> ArmError:
 
 
 def _of_compute(name: str, location: str, limit: int, used: int, wanted: int) -> ArmError:
-    """Returns the error of Microsoft.Compute (Azure/AKS#5808)."""
+    """Source: Azure/AKS#5808."""
     what = "Total Regional Cores" if name == TOTAL else "LowPriorityCores" if name == SPOT else f"{name} Cores"
     message = (
         f"Operation could not be completed as it results in exceeding approved {what} quota. Additional details - "
@@ -79,7 +79,7 @@ def _of_compute(name: str, location: str, limit: int, used: int, wanted: int) ->
 
 
 def usages(world: World, location: str, without: ResourceId | None) -> dict[str, int]:
-    """Returns the cores in use in a region by family, without one pool. Unused reservations count too."""
+    """Returns the used cores by family. Unused reservations count too."""
     used: dict[str, int] = {}
     unused: dict[tuple[str, str], int] = {}
     for group, size, machines in reservations.reserved(world, location):
@@ -101,14 +101,14 @@ def _add(used: dict[str, int], sku: skus.VmSku, machines: int, *, spot: bool = F
 
 
 def view(world: World, request: PathRequest) -> Body:
-    """Returns vCPU usages (Usage_List of Microsoft.Compute)."""
+    """Answers Usage_List of Microsoft.Compute."""
     used = usages(world, request["region"].lower(), without=None)
     limits = world.subscription.quota.items()
     return {"value": [_usage(name, _DISPLAYED.get(name, name), used.get(name, 0), limit) for name, limit in limits]}
 
 
 def networks(world: World, request: PathRequest) -> Body:
-    """Returns usages of the simulated network types (Usages_List of Microsoft.Network)."""
+    """Answers Usages_List of Microsoft.Network."""
     region, listed = request["region"].lower(), []
     above = f"/subscriptions/{world.subscription.subscription_id}/providers/Microsoft.Network/locations/{region}/usages"
     for text, limit in _NETWORK_LIMITS.items():

@@ -1,6 +1,6 @@
-"""The images of simulated registries: only their tags, not their content.
+"""Images of simulated registries have tags, but no content.
 
-Each image is an empty file `<registry>/<repository>/<tag>`, so that a push needs no running simulator.
+Each is an empty file `<registry>/<repository>/<tag>`, so that a push needs no running simulator.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ class RegistryNotFound(Exception):
 
 
 class Registries:
-    """The registries on disk. Methods raise ValueError for a repository or tag that violates the OCI rules."""
+    """Methods raise ValueError for a repository or tag that violates the OCI rules."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder or paths.home() / "registries"
         self.port: int | None = None
-        """The port of the server (`registry_front.py`), or None before it starts."""
+        """The port of `registry_front.py`, or None before it starts."""
 
     def add(self, registry: str) -> None:
-        """Creates an empty registry. An existing one keeps its images."""
+        """An existing registry keeps its images."""
         self._of(registry).mkdir(parents=True, exist_ok=True)
 
     def remove(self, registry: str) -> None:
@@ -39,7 +39,6 @@ class Registries:
         return sorted(folder.name for folder in self._folder.glob("*/"))
 
     def push(self, registry: str, repository: str, tag: str) -> None:
-        """Adds an image. Raises RegistryNotFound."""
         if not self._of(registry).is_dir():
             raise RegistryNotFound(f"The registry {registry}{DOMAIN} does not exist. `make up` creates the stack's.")
         file = self._image(registry, repository, tag)
@@ -50,7 +49,7 @@ class Registries:
         return self._image(registry, repository, tag).is_file()
 
     def images(self, registry: str) -> list[str]:
-        """Returns the registry's images as `<repository>:<tag>`, in order."""
+        """Returns the images as `<repository>:<tag>`."""
         folder = self._of(registry)
         files = (file.relative_to(folder) for file in folder.rglob("*") if file.is_file())
         return sorted(f"{file.parent.as_posix()}:{file.name}" for file in files)

@@ -1,7 +1,4 @@
-"""Capacity reservation groups (`Microsoft.Compute`): ARM's view of them, and their effect on pools and quota.
-
-They are part of the subscription's data. The simulator does not create or change them.
-"""
+"""Capacity reservation groups are part of the subscription's data. The simulator does not create or change them."""
 
 from __future__ import annotations
 
@@ -53,10 +50,8 @@ def view(world: World, path: Path) -> Body:
 
 
 def check(world: World, cluster: Record, properties: Body) -> None:
-    """Raises ArmError if the pool cannot use its capacity reservation group.
-
-    The rules are those of AKS's page on capacity reservation groups and of Azure's page on capacity reservations. The
-    texts are not Azure's, which are unknown.
+    """The rules are those of AKS's page on capacity reservation groups and of Azure's page on capacity reservations.
+    The texts are not Azure's, which are unknown.
     """
     group = properties.get(_KEY)
     if not group:
@@ -79,7 +74,7 @@ def check(world: World, cluster: Record, properties: Body) -> None:
 
 
 def reserved(world: World, location: str) -> Iterator[tuple[str, str, int]]:
-    """Yields reserved capacity, which counts against the quota even if unused: group, VM size and machines."""
+    """Yields group, VM size and machines. Unused capacity counts against the quota too."""
     for name, group in world.subscription.reservations.items():
         if group.location == location:
             yield from ((name, size, machines) for size, machines in group.machines.items())
@@ -97,7 +92,7 @@ def free(world: World, properties: Body, without: ResourceId | None) -> int:
 
 
 def taken(properties: Body, unused: dict[tuple[str, str], int]) -> int:
-    """Returns the number of the pool's machines that are reserved, and subtracts them from `unused`."""
+    """Returns how many of the pool's machines are reserved, and subtracts them from `unused`."""
     key = (_short(properties.get(_KEY, "")), properties["vmSize"])
     machines = min(int(properties["count"]), unused.get(key, 0))
     if machines:
@@ -110,7 +105,7 @@ def _find(world: World, resource_id: str) -> Reservation | None:
 
 
 def _short(resource_id: str) -> str:
-    """Returns `<resource group>/<name>` in lower case, the key in the subscription's data."""
+    """Returns `<resource group>/<name>`, the key in the subscription's data."""
     if not resource_id:
         return ""
     resource = parse_id(resource_id)

@@ -19,20 +19,19 @@ from simulator.azure.store import Record
 
 @functools.cache
 def kinds() -> Mapping[str, Kind]:
-    """Returns all types by lower-case name. The first call imports the packages, because they import each other."""
+    """The first call imports the packages, because they import each other."""
     modules = {name: importlib.import_module(f"{__package__}.types.{name}.rules") for name in packages()}
     return {schema.type.lower(): modules[name].KIND for name, schema in packages().items()}
 
 
 def known(world: World) -> Iterator[tuple[Kind, Record]]:
-    """Yields all resources, each with its type."""
     for record in world.store.all():
         if kind := kinds().get(record.id.type.lower()):
             yield kind, record
 
 
 def uses(world: World, resource: ResourceId, but: ResourceId | None = None) -> Iterator[Use]:
-    """Yields every use of a resource by others than `but`. Azure does not delete a resource in use."""
+    """Yields uses by others than `but`. Azure does not delete a resource in use."""
     for kind, record in known(world):
         if record.id != but:
             yield from (use for use in kind.uses(world, record) if use.of.lower() == resource.key)

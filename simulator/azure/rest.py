@@ -1,5 +1,3 @@
-"""Requests to Resource Manager and its responses, without HTTP."""
-
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -15,7 +13,7 @@ CREATOR = "x-simulator-creator"
 
 @dataclass(frozen=True)
 class Request:
-    """A request. `query` and `headers` have lower-case names; `body` is the parsed JSON."""
+    """`query` and `headers` have lower-case names; `body` is the parsed JSON."""
 
     method: str
     path: str
@@ -23,13 +21,11 @@ class Request:
     headers: Mapping[str, str] = field(default_factory=dict)
     body: Any = None
     caller: Principal | None = None
-    """The caller, or None for the deployer."""
+    """None is the deployer."""
 
 
 @dataclass(frozen=True)
 class PathRequest:
-    """A request to a path with parameters (`lookups.py`)."""
-
     names: Mapping[str, str]
     """The parameters of the path, such as `subscription` of `/subscriptions/{subscription}`."""
     query: Mapping[str, str]
@@ -40,7 +36,6 @@ class PathRequest:
         return self.names[name]
 
     def field(self, name: str) -> str:
-        """Returns a string property of the body, or an empty string."""
         found = self.body.get(name) if isinstance(self.body, dict) else None
         return found if isinstance(found, str) else ""
 

@@ -1,4 +1,4 @@
-"""ARM's schema of each resource type: properties, types, limits, defaults, read-only and immutable properties.
+"""ARM's schema of each resource type.
 
 The data of a type is in `types/<package>/schema.yaml`. A field there is the name of a JSON type, a list of the allowed
 strings, or a mapping with the keys of `Field`. `common` lists the type's fields of `_COMMON`.
@@ -39,17 +39,16 @@ _COMMON: Mapping[str, Any] = dict.fromkeys(("id", "name", "type", "etag"), _READ
     "location": {"type": "string", "required": True},
     "tags": {"type": "map", "values": "string"},
 }
-"""Fields that many types have."""
 
 
 def sdk_name(name: str) -> str:
-    """Returns the name of a nested property in Pulumi's SDKs: scanInterval for scan-interval."""
+    """Returns scanInterval for scan-interval, as in Pulumi's SDKs."""
     first, *others = name.split("-")
     return first + "".join(map(str.capitalize, others))
 
 
 class Field(BaseModel):
-    """A property. `minimum` and `maximum` limit numbers, and the length of strings and arrays."""
+    """`minimum` and `maximum` limit numbers, and the length of strings and arrays."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     type: Kind = "object"
@@ -68,7 +67,6 @@ class Field(BaseModel):
     fields: dict[str, Field] = {}
     items: Field | None = None
     values: Field | None = None
-    """The schema of a map's values."""
     string_set: bool = False
     """Whether only the keys of the map matter. Pulumi's SDKs have a list of them."""
 
@@ -94,12 +92,12 @@ class Field(BaseModel):
 
 
 class Sdk(BaseModel):
-    """A type in Pulumi's azure-native. `path` is ARM's, with the SDK's parameter names."""
+    """A type in Pulumi's azure-native."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     token: str
     path: str
-    """The path. Its last parameter is the resource's name."""
+    """ARM's path with the SDK's parameter names. The last parameter is the resource's name."""
     autoname: Literal["random", "copy", "uuid"]
     replaces: frozenset[str] = frozenset()
     """The properties, as SDK paths, that the provider cannot update: it replaces the resource."""
@@ -136,33 +134,31 @@ class Schema(BaseModel):
     api_versions: list[str]
     name: Field
     immutable: list[str] = []
-    """The dotted paths that an update must not change."""
+    """Dotted paths."""
     sdk: Sdk
     published: Published
     body: Field
 
     def problems(self, body: Mapping[str, Any]) -> list[Problem]:
-        """Returns all schema errors of a request's body. Read-only properties are allowed, because ARM ignores them."""
+        """Read-only properties are allowed, because ARM ignores them."""
         return list(_check(body, self.body, "", f"{self.type} {self.api_versions[-1]}"))
 
     def name_problems(self, name: str) -> list[Problem]:
-        """Returns all errors in the name of a new resource."""
         return list(_check(name, self.name, "name", self.type))
 
     def complete(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns the body with ARM's defaults, without read-only properties and nulls."""
+        """Adds ARM's defaults and removes read-only properties and nulls."""
         completed: dict[str, Any] = _complete(body, self.body)
         return completed
 
     def changed_immutables(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-        """Returns the immutable paths that differ. A path omitted from `new` keeps its value and does not count."""
+        """A path omitted from `new` keeps its value and does not count."""
         return [
             path for path in self.immutable if (value := lookup(new, path)) is not None and value != lookup(old, path)
         ]
 
 
 def lookup(body: Mapping[str, Any], path: str) -> Any:
-    """Returns the value at a dotted path, or None."""
     value: Any = body
     for part in path.split("."):
         value = value.get(part) if isinstance(value, Mapping) else None
@@ -170,7 +166,7 @@ def lookup(body: Mapping[str, Any], path: str) -> Any:
 
 
 def merged(body: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the body with a PATCH applied (RFC 7396): null removes a property. Tags are replaced as a whole."""
+    """Applies a PATCH (RFC 7396): null removes a property. Tags are replaced as a whole."""
     found = dict(body)
     for name, value in changes.items():
         if value is None:
@@ -185,7 +181,6 @@ def merged(body: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any
 
 @functools.cache
 def packages() -> dict[str, Schema]:
-    """Returns all resource types by package name."""
     return {
         file.parent.name: Schema.model_validate(_data(file.parent.name))
         for file in sorted(FOLDER.glob("*/schema.yaml"))
@@ -194,7 +189,6 @@ def packages() -> dict[str, Schema]:
 
 @functools.cache
 def schemas() -> dict[str, Schema]:
-    """Returns all resource types by lower-case name."""
     return {schema.type.lower(): schema for schema in packages().values()}
 
 
@@ -236,7 +230,7 @@ def _check(value: Any, field: Field, path: str, what: str) -> Iterator[Problem]:
 
 
 def _check_inner(value: Any, field: Field, path: str, what: str) -> Iterator[Problem]:
-    """Checks an item of an array or a map, where null is an error and not an omission."""
+    """Null is an error here, not an omission."""
     if value is None:
         yield Problem(path, f"'{path}' must be of type {field.type}, not null.")
     else:
@@ -261,7 +255,7 @@ def _check_object(value: Mapping[str, Any], field: Field, path: str, what: str) 
 
 
 def _check_map(value: Mapping[str, Any], field: Field, path: str, what: str) -> Iterator[Problem]:
-    """Checks a map. For every type, a map named `tags` contains the resource's tags."""
+    """For every type, a map named `tags` contains the resource's tags."""
     if path.rpartition(".")[2] == "tags":
         yield from tags.problems(what.partition(" ")[0], path, value)
     for key, item in value.items():

@@ -38,7 +38,7 @@ _CLIENTS_ID = "x-ms-client-request-id"
 
 
 class Server:
-    """Simulated Azure. `start` returns at once; stored clusters start in the background."""
+    """`start` returns at once; stored clusters start in the background."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Server:
         blobs: BlobBackend,
         folder: Path | None = None,
     ) -> None:
-        """Loads the store; port 0 takes a free one, `folder` defaults to `azure/` in the simulator's home.
+        """Port 0 takes a free one; `folder` defaults to `azure/` in the simulator's home.
 
         Raises OSError if the port is in use, and BadRecords.
         """
@@ -68,21 +68,18 @@ class Server:
         self.operations.resume()
 
     def stop(self) -> None:
-        """Stops the server and its operations. The backends stop clusters and the blob service."""
+        """The backends stop clusters and the blob service."""
         self._http.stop()
         self.operations.stop()
 
 
 @dataclass(frozen=True)
 class _Front:
-    """The router of requests to Resource Manager, the clusters' guard, Graph and the endpoints without a token."""
-
     world: World
     api: Api
     tokens: Tokens
 
     def answer(self, request: Request, content: bytes) -> Response:
-        """Answers a request with the body `content`. Raises ArmError or LoginError."""
         open_to_all = self._without_token(request, content)
         if open_to_all is not None:
             return Response(HTTPStatus.OK, open_to_all)
@@ -95,7 +92,7 @@ class _Front:
         return self.api.handle(replace(request, body=_json(content), caller=caller))
 
     def _without_token(self, request: Request, content: bytes) -> Any:
-        """Returns the response of an endpoint without a token, or None if the endpoint requires one."""
+        """Returns None if the endpoint requires a token."""
         path, headers, tokens, host = request.path, request.headers, self.tokens, _host(request)
         served: dict[str, tuple[str, Callable[[], Any]]] = {
             domains.IDENTITY: (
@@ -119,7 +116,7 @@ class _Front:
         return None
 
     def _check_token(self, given: str, audience: str) -> Principal | None:
-        """Returns the caller of a token, or None for the simulator's own secret. Raises ArmError."""
+        """Returns None for the simulator's own secret."""
         if not given:
             message = "Authentication failed. The 'Authorization' header is missing."
             raise ArmError(HTTPStatus.UNAUTHORIZED, "AuthenticationFailed", message)
@@ -177,7 +174,7 @@ class _Handler(Handler):
         return self.server.front.answer(Request(self.command, unquote(url.path), query, headers), content)
 
     def _content(self) -> bytes:
-        """Returns the request's body. Raises ArmError, and closes the connection, if its length is invalid."""
+        """Raises ArmError, and closes the connection, if the length is invalid."""
         try:
             if self.headers.get("Transfer-Encoding", "").lower() == "chunked":
                 return b"".join(_chunks(self.rfile))
@@ -192,7 +189,7 @@ class _Handler(Handler):
         self.reply(response.status, (*response.headers.items(), *self._ids().items()), content)
 
     def _ids(self) -> dict[str, str]:
-        """Returns the request's id headers (Azure's page "Common API details" of the resource provider contract)."""
+        """Source: Azure's page "Common API details" of the resource provider contract."""
         found = {"x-ms-request-id": str(uuid.uuid4())}
         found[CORRELATION] = self.headers.get(CORRELATION) or str(uuid.uuid4())
         given = self.headers.get(_CLIENTS_ID)
@@ -210,7 +207,7 @@ def _utc(seconds: float | None = None) -> str:
 
 
 def _chunks(stream: BufferedIOBase) -> Iterator[bytes]:
-    """Yields the chunks of a chunked body (RFC 9112, 7.1). Raises ValueError."""
+    """Decodes a chunked body (RFC 9112, 7.1)."""
     while size := _size(stream.readline().decode("latin-1").partition(";")[0].strip(), 16):
         yield stream.read(size)
         stream.readline()
@@ -219,7 +216,7 @@ def _chunks(stream: BufferedIOBase) -> Iterator[bytes]:
 
 
 def _size(text: str, base: int) -> int:
-    """Parses a size. Raises ValueError for signs and underscores, which `int` accepts."""
+    """Rejects signs and underscores, which `int` accepts."""
     if not text.isalnum():
         raise ValueError(repr(text))
     return int(text, base)

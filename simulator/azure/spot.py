@@ -38,15 +38,13 @@ _log = logging.getLogger(__name__)
 
 
 def machines(pools: Iterable[Record]) -> dict[str, tuple[Record, int]]:
-    """Returns the pool and number of all Spot machines by node name."""
+    """Returns each Spot machine's pool and number by node name."""
     return life.by_node(
         pool for pool in pools if pool.properties.get("scaleSetPriority") == "Spot" and pool.state != "Deleting"
     )
 
 
 class Evictor:
-    """The loop that performs requested evictions until `stop`."""
-
     def __init__(
         self,
         world: World,
@@ -55,7 +53,7 @@ class Evictor:
         store: EvictionStore,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Starts the loop. `client` returns a cluster's client by id, or None if it does not run."""
+        """`client` returns a cluster's client by id, or None if it does not run."""
         self._world, self._operations, self._client, self._store, self._clock = world, operations, client, store, clock
         self._noticed: dict[str, float] = {}
         """The time of Azure's notice, by node."""
@@ -86,7 +84,7 @@ class Evictor:
                 self._advance(eviction, pool, number)
 
     def _draw(self, found: Iterable[str]) -> None:
-        """Requests evictions of random nodes at the configured rate, repeatable by its seed."""
+        """Requests random evictions at the configured rate, repeatable by its seed."""
         now, rate = self._clock(), self._store.rate()
         if rate != self._rate:
             self._rate = rate

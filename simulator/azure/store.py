@@ -23,12 +23,12 @@ _PARTIAL = ".partial"
 
 @dataclass
 class Record:
-    """A stored resource. `body` does not contain id, name and type, which come from `id`."""
+    """`body` does not contain id, name and type."""
 
     id: ResourceId
     body: Body
     error: Body | None = None
-    """The ARM error of the last operation, or None if it did not fail."""
+    """The ARM error of the last operation."""
     correlation: str = ""
     """`x-ms-correlation-request-id` of the request that created it."""
     facts: dict[str, Any] = field(default_factory=dict)
@@ -50,13 +50,11 @@ class Record:
 
     @property
     def busy(self) -> bool:
-        """Whether an operation on it is running, or was interrupted by a kill."""
+        """Whether an operation is running, or was interrupted by a kill."""
         return self.state not in ("Succeeded", "Failed", "Canceled")
 
 
 class _OnDisk(BaseModel):
-    """The content of a resource's file."""
-
     model_config = ConfigDict(extra="forbid")
     id: str
     body: Body
@@ -66,8 +64,6 @@ class _OnDisk(BaseModel):
 
 
 class BadRecords(Exception):
-    """Unreadable resources on disk. The message lists the files, the errors and the fix."""
-
     def __init__(self, found: Mapping[Path, str]) -> None:
         listed = "".join(f"\n  {file}: {why}" for file, why in found.items())
         super().__init__(
@@ -80,10 +76,9 @@ class BadRecords(Exception):
 
 
 class Store:
-    """All resources. Callers that read and then write must hold `lock`."""
+    """Callers that read and then write must hold `lock`."""
 
     def __init__(self, folder: Path) -> None:
-        """Loads all resources. Raises BadRecords."""
         self._folder = folder
         self.lock = threading.RLock()
         folder.mkdir(parents=True, exist_ok=True)
@@ -97,18 +92,17 @@ class Store:
             return _copy(found) if found else None
 
     def all(self, resource_type: str = "") -> list[Record]:
-        """Returns all resources, or those of a type, ordered by id."""
+        """Returns resources ordered by id."""
         with self.lock:
             found = [_copy(record) for _, record in sorted(self._records.items())]
         wanted = resource_type.lower()
         return [record for record in found if not wanted or record.id.type.lower() == wanted]
 
     def within(self, parent: ResourceId) -> list[Record]:
-        """Returns the resources that are deleted with this one."""
         return [record for record in self.all() if parent.holds(record.id)]
 
     def put(self, record: Record) -> None:
-        """Writes a resource. After a kill, either the old or the new version exists."""
+        """After a kill, either the old or the new version exists."""
         with self.lock:
             file = self.file(record.id)
             partial = file.with_suffix(_PARTIAL)
@@ -133,7 +127,7 @@ class Store:
 
 
 def records(folder: Path) -> list[Record]:
-    """Returns the current resources of a folder, also for processes that do not own the store. Raises BadRecords."""
+    """Works also in processes that do not own the store. Raises BadRecords."""
     found, bad = [], {}
     for file in sorted(folder.glob("*.json")):
         try:

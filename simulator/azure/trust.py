@@ -1,7 +1,4 @@
-"""The certificate authority of simulated Azure's services, and the CA bundle of clients.
-
-Its folder also contains simulated Entra's key for signing tokens.
-"""
+"""The authority's folder also contains simulated Entra's key for signing tokens."""
 
 from __future__ import annotations
 
@@ -21,11 +18,10 @@ from simulator.host.certificates import Authority, rsa_key
 
 SERVER = "server"
 FRONT = "front"
-"""The certificate of simulated Resource Manager, which also answers for hosts of Microsoft."""
+"""Simulated Resource Manager's certificate, which also answers for hosts of Microsoft."""
 STORAGE = "storage"
-"""The certificate of storage accounts, with their host names."""
 REGISTRY = "registry"
-"""The certificate of registries. It does not cover their data endpoints, which are not served."""
+"""The data endpoints of registries are not covered, because they are not served."""
 _ACCOUNTS = (f"*.{domains.BLOBS}", f"*.{domains.DFS}")
 _REGISTRIES = f"*.{domains.REGISTRIES}"
 _HERE = ("127.0.0.1", "localhost")
@@ -33,7 +29,7 @@ _VARIABLES = ("REQUESTS_CA_BUNDLE", "SSL_CERT_FILE", "CURL_CA_BUNDLE")
 
 
 def authority(home: Path | None = None) -> Authority:
-    """Returns the authority of a simulator's home, with all certificates. The first process creates it."""
+    """The first process creates it."""
     with _own(home) as folder:
         made = Authority(folder, "simulated-azure-ca")
         made.issue(SERVER, "127.0.0.1", hosts=_HERE, server=True)
@@ -44,13 +40,12 @@ def authority(home: Path | None = None) -> Authority:
 
 
 def token_key(home: Path | None = None) -> RSAPrivateKey:
-    """Returns the signing key for tokens. The first process creates it."""
     with _own(home) as folder:
         return rsa_key(folder / "tokens.key")
 
 
 def bundle() -> Path:
-    """Returns a CA bundle (PEM) for clients: the authorities that this machine trusts, and the simulator's."""
+    """Returns the authorities (PEM) that this machine trusts, and the simulator's."""
     own = _folder() / "bundle.pem"
     if str(own) in (os.environ.get(name) for name in _VARIABLES) and own.exists():
         return own  # created when the user entered this environment, from the previous bundle
@@ -59,13 +54,12 @@ def bundle() -> Path:
 
 
 def client(home: Path | None = None) -> ssl.SSLContext:
-    """Returns a TLS context that trusts only simulated Azure."""
+    """Trusts only simulated Azure."""
     return ssl.create_default_context(cadata=authority(home).pem)
 
 
 @contextmanager
 def _own(home: Path | None) -> Iterator[Path]:
-    """Yields the folder under a lock that excludes other processes."""
     folder = _folder(home)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     with (folder / "lock").open("w") as lock:
@@ -78,7 +72,6 @@ def _folder(home: Path | None = None) -> Path:
 
 
 def _trusted_here() -> Path:
-    """Returns the user's CA bundle (for example of a proxy), else the system's, else certifi's."""
     chosen = [os.environ.get(name, "") for name in _VARIABLES]
     system = ssl.get_default_verify_paths().cafile or ""
     return next((Path(name) for name in (*chosen, system) if name and Path(name).is_file()), Path(certifi.where()))

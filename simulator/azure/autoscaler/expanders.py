@@ -1,4 +1,4 @@
-"""Expanders, which select the pool to scale up (cluster-autoscaler/expander). Pure functions."""
+"""Expanders select the pool to scale up (cluster-autoscaler/expander)."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from simulator.azure.autoscaler.groups import Group
 PRIORITIES, KEY = "cluster-autoscaler-priority-expander", "priorities"
 """The ConfigMap in kube-system and its key, read at each scale-up."""
 Warn = Callable[[str, str], None]
-"""Records an event for the ConfigMap, from a reason and a message."""
+"""Records an event from a reason and a message."""
 
 
 @dataclass(frozen=True)
 class Option:
-    """A possible scale-up: new nodes of a pool, and the pods that would run there."""
+    """New nodes of a pool, and the pods that would run there."""
 
     group: Group
     nodes: int
@@ -33,7 +33,7 @@ class Option:
 def best(
     expander: str, options: Sequence[Option], priorities: Object | None, chance: random.Random, warn: Warn
 ) -> Option | None:
-    """Returns the best option, a random one of equals, or None if the priority expander lacks a valid ConfigMap."""
+    """Returns a random one of equal options, or None if the priority expander lacks a valid ConfigMap."""
     match expander:
         case "most-pods":
             left = _least(options, lambda option: -len(option.pods))
@@ -57,7 +57,7 @@ def waste(option: Option) -> Fraction:
 
 
 def by_priority(options: Sequence[Option], priorities: Object | None, warn: Warn) -> list[Option]:
-    """Returns the options that match the highest priority, or all if none matches (expander/priority)."""
+    """Returns all options if none matches a priority (expander/priority)."""
     if priorities is None:
         return []
     try:
@@ -81,7 +81,7 @@ def by_priority(options: Sequence[Option], priorities: Object | None, warn: Warn
 
 
 def parsed(priorities: Object) -> dict[int, list[re.Pattern[str]]]:
-    """Parses the ConfigMap. Raises ValueError, with upstream's text, if upstream would ignore it."""
+    """Raises ValueError, with upstream's text, if upstream would ignore the ConfigMap."""
     text = priorities.get("data", {}).get(KEY)
     if text is None:
         raise ValueError(f"Wrong configmap for priority expander, doesn't contain {KEY} key. Ignoring update.")

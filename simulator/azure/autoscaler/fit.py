@@ -1,7 +1,4 @@
-"""Placement of pending pods on nodes. Pure functions.
-
-Equal pods are handled together, because a batch has thousands of them.
-"""
+"""Equal pods are handled together, because a batch has thousands of them."""
 
 from __future__ import annotations
 
@@ -21,14 +18,14 @@ _EXPENDABLE = -10
 
 @dataclass
 class Alike:
-    """Pods with equal requests and equal node constraints."""
+    """Pods with equal requests and node constraints."""
 
     pods: list[Object]
     requests: Resources
 
 
 def is_waiting(pod: Object) -> bool:
-    """Returns whether the pod is unschedulable by upstream's rule (cluster-autoscaler/utils/kubernetes/listers.go).
+    """Source: cluster-autoscaler/utils/kubernetes/listers.go.
 
     Volcano sets another reason on schedulable pods of a pending gang (docs/design/scheduling-reason.md). They do not
     count: only the gang's other pods trigger a scale-up.
@@ -50,7 +47,6 @@ def alike(pods: Iterable[Object]) -> list[Alike]:
 
 
 def requests_of(pod: Object) -> Resources:
-    """Returns the pod's requests, and 1 of the node's `pods`."""
     return {"pods": Fraction(1)} | pod_requests(pod)
 
 
@@ -59,7 +55,6 @@ def capacity(node: Object) -> Resources:
 
 
 def free(node: Object, pods: Iterable[Object]) -> Resources:
-    """Returns the node's allocatable resources minus the requests of its pods."""
     left = capacity(node)
     for pod in pods:
         if pod["spec"].get("nodeName") == node["metadata"]["name"] and not has_ended(pod):
@@ -85,7 +80,7 @@ def may_run(pod: Object, node: Object) -> bool:
 
 
 def why_not(pod: Object, node: Object) -> str:
-    """Returns why the pod does not fit on an empty node (the scheduler's text), or an empty string."""
+    """Returns the scheduler's text if the pod does not fit on an empty node."""
     if not selects(pod, node):
         return "node(s) didn't match Pod's node affinity/selector"
     if taint := repelling_taint(pod, node):
@@ -96,7 +91,6 @@ def why_not(pod: Object, node: Object) -> str:
 
 
 def _times(left: Fraction, each: Fraction) -> int:
-    """Returns how many times `each` fits."""
     return max(int(left / each), 0) if each else 10**9
 
 

@@ -1,4 +1,4 @@
-"""Node groups of the autoscaler, and its requests to Azure for them (cluster-autoscaler/cloudprovider/azure)."""
+"""Source: cluster-autoscaler/cloudprovider/azure."""
 
 from __future__ import annotations
 
@@ -17,16 +17,14 @@ from simulator.azure.store import Record
 from simulator.azure.types.agent_pool import life, nodes
 
 TO_BE_DELETED = "ToBeDeletedByClusterAutoscaler"
-"""The taint of a node that the autoscaler removes (cluster-autoscaler/utils/taints)."""
+"""Source: cluster-autoscaler/utils/taints."""
 _TEMPLATE = "k8s.io_cluster-autoscaler_node-template_resources_"
 GPU_LABEL = "kubernetes.azure.com/accelerator"
-"""The label of nodes with GPUs (cluster-autoscaler/cloudprovider/azure/azure_cloud_provider.go)."""
+"""Source: cluster-autoscaler/cloudprovider/azure/azure_cloud_provider.go."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """An autoscaled pool with its registered nodes."""
-
     pool: Record
     nodes: tuple[Object, ...]
     template: Object
@@ -36,7 +34,7 @@ class Group:
 
     @property
     def id(self) -> str:
-        """The name of the scale set, which the priority expander's patterns match."""
+        """The scale set's name, which the priority expander's patterns match."""
         return nodes.scale_set(self.pool.id.text, self.pool.id.name)
 
     @property
@@ -58,12 +56,11 @@ class Group:
 
     @property
     def ready(self) -> int:
-        """The number of ready nodes."""
         return sum(map(is_ready, self.nodes))
 
     @property
     def upcoming(self) -> int:
-        """The number of requested nodes that have not started (clusterstate.go, GetUpcomingNodes)."""
+        """Requested nodes that have not started (clusterstate.go, GetUpcomingNodes)."""
         return max(self.target - len(self.started), 0)
 
     @property
@@ -78,7 +75,7 @@ def is_scaled(pool: Record) -> bool:
 
 
 def groups(world: World, cluster: Record, found: Iterable[Object], starting: Set[str]) -> list[Group]:
-    """Returns the autoscaled pools of a cluster. `starting` names new nodes that are not ready."""
+    """`starting` names new nodes that are not ready."""
     there = list(found)
     scaled = [pool for pool in life.of_cluster(world, cluster.id) if is_scaled(pool)]
     return [
@@ -93,10 +90,7 @@ def groups(world: World, cluster: Record, found: Iterable[Object], starting: Set
 
 
 def _with_devices(pool: Record, node: Object) -> Object:
-    """Returns the node with the devices that its drivers will advertise.
-
-    The VM size sets the GPUs; tags of the pool set other devices.
-    """
+    """The VM size sets the GPUs; tags of the pool set other devices."""
     sku = skus.sku(pool.properties["vmSize"])
     tags = pool.properties.get("tags") or {}
     devices = {
@@ -111,20 +105,17 @@ def _with_devices(pool: Record, node: Object) -> Object:
 
 
 def is_ready(node: Object) -> bool:
-    """Returns whether the autoscaler counts the node as ready. A node with the GPU label must also advertise GPUs."""
+    """A node with the GPU label must also advertise GPUs."""
     return condition(node, "Ready").get("status") == "True" and not lacks_gpus(node)
 
 
 def lacks_gpus(node: Object) -> bool:
-    """Returns whether a GPU node advertises no GPUs, for example while its driver is being built.
-
-    Source: cluster-autoscaler/processors/customresources/gpu_processor.go.
-    """
+    """True for example while the driver is built (cluster-autoscaler/processors/customresources/gpu_processor.go)."""
     return GPU_LABEL in node["metadata"].get("labels", {}) and not allocatable(node, GPU_RESOURCE)
 
 
 def increase(world: World, operations: Operations, group: Group, count: int) -> bool:
-    """Sets the node count of a group. Returns False if the pool is busy or already has as many.
+    """Returns False if the pool is busy or already has as many nodes.
 
     Raises ArmError if quota is exceeded or requests are throttled. Missing capacity shows later (`Group.failed`).
     """
@@ -150,7 +141,7 @@ def give_up(world: World, operations: Operations, group: Group) -> bool:
 
 
 def delete(world: World, operations: Operations, group: Group, names: Collection[str]) -> bool:
-    """Deletes the machines of these nodes. Returns False if the pool is busy."""
+    """Returns False if the pool is busy."""
     with world.store.lock:
         if _idle(world, group.pool) is None:
             return False
@@ -162,17 +153,15 @@ def delete(world: World, operations: Operations, group: Group, names: Collection
 
 
 def _idle(world: World, pool: Record) -> Record | None:
-    """Returns the current pool, or None while ARM changes it or its cluster."""
+    """Returns None while ARM changes the pool or its cluster."""
     now, cluster = world.store.get(pool.id), world.store.get(pool.id.parent)
     busy = now is None or now.busy or cluster is None or cluster.busy
     return None if busy else now
 
 
 def _begin(world: World, operations: Operations, pool: Record) -> None:
-    """Allocates machines for the pool and starts their nodes.
-
-    The autoscaler changes the scale set (azure_scale_set.go), not the pool in ARM. The pool's state does not change, so
-    that ARM still accepts updates.
+    """The autoscaler changes the scale set (azure_scale_set.go), not the pool in ARM. The pool's state does not change,
+    so that ARM still accepts updates.
     """
     world.store.put(pool)
     life.allocate(world, pool, lambda seconds: None)

@@ -1,5 +1,3 @@
-"""The loop that runs the autoscaler of each cluster with an autoscaled pool."""
-
 from __future__ import annotations
 
 import logging
@@ -26,10 +24,8 @@ _log = logging.getLogger(__name__)
 
 
 class Autoscaler:
-    """The autoscaler of all clusters. It runs until `stop`."""
-
     def __init__(self, world: World, operations: Operations, client: Callable[[str], KubeClient | None]) -> None:
-        """Starts the loop. `client` returns a cluster's client by id, or None if it does not run."""
+        """`client` returns a cluster's client by id, or None if it does not run."""
         self._world, self._operations, self._client = world, operations, client
         self._watched: dict[str, _Watched] = {}
         self._stopped = threading.Event()
@@ -68,8 +64,6 @@ class Autoscaler:
 
 
 class _Watched:
-    """A running cluster with informers for its nodes and pods."""
-
     def __init__(self, world: World, operations: Operations, kube: KubeClient) -> None:
         self.kube, self._next = kube, 0.0
         self._nodes = Informer(kube, "v1", "Node", lambda: None)
@@ -77,7 +71,6 @@ class _Watched:
         self._scaler = Scaler(world, operations, kube, time.monotonic)
 
     def look(self, cluster: Record) -> None:
-        """Runs an iteration if the profile's interval has passed and the cluster is not busy."""
         synced = self._nodes.synced.is_set() and self._pods.synced.is_set()
         if synced and not cluster.busy and time.monotonic() >= self._next:
             self._next = time.monotonic() + Profile(cluster.properties.get("autoScalerProfile")).interval_s

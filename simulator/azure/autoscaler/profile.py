@@ -1,5 +1,3 @@
-"""The autoscaler profile of a cluster: its settings, AKS's defaults, and the simulator's time scale."""
-
 from __future__ import annotations
 
 import functools
@@ -22,7 +20,7 @@ _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
 
 
 class Profile:
-    """A cluster's `autoScalerProfile`, with AKS's defaults. `given` has ARM's property names."""
+    """`given` has ARM's property names."""
 
     def __init__(self, given: Mapping[str, Any] | None = None) -> None:
         self._values = {**_defaults(), **(given or {})}
@@ -32,7 +30,6 @@ class Profile:
         return str(self._values["expander"])
 
     def duration_s(self, name: str) -> float:
-        """Returns a duration of the profile, shortened by `PACE`."""
         return seconds(str(self._values[name])) / PACE
 
     @property
@@ -49,7 +46,7 @@ class Profile:
         return float(self._values[name])
 
     def is_true(self, name: str) -> bool:
-        """Returns a boolean setting. ARM has some of them as strings."""
+        """ARM has some booleans as strings."""
         return str(self._values[name]).lower() == "true"
 
     @property
@@ -63,7 +60,7 @@ class Profile:
 
 
 def seconds(text: str) -> float:
-    """Parses a duration such as `10m`, `30s`, `2h` or `10`. Raises ValueError."""
+    """Parses `10m`, `30s`, `2h` or `10`."""
     found = re.fullmatch(r"(\d+)([smh]?)", text)
     if not found:
         raise ValueError(f"{text!r} is not a duration, such as 10m")

@@ -1,4 +1,4 @@
-"""Removal of nodes: taint, drain, and delete the machine (cluster-autoscaler/core/scaledown/actuation)."""
+"""Nodes are tainted, drained and deleted (cluster-autoscaler/core/scaledown/actuation)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Delete = Callable[[Group, Collection[str]], bool]
 
 
 class Removals:
-    """The node removals of a cluster. `last` is the time of the last removal, `failed` of the last failed drain."""
+    """`last` is the time of the last removal, `failed` of the last failed drain."""
 
     def __init__(self, kube: KubeClient, reporter: Reporter, delete: Delete) -> None:
         self._kube, self._reporter, self._delete = kube, reporter, delete
@@ -31,11 +31,10 @@ class Removals:
         return sum(node["metadata"]["name"] in self._until for node in group.nodes)
 
     def drains(self, pods: Iterable[Object]) -> bool:
-        """Returns whether a node is being drained. Only one is drained at a time (--max-drain-parallelism)."""
+        """Only one node is drained at a time (--max-drain-parallelism)."""
         return any(drain.to_move(pods, name) for name in self._until)
 
     def begin(self, chosen: Sequence[Unneeded], view: View) -> None:
-        """Taints nodes, so that no new pods are scheduled on them."""
         for each in chosen:
             self._mark(each.name, [{"key": TO_BE_DELETED, "value": str(int(view.now)), "effect": "NoSchedule"}])
             self._until[each.name] = view.now + _EVICTION_S + _most_s(view)
@@ -81,7 +80,6 @@ class Removals:
         self._reporter.record_for(node, "Node", "ScaleDownFailed", text, warning=True)
 
     def _mark(self, name: str, marks: list[Object]) -> None:
-        """Sets the autoscaler's taints of a node, and keeps other taints."""
         if node := self._kube.find("v1", "Node", name):
             others = [taint for taint in node["spec"].get("taints") or [] if taint["key"] != TO_BE_DELETED]
             body = {"spec": {"taints": [*others, *marks]}}

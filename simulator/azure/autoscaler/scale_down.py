@@ -1,4 +1,4 @@
-"""Selection of unneeded nodes (cluster-autoscaler/core/scaledown, simulator/utilization, utils/drain). Pure."""
+"""Sources: cluster-autoscaler/core/scaledown, simulator/utilization, utils/drain."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Unneeded:
 
 
 def unneeded(view: View, budgets: Sequence[Object]) -> list[Unneeded]:
-    """Returns removable nodes in the order of the groups. The moved pods of one use capacity that the next lacks."""
+    """The moved pods of one node use capacity that the next lacks."""
     staying = {_name(node): node for node in view.nodes if not is_going(node)}
     free = {name: fit.free(node, view.pods) for name, node in staying.items()}
     skips = view.profile.is_true("ignore-daemonsets-utilization")
@@ -70,7 +70,7 @@ def utilization(node: Object, pods: Sequence[Object], *, skip_daemon_sets: bool)
 
 
 def keeps(pod: Object, budgets: Iterable[Object], profile: Profile) -> str:
-    """Returns why the pod blocks the removal of its node, or an empty string."""
+    """Returns why the pod blocks the removal of its node."""
     metadata = pod["metadata"]
     name, safe = metadata["name"], metadata.get("annotations", {}).get(_SAFE)
     own = [each for each in budgets if _guards(each, pod)]
@@ -89,7 +89,7 @@ def keeps(pod: Object, budgets: Iterable[Object], profile: Profile) -> str:
 
 
 def _is_used(node: Object, used: Fraction, view: View) -> bool:
-    """Returns whether the utilization blocks removal (eligibility.go). Since 1.35, a node at the threshold can go."""
+    """Source: eligibility.go. Since 1.35, a node at the threshold can go."""
     named = view.profile.number("scale-down-utilization-threshold")
     threshold = Fraction(_GPU_THRESHOLD if GPU_LABEL in node["metadata"].get("labels", {}) else named)
     return used > threshold or (used == threshold and not view.since_1_35)
@@ -102,7 +102,7 @@ def _is_kept(node: Object, moved: Iterable[Object], budgets: Sequence[Object], p
 
 
 def _moves(pods: Iterable[Object], nodes: Mapping[str, Object], free: dict[str, Resources]) -> bool:
-    """Returns whether all pods fit on the nodes. Only then subtracts their requests from `free`."""
+    """Subtracts the pods' requests from `free` only if all fit."""
     tried, left = {name: dict(free[name]) for name in nodes}, fit.alike(pods)
     for name, node in nodes.items():
         fit.place(node, tried[name], left)

@@ -1,4 +1,4 @@
-"""Scale-up options for pending pods (cluster-autoscaler/core/scaleup/orchestrator). Pure functions."""
+"""Source: cluster-autoscaler/core/scaleup/orchestrator."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ def unplaced(waiting: Iterable[Object], view: View) -> list[Alike]:
 
 
 def options(waiting: Sequence[Alike], groups: Iterable[Group]) -> list[Option]:
-    """Returns the groups that could run some of the pods, within their maximum count."""
     found = (_option(waiting, group) for group in groups)
     return [option for option in found if option.pods]
 
@@ -45,6 +44,6 @@ def _option(waiting: Sequence[Alike], group: Group) -> Option:
 
 
 def reasons(pod: Object, groups: Iterable[Group], skipped: Callable[[Group], str]) -> str:
-    """Returns why no group fits the pod. `skipped` returns why a group cannot grow, or an empty string."""
+    """`skipped` returns why a group cannot grow, or an empty string."""
     counted = Counter(skipped(group) or fit.why_not(pod, group.template) for group in groups)
     return ", ".join(f"{count} {reason}" for reason, count in counted.items() if reason)

@@ -1,4 +1,4 @@
-"""An autoscaler iteration for a cluster: failed scale-ups, pending pods, unneeded nodes (cluster-autoscaler/core)."""
+"""Source: cluster-autoscaler/core."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ScaleUp:
 
 
 class Scaler:
-    """The autoscaler's state for a cluster. Times are in seconds of `clock`."""
+    """Times are in seconds of `clock`."""
 
     def __init__(
         self,
@@ -53,17 +53,16 @@ class Scaler:
         self._backoff, self._reporter = Backoff(), Reporter(kube)
         self._removals = Removals(kube, self._reporter, lambda *of: groups.delete(world, operations, *of))
         self._since: dict[str, float] = {}
-        """The time since which each node has been unneeded, by name."""
+        """The time since which each node has been unneeded."""
         self._failing: dict[str, float] = {}
         """The time since which each group has lacked machines while its pool is not busy."""
         self._scale_ups: dict[str, ScaleUp] = {}
-        """The unfinished scale-ups, by group."""
         self._seen: dict[str, float] = {}
-        """The time at which each node was first seen, by name."""
+        """The time at which each node was first seen."""
         self._grown = float("-inf")
 
     def look(self, cluster: Record, nodes: Sequence[Object], pods: Sequence[Object]) -> None:
-        """Runs one iteration. Raises ApiError or httpx.HTTPError if the API server does not answer."""
+        """Raises ApiError or httpx.HTTPError if the API server does not answer."""
         profile, now = Profile(cluster.properties.get("autoScalerProfile")), self._clock()
         starting = self._starting(nodes, now - profile.start_up_s)
         found = groups.groups(self._world, cluster, nodes, starting)
@@ -103,7 +102,7 @@ class Scaler:
                 self._refused(group, *_NO_MACHINE, view.now)
 
     def _end_scale_up(self, group: Group, view: View) -> None:
-        """Forgets a finished scale-up, or reports that it timed out (clusterstate.go, updateScaleRequests)."""
+        """Source: clusterstate.go, updateScaleRequests."""
         request = self._scale_ups.get(group.id)
         if request is None or group.pool.busy:
             return
@@ -137,7 +136,7 @@ class Scaler:
         return False
 
     def _ask(self, group: Group, count: int, now: float, pods: Sequence[Object] = ()) -> bool:
-        """Requests a node count. Returns whether it tried, also after an error: the next iteration tries another."""
+        """Returns whether it tried, also after an error: the next iteration tries another."""
         size = f"{group.id} size to {count} instead of {group.target} (max: {group.most})"
         try:
             if not groups.increase(self._world, self._operations, group, count):
@@ -160,7 +159,7 @@ class Scaler:
         self._reporter.record("FailedToScaleUpGroup", text, warning=True)
 
     def _skipped(self, group: Group, view: View) -> str:
-        """Returns why a group cannot grow now, or an empty string."""
+        """Returns why a group cannot grow now."""
         request = self._scale_ups.get(group.id)
         expected = group.target - (request.nodes if request else 0)
         if not view.tolerates(expected - group.ready, len(group.nodes)):  # clusterstate.go, IsNodeGroupHealthy

@@ -1,5 +1,3 @@
-"""The state of a cluster that the autoscaler works on in one iteration."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
@@ -13,9 +11,8 @@ from simulator.azure.autoscaler.profile import Profile
 
 @dataclass(frozen=True)
 class View:
-    """The state of a cluster at `now` (seconds of any clock).
-
-    `starting` names new nodes that are not ready yet; `since_1_35` is whether Kubernetes is 1.35 or later.
+    """`now` is in seconds of any clock. `starting` names new nodes that are not ready yet; `since_1_35` is whether
+    Kubernetes is 1.35 or later.
     """
 
     groups: Sequence[Group]
@@ -34,7 +31,7 @@ class View:
 
     @cached_property
     def nodes(self) -> list[Object]:
-        """The nodes that can run pods. Starting nodes of autoscaled pools count as upcoming instead."""
+        """Starting nodes of autoscaled pools count as upcoming instead."""
         return self.fixed + [node for group in self.groups for node in group.started]
 
     @property
@@ -45,7 +42,6 @@ class View:
         return self.tolerates(broken, len(self.all_nodes))
 
     def tolerates(self, unready: int, of: int) -> bool:
-        """Returns whether the profile allows this number of unready nodes among `of` nodes."""
         share = self.profile.number("max-total-unready-percentage") / 100
         return unready <= self.profile.number("ok-total-unready-count") or unready <= share * of
 

@@ -1,5 +1,3 @@
-"""The Azurite process that stores the blobs of all storage accounts on disk. It listens on 127.0.0.1."""
-
 from __future__ import annotations
 
 import socket
@@ -16,7 +14,7 @@ _READY_TIMEOUT_S = 120  # two seconds on an idle machine
 
 
 class Azurite:
-    """The Azurite process. It reads its accounts at start, so a change of accounts restarts it (about two seconds)."""
+    """Azurite reads its accounts at start, so a change of accounts restarts it (about two seconds)."""
 
     def __init__(self) -> None:
         self.authority = trust.authority()
@@ -36,12 +34,12 @@ class Azurite:
         return Path(self.authority.path("ca", "crt"))
 
     def key(self, account: str) -> str:
-        """Returns the first key of a served account. Waits while Azurite starts. Raises KeyError."""
+        """Waits while Azurite starts. Raises KeyError for an account that is not served."""
         with self._lock:
             return self._accounts[account][0]
 
     def set_accounts(self, accounts: Callable[[], Mapping[str, list[str]]]) -> None:
-        """Serves these accounts; returns when ready. Raises RuntimeError, with the end of its log, if it fails."""
+        """Returns when ready. Raises RuntimeError, with the end of Azurite's log, if it fails."""
         with self._changing:
             wanted = dict(accounts())  # takes the store's lock; a thread that holds it may wait for `key`
             with self._lock:

@@ -11,11 +11,11 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 _ALL = ""
-"""The name of an entry that means that any blob may have changed."""
+"""An entry that means that any blob may have changed."""
 
 
 class Changes:
-    """The log of changes. Thread-safe."""
+    """Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -30,11 +30,10 @@ _STARTING_S = 60.0  # how long a request waits for Azurite to start
 _POLL_S = 0.05
 _LOCKS = 64
 Answer = tuple[int, list[tuple[str, str]], bytes]
-"""The status, headers and body."""
 
 
 class Front(HttpsServer):
-    """The front. It serves until stopped and buffers whole requests and responses: simulated blobs are small."""
+    """Buffers whole requests and responses: simulated blobs are small."""
 
     def __init__(
         self, port: int, upstream_port: Callable[[], int], authority: Authority, rule: Rule, changes: Changes
@@ -46,7 +45,7 @@ class Front(HttpsServer):
         self.start("blobs")
 
     def upstream(self) -> http.client.HTTPSConnection:
-        """Returns a connection to Azurite. Raises OSError if it does not answer in time."""
+        """Raises OSError if Azurite does not answer in time."""
         deadline = time.monotonic() + _STARTING_S
         while True:
             connection = http.client.HTTPSConnection(
@@ -91,7 +90,7 @@ class _Handler(Handler):
     do_GET = do_HEAD = do_PUT = do_PATCH = do_POST = do_DELETE = do_OPTIONS = _respond
 
     def _account(self) -> str:
-        """Returns `/<account>` if the host names it, or an empty string if the path does."""
+        """Returns an empty string if the path, not the host, names the account."""
         name, _, domain = self.headers.get("Host", "").partition(".")
         return f"/{name}" if domain.partition(":")[0] in _DOMAINS else ""
 
@@ -106,7 +105,7 @@ class _Handler(Handler):
         self._send(*answer)
 
     def _write(self, path: str, content: bytes) -> Answer:
-        """Forwards a write and logs it. Serializes writes to a blob, so that the last log entry is the last write."""
+        """Serializes writes to a blob, so that the last log entry is the last write."""
         with self.server.write_locks[hash(path) % _LOCKS]:
             etag: str | None = ""
             try:
@@ -117,7 +116,7 @@ class _Handler(Handler):
         return answer
 
     def _removed(self, answer: Answer) -> bool:
-        """Returns whether the request deleted the blob itself, and not a part such as a snapshot."""
+        """Returns whether the request deleted the blob itself, not a part such as a snapshot."""
         query = dict(parse_qsl(urlsplit(self.path).query))
         of_it = {"comp", "snapshot", "versionid"} & query.keys() or "x-ms-delete-snapshots" in self.headers
         return self.command == "DELETE" and answer[0] == HTTPStatus.ACCEPTED and not of_it

@@ -1,4 +1,4 @@
-"""Access rules of storage accounts that Azurite does not enforce: account settings and roles.
+"""Access rules of storage accounts that Azurite does not enforce.
 
 Azurite checks the signature, permissions and times of a SAS, and the audience of a token.
 """
@@ -25,7 +25,7 @@ _READS = ("GET", "HEAD")
 
 @dataclass(frozen=True)
 class BlobRequest:
-    """A request to the blob service, with a decoded `path`. `authorization` is the header's value or empty."""
+    """`path` is decoded. `authorization` is the header's value or empty."""
 
     method: str
     path: str
@@ -83,17 +83,17 @@ _EXPIRY = re.compile(rb"<Expiry>([^<]+)</Expiry>")
 
 
 class Policy:
-    """The current rules. Thread-safe."""
+    """Thread-safe."""
 
     def __init__(
         self, world: World, tokens: Tokens, destination: Callable[[int], ResourceId | None] | None = None
     ) -> None:
-        """Takes `destination`, which maps a client's port to the service, if the client uses its private endpoint."""
+        """`destination` maps a client's port to the service, if the client uses its private endpoint."""
         self._world, self._tokens = world, tokens
         self._destination = destination or (lambda _: None)
 
     def refusal(self, request: BlobRequest) -> Refusal | None:
-        """Returns the error for a request, or None to forward it to Azurite."""
+        """Returns None to forward the request to Azurite."""
         name, _, rest = request.path.strip("/").partition("/")
         account = accounts.named(self._world, name)
         if account is None:
@@ -113,7 +113,7 @@ class Policy:
         return None
 
     def _by_role(self, request: BlobRequest, account: Record, rest: str, principal: str) -> Refusal | None:
-        """Checks the roles of a principal. A user delegation SAS has the permissions of its key's owner."""
+        """A user delegation SAS has the permissions of its key's owner."""
         container = rest.partition("/")[0]
         scope: ResourceId = account.id
         if container:
@@ -127,7 +127,7 @@ class Policy:
 
 
 def _began(text: str) -> float:
-    """Returns the start time of a user delegation key, or infinity if it is missing: Azurite rejects such a SAS."""
+    """Returns infinity if the time is missing: Azurite rejects such a SAS."""
     try:
         return datetime.datetime.fromisoformat(text).timestamp()
     except ValueError:

@@ -1,5 +1,3 @@
-"""The blob service of all storage accounts, an implementation of `BlobBackend`."""
-
 from __future__ import annotations
 
 import contextlib
@@ -21,14 +19,14 @@ _PAUSE_S = 0.5
 
 
 class BlobService:
-    """The blob service. It manages containers in Azurite with the account's key; users connect to the front."""
+    """Manages containers in Azurite with the account's key; users connect to the front."""
 
     def __init__(self) -> None:
         self.azurite, self.changes = Azurite(), Changes()
         self._front: Front | None = None
 
     def open(self, rule: Rule) -> None:
-        """Starts the front with this rule. Raises ports.PortTaken."""
+        """Raises ports.PortTaken."""
         port = ports.require_free(PORT)
         self._front = Front(port, lambda: self.azurite.port, self.azurite.authority, rule, self.changes)
 
@@ -72,7 +70,7 @@ class BlobService:
         self.azurite.stop()
 
     def _do(self, account: str, work: Callable[[BlobServiceClient], None]) -> None:
-        """Runs the work. Retries if Azurite restarted, which happens on another port after a change of accounts."""
+        """Retries if Azurite restarted, which happens on another port after a change of accounts."""
         deadline = time.monotonic() + _RETRY_S
         while True:
             key = self.azurite.key(account)  # waits while Azurite starts

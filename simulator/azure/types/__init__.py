@@ -1,1 +1,0 @@
-"""A package for each resource type. `simulator/azure/resource_types.py` describes its files."""

@@ -14,7 +14,7 @@ from simulator.azure.store import Body, Record
 
 
 def check_region(world: World, record: Record, body: Body, existing: Record | None) -> None:
-    """Normalizes the body's region. Raises ArmError for an unknown region or a forbidden change."""
+    """Normalizes the body's region."""
     region = world.subscription.region(body["location"])
     if region is None:
         raise _not_available(record.id, body, world.subscription.regions)
@@ -26,7 +26,7 @@ def check_region(world: World, record: Record, body: Body, existing: Record | No
 
 
 def global_location(resource: ResourceId, body: Body) -> str:
-    """Returns the location of a type without regions. Raises ArmError if the body has a region."""
+    """Raises ArmError if the body of a type without regions has one."""
     if body["location"].lower() != "global":
         raise _not_available(resource, body, ("global",))
     return "global"
@@ -41,7 +41,6 @@ def _not_available(resource: ResourceId, body: Body, regions: Iterable[str]) -> 
 
 
 def referenced(world: World, by: ResourceId, text: str, wanted: str, path: str, location: str = "") -> Record:
-    """Returns the resource that a body references. Raises ArmError if the type or the region (if given) differs."""
     found = linked_id(text, path)
     record = world.store.get(found) if found.type.lower() == wanted.lower() else None
     if record is None or (location and region_of(world, record) != location):
@@ -50,7 +49,6 @@ def referenced(world: World, by: ResourceId, text: str, wanted: str, path: str, 
 
 
 def linked_id(text: str, path: str) -> ResourceId:
-    """Parses the resource id at a path of a body. Raises ArmError if it is invalid."""
     try:
         return parse_id(text)
     except ValueError as error:
@@ -62,7 +60,6 @@ def linked_id(text: str, path: str) -> ResourceId:
 
 
 def found(world: World, resource: ResourceId) -> Record:
-    """Returns the resource. Raises ArmError (404)."""
     record = world.store.get(resource)
     if record is None:
         raise not_found(resource.type, "/".join(resource.names), resource.group)
@@ -70,7 +67,6 @@ def found(world: World, resource: ResourceId) -> Record:
 
 
 def missing(by: ResourceId, text: str) -> ArmError:
-    """Returns the error for a reference to a missing resource."""
     message = (
         f"Resource {text} referenced by resource {by.text} was not found. "
         "Please make sure that the referenced resource exists, and that both resources are in the same region."
@@ -79,14 +75,13 @@ def missing(by: ResourceId, text: str) -> ArmError:
 
 
 def region_of(world: World, record: Record) -> str:
-    """Returns the region of a resource. A subnet has that of its network."""
+    """A subnet has the region of its network."""
     if "location" not in record.body and record.id.is_child and (parent := world.store.get(record.id.parent)):
         record = parent
     return str(record.body.get("location", ""))
 
 
 def check_fixed(resource: ResourceId, body: Body, existing: Record | None) -> None:
-    """Raises ArmError if an update changes an immutable property."""
     if existing and (changed := schemas()[resource.type.lower()].changed_immutables(existing.body, body)):
         raise forbidden_changes(changed)
 
@@ -97,24 +92,23 @@ def forbidden_changes(paths: list[str]) -> ArmError:
 
 
 def save(world: World, record: Record, body: Body) -> None:
-    """Stores a resource as Succeeded."""
     body["properties"]["provisioningState"] = "Succeeded"
     record.body = body
     world.store.put(record)
 
 
 def named(world: World, resource_type: str, name: str) -> Record | None:
-    """Returns the resource of this name in any group, for a type with globally unique names, or None."""
+    """Finds a resource in any group, for a type with globally unique names."""
     wanted = name.lower()
     return next((found for found in world.store.all(resource_type) if found.id.name.lower() == wanted), None)
 
 
 def created_at(record: Record, microsecond: int | None = None) -> str:
-    """Returns the creation time in the format of Microsoft.Storage."""
+    """Returns the time in the format of Microsoft.Storage."""
     made = datetime.fromtimestamp(float(record.facts.get(CREATED, 0)), UTC)
     return f"{made if microsecond is None else made.replace(microsecond=microsecond):%Y-%m-%dT%H:%M:%S.%f}0Z"
 
 
 def taken_elsewhere(world: World, resource: ResourceId) -> bool:
-    """Returns whether another subscription has a resource of this name."""
+    """Returns whether another subscription uses the name."""
     return resource.name.lower() in world.subscription.taken.get(resource.type, ())

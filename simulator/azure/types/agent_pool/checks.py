@@ -1,4 +1,4 @@
-"""AKS's checks of a pool's properties, after defaults are set."""
+"""AKS's checks of a pool, after defaults are set."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ VERSIONS_HELP = (
 
 
 def check(properties: Body, name: str, sku: skus.VmSku, *, scaled: bool) -> None:
-    """Raises ArmError for invalid properties. `scaled` is whether the pool was autoscaled before."""
+    """`scaled` is whether the pool was autoscaled before."""
     labels.check(properties)
     _check_spot_upgrades(properties)
     os_disks.check(properties, sku)
@@ -35,7 +35,7 @@ def check(properties: Body, name: str, sku: skus.VmSku, *, scaled: bool) -> None
 
 
 def _autoscale_problem(properties: Body, *, scaled: bool) -> str:
-    """Returns the error. If the pool was `scaled`, AKS accepts bounds that exclude its count and changes it later."""
+    """If the pool was `scaled`, AKS accepts bounds that exclude its count and changes it later."""
     least, most = properties.get("minCount"), properties.get("maxCount")
     if not is_scaled(properties):
         return "minCount and maxCount need enableAutoScaling." if least is not None or most is not None else ""
@@ -58,7 +58,7 @@ def _spot_problem(properties: Body) -> str:
 
 
 def _price_problem(properties: Body) -> str:
-    """Returns the error in the price (AKS's page on Spot node pools, Limitations). AKS's text is unknown."""
+    """Source: AKS's page on Spot node pools, Limitations. AKS's text is unknown."""
     price = properties.get("spotMaxPrice", -1)
     if price == -1 or (price > 0 and round(price, 5) == price):
         return ""
@@ -72,7 +72,7 @@ def _deallocation_problem(properties: Body) -> str:
 
 
 def _check_spot_upgrades(properties: Body) -> None:
-    """Raises ArmError, with the texts of hashicorp/terraform-provider-azurerm#19355 and #31129."""
+    """Error texts: hashicorp/terraform-provider-azurerm#19355 and #31129."""
     settings = properties.get("upgradeSettings", {})
     more = " Please see https://aka.ms/aks-naming-rules for more details."
     for name, target, what in (
@@ -85,7 +85,7 @@ def _check_spot_upgrades(properties: Body) -> None:
 
 
 def _upgrade_problem(properties: Body) -> str:
-    """Returns the error in the upgrade settings (AKS's page on rolling upgrades). AKS's text is unknown."""
+    """Source: AKS's page on rolling upgrades. AKS's text is unknown."""
     settings = properties.get("upgradeSettings", {})
     if is_system(properties) and _amount(settings.get("maxUnavailable", "0"), 100):
         return "a system pool cannot have maxUnavailable."
@@ -105,7 +105,6 @@ def surge(properties: Body, existing: Record | None) -> int:
 
 
 def _amount(text: str, of: int) -> int:
-    """Parses a number, or a percentage of `of`, rounded up."""
     return math.ceil(int(text[:-1]) * of / 100) if text.endswith("%") else min(int(text), of)
 
 
@@ -119,10 +118,8 @@ def _gpu_problem(properties: Body, sku: skus.VmSku) -> str:
 
 
 def check_system(properties: Body, existing: Record | None) -> None:
-    """Raises ArmError for a system pool without nodes, or a new one for fewer than 30 pods.
-
-    Sources: AKS's pages "Manage system node pools" and on Azure CNI, "Configure maximum - new clusters". AKS allows an
-    existing pool to shrink (Azure/AKS#1422). The text is that of Azure/AKS#931 plus the reason.
+    """Sources: AKS's pages "Manage system node pools" and on Azure CNI, "Configure maximum - new clusters". AKS allows
+    an existing pool to shrink (Azure/AKS#1422). The text is that of Azure/AKS#931 plus the reason.
     """
     if properties["count"] < 1:
         message = "A system agent pool must have at least one node."

@@ -1,8 +1,5 @@
-"""AKS's checks of a pool's labels and taints.
-
-Syntax: https://github.com/kubernetes/apimachinery (pkg/api/validate/content/kube.go and dns.go). AKS
-validates taints as Kubernetes does since its release of 2020-10-26
-(https://github.com/Azure/AKS/blob/master/CHANGELOG.md).
+"""Syntax: https://github.com/kubernetes/apimachinery (pkg/api/validate/content/kube.go and dns.go). AKS validates
+taints as Kubernetes does since its release of 2020-10-26 (https://github.com/Azure/AKS/blob/master/CHANGELOG.md).
 """
 
 from __future__ import annotations
@@ -19,7 +16,7 @@ _SUBDOMAIN = re.compile(rf"{_DNS_LABEL}(\.{_DNS_LABEL})*")
 _LONGEST_NAME, _LONGEST_PREFIX = 63, 253
 _AKS, _KUBERNETES = "kubernetes.azure.com", ("kubernetes.io", "k8s.io")
 _KUBELET = ("kubelet.kubernetes.io", "node.kubernetes.io")
-"""The Kubernetes namespaces of labels that a kubelet can set on its node."""
+"""Kubernetes namespaces of labels that a kubelet can set on its node."""
 _SYSTEM_TAINTS = (  # https://github.com/Azure/AKS/issues/2578
     "Operation failed due to insufficient nodes for system pod scheduling. Placing custom taints on system pool is not "
     "supported(except 'CriticalAddonsOnly' taint or taint effect is 'PreferNoSchedule'). Please refer to "
@@ -42,7 +39,6 @@ def _is_name(text: str) -> bool:
 
 
 def check(properties: Body) -> None:
-    """Raises ArmError for the first invalid label or taint."""
     is_spot = properties.get("scaleSetPriority") == "Spot"
     for key, value in properties.get("nodeLabels", {}).items():
         if not (is_key(key) and is_value(value)):
@@ -57,7 +53,7 @@ def check(properties: Body) -> None:
 
 
 def _wrong_syntax(key: str, value: str) -> ArmError:
-    """Returns AKS's error (https://github.com/Azure/AKS/issues/1538)."""
+    """Error text: https://github.com/Azure/AKS/issues/1538."""
     message = (
         f"Node label '{key}: {value}' does not meet syntax and character specifications. Please see "
         "https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/ for more details."
@@ -66,7 +62,7 @@ def _wrong_syntax(key: str, value: str) -> ArmError:
 
 
 def _check_reserved(key: str, value: str) -> None:
-    """Raises ArmError (ams0/aks-nvme-ssd-provisioner#5, Azure/AKS#4613). The text for the VM size is a guess."""
+    """Error texts: ams0/aks-nvme-ssd-provisioner#5, Azure/AKS#4613. The text for the VM size is a guess."""
     namespace = key.rpartition("/")[0]
     if namespace == _AKS:
         message = f"Invalid node label key {key}. The '{_AKS}' prefix is preserved by aks system labels"
@@ -85,7 +81,7 @@ def _is_below(namespace: str, domains: tuple[str, ...]) -> bool:
 
 
 def _check_taints(taints: list[str]) -> None:
-    """Raises ArmError for invalid or duplicate taints. AKS's text is unknown."""
+    """AKS's text is unknown."""
     seen: set[tuple[str, str]] = set()
     for taint in taints:
         pair, _, effect = taint.rpartition(":")

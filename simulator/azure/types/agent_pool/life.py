@@ -1,4 +1,4 @@
-"""The lifecycle of pools: the pools of a cluster, the allocation of their machines, and their nodes."""
+"""The lifecycle of pools, their machines and their nodes."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from simulator.azure.types.agent_pool.nodes import ADDRESSES_PER_POOL
 
 TYPE = "Microsoft.ContainerService/managedClusters/agentPools"
 INSTANCES, NEXT = "instances", "nextInstance"
-"""Keys of a pool's facts: the instance numbers of its machines in the scale set, and the next number."""
+"""Keys of a pool's facts: its machines' instance numbers in the scale set, and the next number."""
 STOPPED = {"code": "Stopped"}
 _NO_INTERNET = 50
 """The exit code of node set-up if mcr.microsoft.com is not reachable (Azure/AgentBaker, cse_helpers.sh)."""
 ALLOCATION_S = 3.0
-"""The time until an allocation fails. Azure takes minutes."""
+"""The seconds until an allocation fails. Azure takes minutes."""
 
 
 def of_cluster(world: World, cluster: ResourceId) -> list[Record]:
-    """Returns the pools of a cluster in order of creation, without those being deleted."""
+    """Returns pools in order of creation, without those being deleted."""
     pools = [pool for pool in world.store.within(cluster) if pool.id.type.lower() == TYPE.lower()]
     return sorted((pool for pool in pools if pool.state != "Deleting"), key=lambda pool: int(pool.facts["index"]))
 
 
 def instances(pool: Record) -> list[int]:
-    """Returns the instance numbers of a pool: fewer than its count if Azure lacked capacity.
+    """Returns fewer numbers than the pool's count if Azure lacked capacity.
 
     If the count decreases, the highest numbers are removed, as with the default scale-in policy of scale sets (Azure's
     page on it). The policy's balancing of zones is not simulated.
@@ -40,7 +40,7 @@ def instances(pool: Record) -> list[int]:
 
 
 def by_node(pools: Iterable[Record]) -> dict[str, tuple[Record, int]]:
-    """Returns the pool and the instance number of each machine, by node name."""
+    """Returns each machine's pool and instance number by node name."""
     return {
         nodes.node_name(nodes.scale_set(pool.id.text, pool.id.name), number): (pool, number)
         for pool in pools
@@ -49,7 +49,7 @@ def by_node(pools: Iterable[Record]) -> dict[str, tuple[Record, int]]:
 
 
 def allocate(world: World, pool: Record, pause: Callable[[float], object]) -> None:
-    """Allocates available machines for a changed pool. If some are missing, waits before the operation fails.
+    """If machines are missing, waits before the operation fails.
 
     The wait does not block other pools or the deletion of this pool.
     """
@@ -68,7 +68,7 @@ def allocate(world: World, pool: Record, pause: Callable[[float], object]) -> No
 
 
 def spot_machines(world: World, pool: Record) -> int:
-    """Returns the number of Spot machines of the pool's size in its region, in all pools."""
+    """Counts the Spot machines of the pool's size in its region, in all pools."""
     alike = [
         other
         for other in world.store.all(TYPE)
@@ -80,7 +80,7 @@ def spot_machines(world: World, pool: Record) -> int:
 
 
 def remove(world: World, pool: Record, numbers: Collection[int]) -> None:
-    """Removes machines from the pool's scale set and reduces its count. A later operation removes the nodes."""
+    """Reduces the pool's count. A later operation removes the nodes."""
     with world.store.lock:
         if now := world.store.get(pool.id):
             left = [number for number in instances(now) if number not in numbers]
@@ -90,7 +90,7 @@ def remove(world: World, pool: Record, numbers: Collection[int]) -> None:
 
 
 def _add(pool: Record, there: list[int], more: int) -> None:
-    """Adds machines with unused numbers that differ modulo 1024, so that each node has its own IP address.
+    """Uses numbers that differ modulo 1024, so that each node has its own IP address.
 
     Azure guarantees no order and can reuse numbers (its page on instance ids).
     """
@@ -109,14 +109,14 @@ def stopped(cluster: Record) -> bool:
 
 
 def check_runs(cluster: Record, doing: str) -> None:
-    """Raises ArmError if the cluster is stopped, with AKS's text (MicrosoftDocs/azure-docs#85161)."""
+    """Error text: MicrosoftDocs/azure-docs#85161."""
     if stopped(cluster):
         state = f"Provisioning State({cluster.state}) and Power State(Stopped)"
         raise conflict(f"managed cluster is in {state}, {doing} cannot be performed")
 
 
 def boot(world: World, cluster: ResourceId) -> Mapping[str, str]:
-    """Starts the control plane, if it does not run, and sets the nodes of the pools.
+    """Starts the control plane and sets the nodes.
 
     Returns the reasons for missing nodes, by name.
     """
@@ -131,7 +131,7 @@ def boot(world: World, cluster: ResourceId) -> Mapping[str, str]:
 
 
 def check_ready(refused: Mapping[str, str], pool: Record) -> None:
-    """Raises ArmError if nodes of this pool are missing. The code is AKS's (Azure/AKS#1412)."""
+    """The error code is AKS's (Azure/AKS#1412)."""
     own = {name: why for name, why in refused.items() if name.startswith(f"aks-{pool.id.name}-")}
     if own:
         wanted = len(instances(pool))
@@ -140,7 +140,7 @@ def check_ready(refused: Mapping[str, str], pool: Record) -> None:
 
 
 def check_allocated(world: World, pool: Record) -> None:
-    """Raises ArmError if a changing pool has fewer machines than its count."""
+    """Raises ArmError if a changing pool has too few machines."""
     if pool.busy and pool.state != "Deleting" and len(instances(pool)) < int(pool.properties["count"]):
         if subnets.drops_traffic(world, pool.properties):
             raise faults.node_setup_failure(_NO_INTERNET)
@@ -156,7 +156,6 @@ def node_objects(world: World, cluster: ResourceId) -> list[Node]:
 
 
 def template(world: World, cluster: Record, pool: Record) -> Node:
-    """Returns a new node of the pool."""
     return _nodes(world, cluster, pool, [int(pool.facts.get(NEXT, int(pool.properties["count"])))])[0]
 
 

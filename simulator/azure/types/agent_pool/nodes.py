@@ -1,6 +1,5 @@
-"""The Node objects of an agent pool, with AKS's names, labels, taints and sizes.
-
-Labels: AKS's page on node labels. Reservations: AKS's page on node resource reservations (Kubernetes 1.29 and newer).
+"""Labels: AKS's page on node labels. Reservations: AKS's page on node resource reservations (Kubernetes 1.29 and
+newer).
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ class Image:
     """The node image of an osSKU."""
 
     sku: str
-    """The osSKU with its version, as in AKS's node labels."""
+    """Contains the version, as in AKS's node labels."""
     version: str
     os: str
     kernel: str
@@ -52,27 +51,26 @@ _IMAGES: Mapping[str, Image] = {
 
 
 def image(os_sku: str, kubernetes: str) -> Image:
-    """Returns the image of an osSKU. `Ubuntu` is 24.04 since Kubernetes 1.35, and 22.04 before."""
+    """`Ubuntu` is 24.04 since Kubernetes 1.35, and 22.04 before."""
     is_old = tuple(map(int, kubernetes.split(".")[:2])) < (1, 35)
     return _UBUNTU_2204 if os_sku == "Ubuntu" and is_old else _IMAGES[os_sku]
 
 
 @dataclass(frozen=True)
 class Pool:
-    """The input for the nodes of a pool. `properties` are the pool's in ARM, with defaults."""
+    """`properties` are the pool's in ARM, with defaults."""
 
     id: str
     name: str
     properties: Mapping[str, Any]
     location: str
     node_group: str
-    """The cluster's node resource group."""
     kubernetes: str
     """The patch version, such as 1.35.4."""
     index: int
     """The index of the pool's block of addresses in the node subnet."""
     instances: Sequence[int]
-    """The instance numbers of its machines in the scale set."""
+    """The machines' instance numbers in the scale set."""
     one_fabric: bool = True
     """Whether AKSInfinibandSupport was registered when the pool was created."""
 
@@ -88,12 +86,12 @@ def scale_set(pool_id: str, name: str) -> str:
 
 
 def node_name(scale_set: str, instance: int) -> str:
-    """Returns the computer name of a machine, with its number in base 36 (Azure's page on instance ids)."""
+    """The number is in base 36 (Azure's page on instance ids)."""
     return f"{scale_set}{_base36(instance):>06}"
 
 
 def manifests(pool: Pool, sku: VmSku) -> list[Node]:
-    """Returns one Node per instance, deterministically. Device plugins add their resources later."""
+    """Device plugins add their resources later."""
     stopped = pool.properties.get("powerState", {}).get("code") == "Stopped"
     return [] if stopped else [_node(pool, sku, instance) for instance in pool.instances]
 
@@ -211,7 +209,7 @@ def _status(pool: Pool, sku: VmSku, name: str, instance: int) -> Node:
 
 
 def _reserved(cores: int, memory_mib: int, pods: int) -> tuple[int, int]:
-    """Returns the CPU (millicores) and memory (MiB) of a node that AKS reserves.
+    """Returns the CPU (millicores) and memory (MiB) that AKS reserves.
 
     Sources: https://learn.microsoft.com/azure/aks/node-resource-reservations and https://github.com/Azure/AKSFlexNode
     (pkg/config, defaultKubeReserved), which has the values between those of that page.

@@ -1,7 +1,4 @@
-"""Agent pools: AKS's rules beyond the schema.
-
-Error texts are Azure's if an issue or a support article quotes them (Azure/AKS, MicrosoftDocs).
-"""
+"""Error texts are Azure's if an issue or a support article quotes them (Azure/AKS, MicrosoftDocs)."""
 
 from __future__ import annotations
 
@@ -29,7 +26,7 @@ _UNSHOWN: Body = {"enableUltraSSD": False, "nodeTaints": [], "scaleSetPriority":
 
 
 class AgentPools(Kind):
-    """Pools, child resources of a cluster. A request that creates a cluster also contains pools inline."""
+    """A request that creates a cluster also contains pools inline."""
 
     asynchronous = True
     actions = {
@@ -84,14 +81,14 @@ KIND = AgentPools()
 
 
 def _upgrade_image(world: World, record: Record) -> None:
-    """Runs an operation without a change: each OS SKU and Kubernetes version has only one node image here."""
+    """Changes nothing: each OS SKU and Kubernetes version has only one node image here."""
     KIND.check_idle(world, record)
     record.state = "UpgradingNodeImageVersion"
     world.store.put(record)
 
 
 def _delete_machines(world: World, record: Record, body: Body) -> None:
-    """Deletes machines by node name, without a drain (AKS's page on deleting machines)."""
+    """Machines are not drained (AKS's page on deleting machines)."""
     KIND.check_idle(world, record)
     there, names = life.by_node([record]), body.get("machineNames") or []
     if unknown := sorted(set(names) - there.keys()):
@@ -105,7 +102,7 @@ def _delete_machines(world: World, record: Record, body: Body) -> None:
 
 
 def store(world: World, cluster: Record, record: Record, body: Body, existing: Record | None) -> None:
-    """Checks and stores a pool of a cluster. The caller starts the operation."""
+    """The caller starts the operation."""
     properties: Body = body.setdefault("properties", {})
     _keep(properties, existing.properties if existing else {})
     record.facts["vmSize"] = properties.get("vmSize") or _DEFAULT_SIZE
@@ -129,7 +126,7 @@ def store(world: World, cluster: Record, record: Record, body: Body, existing: R
 
 
 def view_properties(record: Record) -> Body:
-    """Returns the properties of a pool that ARM shows, inline or for the pool itself."""
+    """Returns the properties that ARM shows, inline or for the pool itself."""
     properties = {name: value for name, value in record.properties.items() if _UNSHOWN.get(name) != value}
     return properties | {
         "nodeImageVersion": nodes.image(properties["osSKU"], properties["orchestratorVersion"]).version,
@@ -147,7 +144,7 @@ def _facts(world: World, cluster: Record) -> dict[str, Any]:
 
 
 def _keep(properties: Body, old: Body) -> None:
-    """Keeps omitted properties that an update cannot reset, such as immutable ones, or the autoscaler's count."""
+    """Keeps omitted properties that an update cannot reset, such as immutable ones."""
     fixed = {path.split(".")[1] for path in schemas()[TYPE.lower()].immutable if path.count(".") == 1}
     for name in fixed | {"count", "gpuProfile", "mode", "osSKU", "orchestratorVersion"}:
         if name in old and properties.get(name) in (None, ""):
@@ -188,9 +185,7 @@ def _check_fixed(body: Body, existing: Record | None) -> None:
 
 
 def _set_count(properties: Body, existing: Record | None) -> None:
-    """Sets the number of nodes.
-
-    With the autoscaler, AKS ignores the request's count (Azure/AKS, release of 2019-10-28), and a new pool does not
+    """With the autoscaler, AKS ignores the request's count (Azure/AKS, release of 2019-10-28), and a new pool does not
     require it (release of 2024-08-27). The default is not documented (the reference has 1, and clients send minCount);
     here it is minCount. Without the autoscaler, a count is required.
     """
@@ -244,7 +239,7 @@ def _add_spot_marks(properties: Body) -> None:
 
 
 def _check_version(world: World, properties: Body, cluster: Record) -> None:
-    """Raises ArmError if the pool's minor version is above its control plane's, or more than three below."""
+    """The pool's minor version can be up to three below its control plane's."""
     wanted = properties["orchestratorVersion"]
     if world.subscription.kubernetes(wanted) is None:
         raise bad_request(f"Version {wanted} {checks.VERSIONS_HELP}", code="AgentPoolK8sVersionNotSupported")

@@ -30,21 +30,21 @@ _IN_OWN_NETWORKS = {
     "userAssignedNATGateway": "UserAssignedNATGatewayWithManagedVNetNotAllowed",
     "userDefinedRouting": "InvalidParameter",
 }
-"""Outbound types that need a custom network, with the error codes if it is missing; the second code is a guess."""
+"""Error codes of outbound types that need a custom network; the second code is a guess."""
 _PATH = "properties.vnetSubnetID"
 _PODS_PER_NODE = 256  # AKS's page on CNI Overlay
 _ADDRESSES, _GROUP = "addresses", "nodeGroup"
-"""Keys of a pool's facts: the number of its addresses, and the resource group of its machines."""
+"""Keys of a pool's facts: its number of addresses, and its machines' resource group."""
 
 
 def of(world: World, properties: Body) -> Record | None:
-    """Returns the subnet of a pool, or None in a network that AKS manages."""
+    """Returns None in a network that AKS manages."""
     text = properties.get("vnetSubnetID")
     return world.store.get(parse_id(text)) if text else None
 
 
 def placed(world: World, cluster: Record, pool: Record, properties: Body, others: list[Record]) -> Body:
-    """Checks the subnet of a pool and returns the pool's facts. Raises ArmError.
+    """Checks the subnet and returns the pool's facts.
 
     `others` are the cluster's other pools; `properties` contain defaults.
     """
@@ -82,7 +82,6 @@ def _check(world: World, cluster: Record, pool: Record, properties: Body, others
 
 
 def uses(pool: Record) -> list[Use]:
-    """Returns the pool's use of its subnet. Azure's errors name the interface of the first machine."""
     text = pool.properties.get("vnetSubnetID")
     if not text:
         return []
@@ -95,7 +94,7 @@ def uses(pool: Record) -> list[Use]:
 
 
 def check_pods(properties: Body, cluster: Record, others: list[Record]) -> None:
-    """Raises ArmError if an overlay's pod CIDR is too small for the maximum number of nodes, without surge nodes."""
+    """Surge nodes do not count."""
     network = cluster.properties["networkProfile"]
     if network.get("networkPluginMode") != "overlay":
         return
@@ -145,7 +144,7 @@ def _check_gateway(world: World, subnet: Record) -> None:
 
 
 def _check_routes(world: World, subnet: Record) -> None:
-    """Raises ArmError (hashicorp/terraform-provider-azurerm#8609, MicrosoftDocs/azure-docs#108240, Azure/AKS#1842)."""
+    """Error texts: hashicorp/terraform-provider-azurerm#8609, MicrosoftDocs/azure-docs#108240, Azure/AKS#1842."""
     table = _route_table(world, subnet)
     if table is None:
         message = (
@@ -171,14 +170,14 @@ def _route_table(world: World, subnet: Record) -> Record | None:
 
 
 def drops_traffic(world: World, properties: Body) -> bool:
-    """Returns whether routes drop the nodes' traffic to the internet, so that node set-up fails."""
+    """Returns whether routes drop traffic to the internet, so that node set-up fails."""
     subnet = of(world, properties)
     table = _route_table(world, subnet) if subnet else None
     return table is not None and route_tables.next_hop(table.properties) == "None"
 
 
 def _clashes(world: World, cluster: Record, subnet: Record) -> Iterator[Problem]:
-    """Yields overlaps with existing subnets. Service ranges can be in unused parts of the network."""
+    """Service ranges can be in unused parts of the network."""
     own, network = subnets.prefix(subnet.properties), cluster.properties["networkProfile"]
     for reserved in RESERVED:
         if own.overlaps(reserved):
@@ -197,13 +196,12 @@ def _clashes(world: World, cluster: Record, subnet: Record) -> Iterator[Problem]
 
 
 def _nodes(properties: Body) -> int:
-    """Returns the maximum number of nodes."""
     found: int = properties["maxCount" if properties.get("enableAutoScaling") else "count"]
     return found
 
 
 def _needed(cluster: Record, properties: Body) -> int:
-    """Returns the addresses for the maximum number of nodes and, without an overlay, for their pods."""
+    """Without an overlay, pods need addresses too."""
     network = cluster.properties["networkProfile"]
     flat = network["networkPlugin"] == "azure" and network.get("networkPluginMode") != "overlay"
     return _nodes(properties) * (1 + properties["maxPods"] if flat else 1)

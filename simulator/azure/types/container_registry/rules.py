@@ -1,5 +1,3 @@
-"""Container registries."""
-
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -38,7 +36,7 @@ class ContainerRegistries(Kind):
         return {"registry": [_data_host(record.id, record.body), f"{record.id.name.lower()}{DOMAIN}"]}
 
     def unlinkable(self, record: Record) -> str:
-        """Returns an error text, a guess, unless the tier is Premium."""
+        """The error text is a guess."""
         tier = record.body["sku"]["name"]
         return "" if tier == _PREMIUM else f"Private endpoints are not supported for the SKU {tier}. {_LINK_HELP}"
 
@@ -64,7 +62,6 @@ def named(world: World, name: str) -> Record | None:
 
 
 def is_public(registry: Record) -> bool:
-    """Returns whether the registry allows access at its public address."""
     return bool(registry.properties.get("publicNetworkAccess") != "Disabled")
 
 
@@ -73,7 +70,7 @@ def _data_host(resource: ResourceId, body: Body) -> str:
 
 
 def _check_tier(world: World, resource: ResourceId, body: Body) -> None:
-    """Raises ArmError (Azure-Samples/dotNET-Frontend-AB-Testing-on-Azure-Container-Apps#5; the others are guesses)."""
+    """Error texts: Azure-Samples/dotNET-Frontend-AB-Testing-on-Azure-Container-Apps#5; the others are guesses."""
     tier, properties = body["sku"]["name"], body["properties"]
     wanted = {
         "Disabling public network access": properties["publicNetworkAccess"] == "Disabled",

@@ -1,4 +1,4 @@
-"""Credentials of a managed cluster, which depend on Entra and on local accounts.
+"""Credentials depend on Entra and on local accounts.
 
 | cluster                    | user credentials        | admin credentials |
 |----------------------------|-------------------------|-------------------|
@@ -33,7 +33,6 @@ _REFUSED = (
 
 
 def admin(world: World, cluster: Record) -> Body:
-    """Answers `listClusterAdminCredential`. Raises ArmError (400) if local accounts are disabled."""
     _check_there(cluster)
     if no_local_accounts(cluster):
         raise bad_request(_REFUSED)
@@ -41,7 +40,6 @@ def admin(world: World, cluster: Record) -> Body:
 
 
 def user(world: World, cluster: Record, query: Mapping[str, str]) -> Body:
-    """Answers `listClusterUserCredential`. Raises ArmError (400) for an unknown `format`."""
     _check_there(cluster)
     form = query.get("format")
     if form is not None and form not in _FORMATS:
@@ -67,7 +65,7 @@ def _certificate(world: World, cluster: Record, role: str, suffix: str) -> Body:
 
 
 def _kubelogin(world: World, cluster: Record) -> Body:
-    """Returns a kubeconfig with a device code login, AKS's default. Users without a browser change `--login`."""
+    """Uses a device code login, AKS's default. Users without a browser change `--login`."""
     tenant = world.subscription.tenant_id
     options = {
         "environment": "AzurePublicCloud",
@@ -79,7 +77,6 @@ def _kubelogin(world: World, cluster: Record) -> Body:
 
 
 def plugin(login: str, options: Mapping[str, str]) -> Body:
-    """Returns kubectl's exec plugin, which gets a token from kubelogin."""
     arguments = [part for name, value in options.items() for part in (f"--{name}", value)]
     return {
         "apiVersion": "client.authentication.k8s.io/v1beta1",

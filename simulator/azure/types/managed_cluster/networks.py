@@ -1,4 +1,4 @@
-"""The network profile of a cluster: plugin, addresses of services, pods and DNS, outbound type.
+"""The network profile of a cluster.
 
 Codes: AKS's list (Azure/aks-deployer, pkg/apierror/const.go); only `InvalidParameter`, for a range that is too large,
 is a guess. Rules: AKS's pages on Azure CNI ("Service address CIDR must be smaller than /12", "Don't use the first IP
@@ -25,13 +25,12 @@ _SERVICE_BITS = 20
 
 
 def keep(network: Body, old: Body) -> None:
-    """Keeps the plugin if an update omits it."""
     if "networkPlugin" not in network:
         network |= {name: old[name] for name in ("networkPlugin", "networkPluginMode") if name in old}
 
 
 def fill(network: Body) -> None:
-    """Sets defaults. The default plugin is Azure CNI Overlay, as in recorded runs."""
+    """The default plugin is Azure CNI Overlay, as in recorded runs."""
     if "networkPlugin" not in network:
         network["networkPlugin"] = "azure"
         network.setdefault("networkPluginMode", "overlay")
@@ -49,7 +48,7 @@ def fill(network: Body) -> None:
 
 
 def shown(cluster: Record) -> Body:
-    """Returns the profile with the load balancer's outbound public addresses."""
+    """Adds the load balancer's outbound public addresses."""
     network: Body = cluster.properties["networkProfile"]
     balancer = network.get("loadBalancerProfile", {})
     if "managedOutboundIPs" not in balancer:
@@ -62,7 +61,6 @@ def shown(cluster: Record) -> Body:
 
 
 def check(network: Body) -> None:
-    """Raises ArmError for an inconsistent network profile, which must contain defaults."""
     services, pods = _ranges(network, "serviceCidr"), _ranges(network, "podCidr")
     problems = [
         *_engine(network),
@@ -77,7 +75,7 @@ def check(network: Body) -> None:
 
 
 def _engine(network: Body) -> Iterator[Problem]:
-    """Yields an error if only one of data plane and policy engine is Cilium.
+    """Cilium needs both its data plane and its policy engine.
 
     Texts: Azure/AKS-Construction#535, AdminTurnedDevOps/DevOps-The-Hard-Way-Azure#1.
     """
@@ -89,7 +87,7 @@ def _engine(network: Body) -> Iterator[Problem]:
 
 
 def _ranges(network: Body, name: str) -> list[Range]:
-    """Returns `serviceCidrs` or `podCidrs` (the primary one first), else the single range, if there is one."""
+    """Returns `serviceCidrs` or `podCidrs` (the primary one first), else the single range."""
     texts: list[str] = network.get(f"{name}s") or ([network[name]] if name in network else [])
     try:
         return [ip_network(text, strict=False) for text in texts]
@@ -98,7 +96,7 @@ def _ranges(network: Body, name: str) -> list[Range]:
 
 
 def _reserved(ranges: list[Range], name: str, what: str, code: str) -> Iterator[Problem]:
-    """Yields overlaps with reserved ranges. The text is a guess, from that for overlapping ranges."""
+    """The text is a guess, from that for overlapping ranges."""
     for found, reserved in product(ranges, RESERVED):
         if found.version == reserved.version and found.overlaps(reserved):
             text = f"The specified {what} CIDR {found} is conflicted with the reserved range {reserved}"
@@ -123,7 +121,7 @@ def _overlaps(services: list[Range], pods: list[Range]) -> Iterator[Problem]:
 
 
 def _dns_problems(text: str, service: Range) -> Iterator[Problem]:
-    """Yields errors in the DNS address. It cannot be the network's address or the first one (Azure/AKS#2579)."""
+    """The DNS address cannot be the network's address or the first one (Azure/AKS#2579)."""
     try:
         address = ip_address(text)
     except ValueError:

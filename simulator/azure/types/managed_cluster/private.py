@@ -1,4 +1,4 @@
-"""Private clusters: the private address of the API server, and the DNS zone with its name.
+"""Private clusters.
 
 Source: AKS's page "Create a private AKS cluster". AKS creates the endpoint in the subnet of the first pool. It stores
 the name in its own zone (`system`) or in yours, and links the zone to the network if necessary. Codes: AKS's list
@@ -31,7 +31,7 @@ from simulator.azure.types.virtual_network_link import rules as links
 _ADDRESS = "apiServer"
 """The key of the API server's address in a cluster's facts."""
 _MADE_BY = "cluster"
-"""The key of the cluster's id in the facts of zones and links that AKS created."""
+"""The key, in the facts of zones and links that AKS created, of the cluster's id."""
 _AKS_NETWORK_ADDRESS = "10.224.0.4"  # the first one of AKS's managed network
 _PROFILE = "properties.apiServerAccessProfile"
 _ZONE = f"{_PROFILE}.privateDNSZone"
@@ -57,7 +57,7 @@ def fill(properties: Body, old: Body) -> None:
 
 
 def check(world: World, body: Body, existing: Record | None) -> None:
-    """Raises ArmError for a request that AKS rejects before the operation starts."""
+    """AKS rejects these requests before the operation starts."""
     properties, access = body["properties"], profile(body["properties"])
     if existing:
         _check_fixed(properties, existing.properties)
@@ -75,7 +75,7 @@ def check(world: World, body: Body, existing: Record | None) -> None:
 
 
 def prepare(world: World, cluster: Record) -> None:
-    """Assigns the address and name of the API server. Raises ArmError, which fails the operation."""
+    """Raises ArmError, which fails the operation."""
     pools = of_cluster(world, cluster.id)
     subnet = pool_subnets.of(world, pools[0].properties) if pools else None
     if subnet:
@@ -101,7 +101,6 @@ def end(world: World, cluster: Record) -> None:
 
 
 def uses(world: World, cluster: Record) -> list[Use]:
-    """Returns the use of a subnet by the API server's endpoint."""
     pools = of_cluster(world, cluster.id)
     subnet = pool_subnets.of(world, pools[0].properties) if pools else None
     if subnet is None or _ADDRESS not in cluster.facts:
@@ -112,7 +111,7 @@ def uses(world: World, cluster: Record) -> list[Use]:
 
 
 def names(cluster: Record, host: str) -> Body:
-    """Returns `fqdn` and `privateFQDN`, if they exist. `host` is AKS's host name from the DNS prefix."""
+    """`host` is AKS's host name from the DNS prefix."""
     properties, location = cluster.properties, cluster.body["location"]
     public = {"fqdn": f"{host}.hcp.{location}.azmk8s.io"}
     if not is_private(properties):
@@ -123,7 +122,7 @@ def names(cluster: Record, host: str) -> Body:
 
 
 def zone_records(cluster: Record, found: Body) -> list[ZoneRecord]:
-    """Returns the record in the cluster's zone. `found` is the result of `names`."""
+    """`found` is the result of `names`."""
     zone = _zone(cluster) if "privateFQDN" in found and _ADDRESS in cluster.facts else None
     if zone is None:
         return []
@@ -176,7 +175,7 @@ def _check_zone(world: World, text: str, body: Body) -> None:
 
 
 def _check_subnet_role(world: World, cluster: Record, pools: list[Record]) -> None:
-    """Checks the roles of a user-assigned identity. A system-assigned identity gets its role after creation."""
+    """Checks only a user-assigned identity. A system-assigned one gets its role after creation."""
     for pool in pools:
         if (subnet := pool_subnets.of(world, pool.properties)) is None:
             continue

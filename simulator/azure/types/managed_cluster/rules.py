@@ -1,5 +1,3 @@
-"""Managed clusters."""
-
 from __future__ import annotations
 
 import hashlib
@@ -24,7 +22,7 @@ from simulator.world.boots import BootStore
 TYPE = "Microsoft.ContainerService/managedClusters"
 _SHOWN_TYPE = "Microsoft.ContainerService/ManagedClusters"  # the case in AKS's responses; ids have that of TYPE
 _ISSUER_SINCE = 34
-"""The minor version of Kubernetes since which new clusters have an OIDC issuer by default (AKS's page on it)."""
+"""New clusters of this minor version have an OIDC issuer by default (AKS's page on it)."""
 
 
 class ManagedClusters(Kind):
@@ -61,7 +59,7 @@ class ManagedClusters(Kind):
         world.store.put(record)  # last: after a kill before this line, the next start removes the pools
 
     def check_idle(self, world: World, record: Record) -> None:
-        """Raises ArmError while the cluster or a pool is busy. Pools can change in parallel (Azure/AKS#1913)."""
+        """Pools can change in parallel (Azure/AKS#1913)."""
         super().check_idle(world, record)
         life.check_runs(record, "updating")
         for pool in world.store.within(record.id):
@@ -95,7 +93,6 @@ class ManagedClusters(Kind):
             "servicePrincipalProfile": properties.get("servicePrincipalProfile") or {"clientId": "msi"},
             "agentPoolProfiles": [
                 {"name": pool.id.name, **pools.view_properties(pool), **power}
-                # Sorted: AKS too does not keep the order of the request (pulumi-azure-native#1298).
                 for pool in sorted(of_cluster(world, record.id), key=lambda pool: pool.id.name)
             ],
         }
@@ -140,7 +137,7 @@ KIND = ManagedClusters()
 
 
 def _stop(world: World, record: Record) -> None:
-    """Stops the API server and the machines at once. Azure takes minutes."""
+    """Takes effect at once. Azure takes minutes."""
     life.check_runs(record, "stopping")
     KIND.check_idle(world, record)
     record.properties["powerState"] = life.STOPPED
@@ -157,7 +154,7 @@ def _start(world: World, record: Record) -> None:
 
 
 def _rotate_certificates(world: World, record: Record) -> None:
-    """Creates a new CA, which invalidates existing kubeconfigs, and boots all nodes."""
+    """Creates a new CA, which invalidates existing kubeconfigs."""
     life.check_runs(record, "rotating certificates")
     KIND.check_idle(world, record)
     world.backend.rotate(record.id.text)
@@ -165,7 +162,7 @@ def _rotate_certificates(world: World, record: Record) -> None:
 
 
 def _store_pools(world: World, cluster: Record, profiles: list[Body]) -> None:
-    """Stores all inline pools, or reverts all changes if one is invalid."""
+    """Reverts all changes if one pool is invalid."""
     done: list[tuple[ResourceId, Record | None]] = []
     try:
         for profile in profiles:
@@ -190,12 +187,11 @@ def kubelet_identity(record: Record) -> str:
 
 
 def identities(record: Record) -> tuple[str, str]:
-    """Returns the object ids of the cluster's system-assigned identity and of its kubelet identity."""
     return guid(record.id.text, "identity"), kubelet_identity(record)
 
 
 def issuer(world: World, record: Record) -> str:
-    """Returns the URL of the OIDC issuer, or an empty string if it is disabled."""
+    """Returns an empty string if the issuer is disabled."""
     if not record.properties["oidcIssuerProfile"]["enabled"]:
         return ""
     path = f"{world.subscription.tenant_id}/{guid(record.id.text, 'issuer')}/"
@@ -239,12 +235,11 @@ def _identity(world: World, record: Record) -> Body:
 
 
 def server_names(record: Record) -> list[str]:
-    """Returns the names of a private cluster's API server, that of its kubeconfigs first. Others have an IP address."""
+    """Returns the name of kubeconfigs first. Clusters that are not private have an IP address."""
     found = private.names(record, _host(record)) if private.is_private(record.properties) else {}
     return [found[name] for name in ("privateFQDN", "fqdn") if name in found]
 
 
 def _host(record: Record) -> str:
-    """Returns AKS's host name from a cluster's DNS prefix."""
     digest = hashlib.sha256(record.id.key.encode()).hexdigest()[:8]
     return f"{record.properties.get('dnsPrefix') or record.properties.get('fqdnSubdomain')}-{digest}"

@@ -1,5 +1,3 @@
-"""NAT gateways, the outbound connection of the subnets that reference them."""
-
 from __future__ import annotations
 
 from simulator.azure import resource_types
@@ -15,7 +13,7 @@ TYPE = "Microsoft.Network/natGateways"
 
 
 class NatGateways(Kind):
-    """Gateways with their addresses. The error code for a gateway in use is in several clients; its text is a guess."""
+    """The error code for a gateway in use is in several clients; its text is a guess."""
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
         _rules.check_region(world, record, body, existing)
@@ -44,5 +42,4 @@ KIND = NatGateways()
 
 
 def public_addresses(properties: Body) -> list[str]:
-    """Returns the ids of a gateway's public addresses."""
     return [address["id"] for address in properties.get("publicIpAddresses", [])]

@@ -1,5 +1,3 @@
-"""Network interfaces of machines."""
-
 from __future__ import annotations
 
 from simulator.azure import resource_types
@@ -15,11 +13,11 @@ from simulator.azure.types.subnet.rules import take_addresses
 
 TYPE = "Microsoft.Network/networkInterfaces"
 _ADDRESS = "address"
-"""The key of its facts for its address in the subnet."""
+"""The key of an interface's facts for its address."""
 
 
 class NetworkInterfaces(Kind):
-    """Interfaces with one address in a subnet. Text for an interface in use: user reports of `NicInUse`."""
+    """Text for an interface in use: user reports of `NicInUse`."""
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
         _rules.check_region(world, record, body, existing)

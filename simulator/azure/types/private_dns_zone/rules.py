@@ -1,7 +1,4 @@
-"""Private DNS zones.
-
-Error text for a zone in use: learntocloud/networking-lab#8. Limits: Azure's page on limits of DNS.
-"""
+"""Error text for a zone in use: learntocloud/networking-lab#8. Limits: Azure's page on limits of DNS."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ _LIMITS = {
 
 
 class PrivateDnsZones(Kind):
-    """Zones. Private endpoints and clusters create records, which linked networks resolve (`names.py`)."""
+    """Private endpoints and clusters create records, which linked networks resolve (`names.py`)."""
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
         body["location"] = _rules.global_location(record.id, body)

@@ -1,7 +1,5 @@
-"""Private endpoints: addresses of an Azure service in a subnet.
-
-Shapes: Azure/azure-cli's recording `test_network_private_endpoint_private_dns_zone_group`. The owner's connections are
-approved automatically. Error codes and texts are guesses; that for a tier follows Service Bus.
+"""Shapes: Azure/azure-cli's recording `test_network_private_endpoint_private_dns_zone_group`. The owner's connections
+are approved automatically. Error codes and texts are guesses; that for a tier follows Service Bus.
 """
 
 from __future__ import annotations
@@ -24,11 +22,13 @@ TYPE = "Microsoft.Network/privateEndpoints"
 ZONE_GROUPS = f"{TYPE}/privateDnsZoneGroups"
 _APPROVED = {"status": "Approved", "description": "Auto-Approved"}
 _BORN = "born"
-"""The key of its facts for the service's creation time. The endpoint does not serve a later service of that name."""
+"""The key of the service's creation time in an endpoint's facts. The endpoint does not serve a later service of that
+name.
+"""
 
 
 class PrivateEndpoints(Kind):
-    """Endpoints, each with an address for each name of its group."""
+    """An endpoint has an address for each name of its group."""
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
         _rules.check_region(world, record, body, existing)
@@ -68,14 +68,13 @@ KIND = PrivateEndpoints()
 
 
 def target(world: World, endpoint: Record) -> Record | None:
-    """Returns the service of an endpoint, or None if it was deleted."""
+    """Returns None if the service was deleted."""
     given = _connection(endpoint.properties)
     found = world.store.get(parse_id(given["properties"]["privateLinkServiceId"]))
     return found if found and found.facts.get(CREATED) == endpoint.facts[_BORN] else None
 
 
 def served(world: World, endpoint: Record) -> list[tuple[str, str]]:
-    """Returns the names that an endpoint serves, each with its address."""
     found = target(world, endpoint)
     if found is None:
         return []
@@ -91,7 +90,7 @@ def of_service(world: World, service: ResourceId) -> list[Record]:
 
 
 def connections(world: World, service: ResourceId, required: str) -> list[Body]:
-    """Returns a service's `privateEndpointConnections`. `required` is its name for the property of required actions."""
+    """Returns `privateEndpointConnections`. `required` is the service's name for the property of required actions."""
     return [
         {
             "id": f"{service.text}/privateEndpointConnections/{name}",
@@ -115,14 +114,13 @@ def _connection(properties: Body) -> Body:
 
 
 def _interface(endpoint: Record) -> str:
-    """Returns the id of the endpoint's network interface, which clients cannot read here."""
+    """Returns the id of the network interface, which clients cannot read here."""
     own = endpoint.properties.get("customNetworkInterfaceName")
     name = own or f"{endpoint.id.name}.nic.{guid(endpoint.id.text, 'nic')}"
     return f"{endpoint.id.scope}/providers/Microsoft.Network/networkInterfaces/{name}"
 
 
 def _served(world: World, endpoint: ResourceId, properties: Body) -> tuple[Record, Sequence[str]]:
-    """Returns the requested service and the names of its group. Raises ArmError."""
     given = _connection(properties)
     text, (group,) = given["properties"]["privateLinkServiceId"], given["properties"]["groupIds"]
     try:

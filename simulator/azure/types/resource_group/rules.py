@@ -1,5 +1,3 @@
-"""Resource groups."""
-
 from __future__ import annotations
 
 from http import HTTPStatus
@@ -12,7 +10,7 @@ from simulator.azure.store import Body, Record
 
 
 class ResourceGroups(Kind):
-    """Groups. Deletion is asynchronous, because it deletes all resources of the group."""
+    """Deletion is asynchronous, because it deletes all resources of the group."""
 
     deleted_later = True
 

@@ -1,5 +1,3 @@
-"""Role assignments."""
-
 from __future__ import annotations
 
 import re
@@ -61,10 +59,7 @@ class RoleAssignments(Kind):
 
     @staticmethod
     def _check_scope(world: World, resource: ResourceId) -> None:
-        """Raises ArmError if the scope, a group or a resource, does not exist.
-
-        Azure does not check the namespace in a scope below a cluster (AKS's page on Entra ID authorization).
-        """
+        """Azure does not check the namespace in a scope below a cluster (AKS's page on Entra ID authorization)."""
         if resource.scope.count("/") <= 2:
             return
         scope = parse_id(resource.scope)
@@ -89,7 +84,7 @@ KIND = RoleAssignments()
 
 
 def _check_type(world: World, properties: Body) -> None:
-    """Sets an omitted principalType. Raises ArmError for a wrong one (Azure/modern-web-app-pattern-dotnet#129)."""
+    """Sets an omitted principalType. Error: Azure/modern-web-app-pattern-dotnet#129."""
     principal, given = properties["principalId"], properties.get("principalType")
     cluster = next((found for found in world.store.all(clusters.TYPE) if principal in clusters.identities(found)), None)
     kinds = (

@@ -1,4 +1,4 @@
-"""Route tables of subnets. They have no effect except in AKS's checks and on node set-up."""
+"""Route tables have no effect except in AKS's checks and on node set-up."""
 
 from __future__ import annotations
 
@@ -21,9 +21,7 @@ _APPLIANCE = "VirtualAppliance"
 
 
 class RouteTables(Kind):
-    """Tables with their routes.
-
-    Error for a table in use:
+    """Error for a table in use:
     https://learn.microsoft.com/troubleshoot/azure/azure-kubernetes/error-codes/inuseroutetablecannotbedeleted-error
     """
 
@@ -50,13 +48,13 @@ KIND = RouteTables()
 
 
 def routes(world: World, request: PathRequest) -> Body:
-    """Returns the routes of a table (Routes_List). Raises ArmError (404)."""
+    """Answers Routes_List."""
     table = _table(world, request)
     return {"value": [_route(table.id, each) for each in table.properties["routes"]]}
 
 
 def route(world: World, request: PathRequest) -> Body:
-    """Returns a route (Routes_Get). Raises ArmError (404)."""
+    """Answers Routes_Get."""
     table = _table(world, request)
     found, _ = _parted(table, request)
     if found is None:
@@ -65,7 +63,7 @@ def route(world: World, request: PathRequest) -> Body:
 
 
 def put_route(world: World, request: PathRequest) -> Response:
-    """Creates (201) or updates (200) a route (Routes_CreateOrUpdate). Raises ArmError."""
+    """Answers Routes_CreateOrUpdate: 201 for a new route, 200 for an update."""
     given = request.body if isinstance(request.body, dict) else {}
     new: Body = {"name": request["route"], "properties": given.get("properties")}
     with world.store.lock:
@@ -81,7 +79,7 @@ def put_route(world: World, request: PathRequest) -> Response:
 
 
 def delete_route(world: World, request: PathRequest) -> Response:
-    """Deletes a route (Routes_Delete); 204 if it does not exist. Raises ArmError (404) if the table does not exist."""
+    """Answers Routes_Delete: 204 if the route does not exist."""
     with world.store.lock:
         table = _table(world, request)
         before, table.properties["routes"] = _parted(table, request)
@@ -90,7 +88,7 @@ def delete_route(world: World, request: PathRequest) -> Response:
 
 
 def _check(routes: list[Body]) -> None:
-    """Raises ArmError for an appliance route without its address, and for two routes with the same prefix.
+    """Rejects two routes with the same prefix, and an appliance route without an address.
 
     Texts: hashicorp/terraform-provider-azurerm#20365, kubernetes-sigs/cloud-provider-azure#657.
     """
@@ -112,7 +110,6 @@ def _table(world: World, request: PathRequest) -> Record:
 
 
 def _parted(table: Record, request: PathRequest) -> tuple[Body | None, list[Body]]:
-    """Returns the requested route, or None, and the other routes."""
     named = {each["name"].lower(): each for each in table.properties["routes"]}
     return named.pop(request["route"].lower(), None), list(named.values())
 
@@ -123,6 +120,5 @@ def _route(table: ResourceId, route: Body) -> Body:
 
 
 def next_hop(properties: Body) -> str | None:
-    """Returns the next hop type of the default route, or None."""
     hops = [each["properties"] for each in properties["routes"] if each["properties"]["addressPrefix"] == ANYWHERE]
     return str(hops[0]["nextHopType"]) if hops else None

@@ -1,7 +1,4 @@
-"""Storage accounts: names and access. The blob service stores their blobs.
-
-Error texts are Azure's if its documentation or an issue quotes them.
-"""
+"""Error texts are Azure's if its documentation or an issue quotes them."""
 
 from __future__ import annotations
 
@@ -20,13 +17,13 @@ from simulator.azure.types.storage_account import keys, service_sas
 TYPE = "Microsoft.Storage/storageAccounts"
 CONTAINERS = f"{TYPE}/blobServices/containers"
 FILES = "FileStorage"
-"""The kind of account with only file shares (Azure's overview of storage accounts)."""
+"""Accounts with only file shares (Azure's overview of storage accounts)."""
 _KEPT_SKUS = {"Standard_ZRS", "Premium_LRS", "Premium_ZRS"}
 """SKUs that an update cannot change from or to (Azure's REST reference, StorageAccountUpdateParameters)."""
 
 
 class StorageAccounts(Kind):
-    """Accounts, each with two keys. An account is ready when the blob service serves it."""
+    """An account has two keys. It is ready when the blob service serves it."""
 
     asynchronous = True
     patches_tags = False
@@ -55,7 +52,7 @@ class StorageAccounts(Kind):
         world.store.put(record)
 
     def settle(self, world: World, record: Record) -> None:
-        """Serves the account and re-creates containers, which a killed Azurite may have lost."""
+        """Re-creates containers, which a killed Azurite may have lost."""
         world.blobs.set_accounts(lambda: _served(world))
         service = record.id.child("blobServices", "default")
         for container in world.store.all(CONTAINERS):
@@ -109,23 +106,23 @@ def _revoke_delegation_keys(world: World, record: Record) -> Body:
 
 
 def named(world: World, name: str) -> Record | None:
-    """Returns the account of this name in any group, or None if it is missing or being deleted."""
+    """Finds the account in any group. Returns None if it is being deleted."""
     found = _rules.named(world, TYPE, name)
     return found if found and found.state != "Deleting" else None
 
 
 def has_blobs(record: Record) -> bool:
-    """Returns whether the blob service serves the account. File shares exist only as mounts."""
+    """File shares exist only as mounts."""
     return bool(record.body["kind"] != FILES)
 
 
 def is_public(record: Record) -> bool:
-    """Returns whether the account allows access other than through private endpoints."""
+    """Returns whether access other than through private endpoints is allowed."""
     return record.properties.get("publicNetworkAccess") != "Disabled"
 
 
 def _endpoints(world: World, record: Record) -> Body:
-    """Returns the endpoints: Azure's names for a private account, else the simulator's URL, without dfs."""
+    """Returns Azure's names for a private account, else the simulator's URL, without dfs."""
     if has_blobs(record) and is_public(record):
         return {"blob": f"{world.blobs.endpoint}/{record.id.name}/"}
     return {group: f"https://{names[0]}/" for group, names in KIND.names(world, record).items()}
@@ -147,7 +144,7 @@ def _check_name(world: World, resource: ResourceId) -> None:
 
 
 def _check_kind(body: Body, existing: Record | None) -> None:
-    """Raises ArmError for an invalid kind or SKU. Text for a changed SKU: hashicorp/terraform-provider-azurerm#110."""
+    """Text for a changed SKU: hashicorp/terraform-provider-azurerm#110."""
     kind, sku = body["kind"], body["sku"]["name"]
     has = existing.body["sku"]["name"] if existing else sku
     if has != sku and {has, sku} & _KEPT_SKUS:

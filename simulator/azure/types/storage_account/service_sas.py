@@ -1,4 +1,4 @@
-"""Service SAS tokens (`listServiceSas`), signed with the account's key.
+"""Service SAS tokens (`listServiceSas`).
 
 Sources: Azure's page "Create a service SAS" (the string-to-sign of version 2015-04-05, which Resource Manager uses) and
 the REST reference of `listServiceSas`.

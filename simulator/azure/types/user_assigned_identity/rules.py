@@ -1,5 +1,3 @@
-"""User-assigned managed identities."""
-
 from __future__ import annotations
 
 import json
@@ -46,13 +44,12 @@ def of_client(world: World, client_id: str) -> Record | None:
 
 
 def principals(world: World, identity: Body) -> list[str]:
-    """Returns the object ids of the existing identities in a resource's `identity`."""
+    """Skips identities that do not exist."""
     found = (world.store.get(parse_id(text)) for text in identity.get("userAssignedIdentities", {}))
     return [record.facts["principal"] for record in found if record]
 
 
 def shown(world: World, identity: Body) -> Body:
-    """Returns a resource's `identity` with the ids of its user-assigned identities."""
     if "userAssignedIdentities" not in identity:
         return identity
     ids = {}
@@ -63,16 +60,13 @@ def shown(world: World, identity: Body) -> Body:
 
 
 def named(text: str) -> Path | None:
-    """Parses the id of an identity, which need not exist. Returns None for other text."""
+    """Parses the id of an identity, which need not exist."""
     path = parse(text)
     return path if path and path.type.lower() == TYPE.lower() and not path.tail else None
 
 
 def check(world: World, resource: ResourceId, identity: Body) -> None:
-    """Raises ArmError if the `identity` of a resource references an invalid or missing identity.
-
-    Texts: invalid id, MicrosoftDocs/azure-docs#112377; missing identity, Azure/azure-policy#1311.
-    """
+    """Texts: invalid id, MicrosoftDocs/azure-docs#112377; missing identity, Azure/azure-policy#1311."""
     for text in identity.get("userAssignedIdentities", {}):
         _rules.linked_id(text, "")
         path = named(text)

@@ -1,4 +1,4 @@
-"""Virtual machines. They do not run: only their size, identity and network interface are simulated.
+"""Virtual machines do not run: only their size, identity and network interface are simulated.
 
 Error text for an unknown size: Azure's page on `InvalidParameter` of machines.
 """
@@ -21,7 +21,7 @@ TYPE = "Microsoft.Compute/virtualMachines"
 
 
 class VirtualMachines(Kind):
-    """Machines for logins. PATCH accepts more than tags (VirtualMachineUpdate in azure-rest-api-specs)."""
+    """PATCH accepts more than tags (VirtualMachineUpdate in azure-rest-api-specs)."""
 
     patches_tags = False
 
@@ -57,13 +57,11 @@ KIND = VirtualMachines()
 
 
 def principals(world: World, machine: Record) -> list[str]:
-    """Returns the object ids of the machine's identities."""
     named = identities.principals(world, machine.body.get("identity", {}))
     return [each for each in (system_identity(machine), *named) if each]
 
 
 def system_identity(machine: Record) -> str:
-    """Returns the object id of the system-assigned identity, or an empty string."""
     has = "SystemAssigned" in machine.body.get("identity", {}).get("type", "")
     return guid(machine.id.text, "identity", str(machine.facts.get(CREATED, 0))) if has else ""
 
@@ -76,7 +74,6 @@ def _identity(world: World, machine: Record) -> Body:
 
 
 def interface(properties: Body) -> str:
-    """Returns the id of the network interface."""
     (found,) = properties["networkProfile"]["networkInterfaces"]
     text: str = found["id"]
     return text

@@ -1,7 +1,5 @@
-"""Virtual networks.
-
-PUT without subnets: Microsoft's post "Azure Virtual Network now supports updates without subnet property".
-Deletion of links: Azure's page on links of virtual networks to private DNS zones.
+"""PUT without subnets: Microsoft's post "Azure Virtual Network now supports updates without subnet property". Deletion
+of links: Azure's page on links of virtual networks to private DNS zones.
 """
 
 from __future__ import annotations
@@ -52,7 +50,7 @@ KIND = VirtualNetworks()
 
 
 def _range(text: str) -> IPv4Network:
-    """Parses a range. Raises ArmError if it is invalid or has host bits set (code: hashicorp's SDK for Azure)."""
+    """Rejects host bits (code: hashicorp's SDK for Azure)."""
     try:
         found = ip_network(text, strict=False)
     except ValueError as error:
@@ -69,7 +67,7 @@ def _range(text: str) -> IPv4Network:
 
 
 def _check_inside(world: World, record: Record, ranges: list[IPv4Network]) -> None:
-    """Raises ArmError if a range with subnets is removed. The text is a guess."""
+    """The error text for a removed range with subnets is a guess."""
     for subnet in subnets.of(world, record.id):
         prefix = subnets.prefix(subnet.properties)
         if not any(prefix.subnet_of(each) for each in ranges):
