@@ -1,5 +1,3 @@
-"""Errors of plugin operations, and how they are sent to the engine."""
-
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -12,11 +10,11 @@ from simulator.plugins.protocol import provider_pb2, status_pb2
 
 
 class PluginError(Exception):
-    """A failed operation that changed nothing the engine must record. The message is shown to the user."""
+    """A failed operation that changed nothing the engine must record. The user sees the message."""
 
 
 class InitializationFailed(PluginError):
-    """An object that exists but failed to initialize. The engine stores `outputs` and tries again later."""
+    """An object exists but failed to initialize. The engine stores `outputs` and tries again later."""
 
     def __init__(
         self,
@@ -30,7 +28,7 @@ class InitializationFailed(PluginError):
         self.identity, self.outputs, self.inputs, self.reasons = identity, outputs, inputs, [message, *reasons]
 
     def details(self) -> bytes:
-        """Returns the gRPC status that carries the state (`grpc-status-details-bin`)."""
+        """Returns the gRPC status with the state (`grpc-status-details-bin`)."""
         failed = provider_pb2.ErrorResourceInitFailed(
             id=self.identity,
             properties=encode(self.outputs),

@@ -1,6 +1,5 @@
-"""The engine's protocol from Pulumi's SDK (`pulumi.runtime.proto`), imported without the rest of the SDK.
-
-Importing all of `pulumi` takes most of a plugin's start-up time, and each pulumi command starts four plugins.
+"""Importing all of `pulumi` takes most of a plugin's start-up time, and each pulumi command starts four plugins. This
+imports only the engine's protocol.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from google.protobuf.pyext import cpp_message
 
 @contextlib.contextmanager
 def _sdk_left_out() -> Iterator[None]:
-    """Replaces the parent packages with empty ones during the import. A later import of the SDK loads all of it."""
+    """Replaces the parent packages with empty ones. A later import of the SDK loads all of it."""
     above = [name for name in ("pulumi", "pulumi.runtime") if name not in sys.modules]
     for name in above:
         spec = importlib.util.find_spec(name)

@@ -1,4 +1,4 @@
-"""The schema of a package that an emulated plugin serves. `pulumi import` generates program code from it.
+"""`pulumi import` generates program code from a package's schema.
 
 The format is PackageSpec of pulumi/pulumi v3.246.0, pkg/codegen/schema/schema.go. The schema is derived from the SDK
 package. Inputs have types, outputs only names.
@@ -23,7 +23,6 @@ _SCALARS = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
 
 def schema(name: str, version: str, tokens: Iterable[str]) -> str:
-    """Returns the schema of the given resource types, as JSON."""
     types: dict[str, Spec] = {}
     classes = {token: made for token in tokens if (made := sdk.resource(token))}
     return json.dumps(
@@ -45,7 +44,7 @@ def schema(name: str, version: str, tokens: Iterable[str]) -> str:
 
 
 def _modules(name: str, classes: Mapping[str, type]) -> dict[str, str]:
-    """Returns the Python module of each token's module: `rbac.authorization.k8s.io/v1` is rbac/v1 there."""
+    """The Python module of `rbac.authorization.k8s.io/v1` is rbac/v1."""
     return {token.split(":")[1]: _module(name, made) for token, made in classes.items()}
 
 
@@ -59,7 +58,7 @@ def _properties(taken: type, name: str, types: dict[str, Spec]) -> Spec:
 
 
 def _type(annotation: Any, name: str, types: dict[str, Spec]) -> Spec:
-    """Returns the schema of a type, and adds the types that it refers to to `types`."""
+    """Adds the types that it refers to to `types`."""
     found = sdk.members(annotation)
     if any(isinstance(member, type) and issubclass(member, enum.Enum) for member in found):
         return {"type": "string"}  # a program may write the values as text

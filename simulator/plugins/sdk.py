@@ -18,7 +18,7 @@ from pulumi import _types
 from pulumi.runtime import rpc
 
 SUFFIXES = ("InitArgs", "Args")
-"""Suffixes of the class of a resource's arguments. Packages that have a type named like a resource use the first."""
+"""Packages that have a type named like a resource use the first suffix."""
 
 
 def package(name: str) -> str:
@@ -27,12 +27,11 @@ def package(name: str) -> str:
 
 
 def tokens(name: str) -> list[str]:
-    """Returns the tokens of all resource types of a package."""
     return sorted(token for module in _modules(name) for token in module["classes"])
 
 
 def resource(token: str) -> type[pulumi.CustomResource] | None:
-    """Returns the class of a type, or None for a component or a type that is not in its package."""
+    """Returns None for a component or a type that is not in its package."""
     for module in _modules(token.partition(":")[0]):
         if token in module["classes"]:
             found = getattr(importlib.import_module(module["fqn"]), module["classes"][token])
@@ -47,7 +46,6 @@ def arguments(made: type[pulumi.CustomResource]) -> type:
 
 
 def properties(taken: type) -> Mapping[str, Any]:
-    """Returns the types of an arguments class's properties, by Pulumi name."""
     return _types.input_type_types(taken)
 
 
@@ -56,7 +54,6 @@ def required(taken: type) -> list[str]:
 
 
 def python_names(taken: type) -> Mapping[str, str]:
-    """Returns the Python names of an arguments class's properties, by Pulumi name."""
     return {own: name for name, own in _types.input_type_py_to_pulumi_names(taken).items()}
 
 
@@ -65,7 +62,7 @@ def outputs(made: type[pulumi.CustomResource]) -> list[str]:
 
 
 def members(annotation: Any) -> tuple[Any, ...]:
-    """Returns the types that a value may have, without the SDK's wrapper types and None."""
+    """Omits the SDK's wrapper types and None."""
     if typing.get_origin(annotation) not in (typing.Union, types.UnionType):
         return (annotation,)
     return tuple(

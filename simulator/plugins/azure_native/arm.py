@@ -1,5 +1,3 @@
-"""A client of the Resource Manager that waits for long operations, retries transient errors and explains failures."""
-
 from __future__ import annotations
 
 import os
@@ -38,8 +36,6 @@ _NO_SIMULATOR = (
 
 
 class ArmFailure(PluginError):
-    """An error that ARM returned, with the message of the official plugin."""
-
     def __init__(self, status: int, code: str, message: str, body: str = "") -> None:
         shown = f'Status={status} Code="{code}" Message="{message}"' if code else f'Status={status} Message="{message}"'
         super().__init__(shown)
@@ -52,7 +48,7 @@ class OperationFailed(ArmFailure):
 
 @dataclass
 class Deadline:
-    """The time limit of an operation. `cancelled` ends it earlier."""
+    """`cancelled` ends the wait earlier."""
 
     cancelled: threading.Event
     seconds: float = DEFAULT_TIMEOUT_S
@@ -61,7 +57,7 @@ class Deadline:
         self._end = time.monotonic() + (self.seconds or DEFAULT_TIMEOUT_S)
 
     def wait(self, seconds: float) -> None:
-        """Sleeps. Raises PluginError when the time is up or the engine cancelled."""
+        """Raises PluginError when the time is up or the engine cancelled."""
         if time.monotonic() > self._end:
             raise PluginError("operation timed out")
         if self.cancelled.wait(seconds):
@@ -69,7 +65,7 @@ class Deadline:
 
 
 class ArmClient:
-    """A signed-in client. Raises ArmFailure for errors of ARM, and PluginError if no simulator answers."""
+    """Raises ArmFailure for errors of ARM, and PluginError if no simulator answers."""
 
     def __init__(self, endpoint: str, token: str) -> None:
         self.token = token
@@ -111,7 +107,7 @@ class ArmClient:
     def put(
         self, path: str, api_version: str, body: Mapping[str, Any], deadline: Deadline, *, creator: str = ""
     ) -> dict[str, Any]:
-        """Creates or updates the resource, waits, and returns it. A body with nulls is sent by PATCH."""
+        """Waits, and returns the resource. A body with nulls is sent by PATCH."""
         headers = {CORRELATION: creator} if creator else {}
         method = "PATCH" if _has_null(body) else "PUT"  # provider/pkg/provider/crud/crud.go, CreateOrUpdate
         self._await(self._request(method, path, api_version, deadline, body=body, headers=headers), deadline)
@@ -128,7 +124,7 @@ class ArmClient:
         return self._json(self._request("POST", path, api_version, deadline, body=body or {}, query=query))
 
     def delete(self, path: str, api_version: str, deadline: Deadline) -> None:
-        """Deletes the resource and waits. A missing resource counts as deleted."""
+        """Waits. A missing resource counts as deleted."""
         try:
             self._await(self._request("DELETE", path, api_version, deadline), deadline)
         except ArmFailure as error:
@@ -149,7 +145,7 @@ class ArmClient:
         return None
 
     def _await(self, response: httpx.Response, deadline: Deadline) -> None:
-        """Waits until the operation's status is final or, without a status, until the result is not 202 any more."""
+        """Without a status, waits until the result is not 202 any more."""
         url = response.headers.get("Azure-AsyncOperation")
         while not url and response.status_code == HTTPStatus.ACCEPTED:
             deadline.wait(_POLL_S)
@@ -205,7 +201,6 @@ def _has_null(body: Any) -> bool:
 
 
 def _is_retryable(response: httpx.Response) -> bool:
-    """Returns whether the request can succeed if it is sent again."""
     if response.status_code == HTTPStatus.CONFLICT:
         return _error(response).get("code") == _RETRIED_CONFLICT
     return response.status_code in _RETRIED
@@ -221,7 +216,7 @@ def _error(response: httpx.Response) -> dict[str, Any]:
 
 
 def creator_of(urn: str) -> str:
-    """Returns the correlation id of requests that create a resource. It identifies an interrupted creation."""
+    """Returns the correlation id that identifies an interrupted creation."""
     return str(uuid.uuid5(uuid.NAMESPACE_URL, urn))
 
 

@@ -1,5 +1,3 @@
-"""Check: chooses names and defaults, and validates the inputs."""
-
 from __future__ import annotations
 
 import hashlib
@@ -18,14 +16,14 @@ from simulator.plugins.protocol import provider_pb2
 
 Autonaming = provider_pb2.CheckRequest.AutonamingOptions
 GroupLocation = Callable[[Any], Any]
-"""A function from a resource group's name to its location: UNKNOWN for an unknown name, None if it does not exist."""
+"""Maps a resource group's name to its location: UNKNOWN for an unknown name, None for a missing group."""
 _SUFFIX = 8
 
 
 def check(
     request: provider_pb2.CheckRequest, location: str | None, group_location: GroupLocation
 ) -> provider_pb2.CheckResponse:
-    """Completes and validates inputs. `location` is the provider's setting. Raises PluginError for an unknown type."""
+    """`location` is the provider's setting."""
     definition = of_urn(request.urn)
     olds, news = without_nulls(decode(request.olds)), without_nulls(decode(request.news))
     _name(definition, request, olds, news)
@@ -65,7 +63,7 @@ def _name(definition: Definition, request: provider_pb2.CheckRequest, olds: Prop
 
 
 def _hex(seed: bytes, urn: str, digits: int) -> str:
-    """Returns random hex digits. With the engine's seed, preview and update choose the same."""
+    """With the engine's seed, preview and update choose the same digits."""
     return hashlib.sha256(seed + urn.encode()).hexdigest()[:digits] if seed else secrets.token_hex(digits // 2)
 
 

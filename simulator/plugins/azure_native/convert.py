@@ -1,4 +1,4 @@
-"""Conversion between the SDK's and ARM's form of a resource: request bodies, outputs, previews, refreshed inputs."""
+"""Conversion between the SDK's and ARM's form of a resource."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ from simulator.plugins.marshal import UNKNOWN, Properties, without_nulls
 
 
 def path(definition: Definition, inputs: Mapping[str, Any], subscription: str) -> str:
-    """Returns the resource's ARM id. All path parameters must be set and known."""
     values = {name: str(inputs[name]).strip("/") for name in definition.parameters}
     return definition.sdk.path.format(subscriptionId=subscription, **values)
 
 
 def body(definition: Definition, inputs: Mapping[str, Any], previous: Mapping[str, Any]) -> Properties:
-    """Returns the body of the request, with ARM's nesting under `properties`."""
+    """Returns the request's body, with ARM's nesting under `properties`."""
     sent: Properties = {"properties": {}} if definition.sdk.flattens else {}
     for name, field in definition.inputs.items():
         if name in inputs and name not in definition.parameters:
@@ -29,7 +28,6 @@ def body(definition: Definition, inputs: Mapping[str, Any], previous: Mapping[st
 
 
 def outputs(definition: Definition, response: Mapping[str, Any]) -> Properties:
-    """Returns the properties of ARM's response that the SDK shows, and the API version."""
     inner = response.get("properties") or {} if definition.sdk.flattens else {}
     found = {
         **inner,
@@ -42,20 +40,20 @@ def outputs(definition: Definition, response: Mapping[str, Any]) -> Properties:
 
 
 def preview(definition: Definition, inputs: Mapping[str, Any]) -> Properties:
-    """Returns the outputs before the resource exists: the inputs, and UNKNOWN for all other properties."""
+    """Returns the inputs, and UNKNOWN for all other properties."""
     shown = {name: _preview(inputs.get(name, UNKNOWN), field) for name, field in definition.outputs.items()}
     return shown | {API_VERSION: definition.api_version}
 
 
 def inputs_of(definition: Definition, shown: Mapping[str, Any]) -> Properties:
-    """Returns the outputs that a program could have set, without read-only properties at any depth."""
+    """Omits read-only properties at any depth."""
     collides = {name for name in ("type", "name") if name in definition.schema.body.fields}
     fields = {name: field for name, field in definition.inputs.items() if name not in collides}
     return {name: _to_input(shown[name], field) for name, field in fields.items() if name in shown}
 
 
 def imported(definition: Definition, resource_id: str, shown: Mapping[str, Any]) -> Properties:
-    """Returns inputs that would create an existing resource, without empty collections at any depth."""
+    """Returns inputs without empty collections at any depth."""
     given: Properties = _without_empty(inputs_of(definition, shown)) or {}
     return given | _parameters(definition, resource_id)
 
@@ -76,7 +74,7 @@ def refreshed(
 
 
 def _parameters(definition: Definition, resource_id: str) -> Properties:
-    """Returns the path's parameters. The rest ignores case (provider/pkg/resources/ids.go). Raises PluginError."""
+    """The rest of the path ignores case (provider/pkg/resources/ids.go)."""
     parts = [f"(?P<{part[1:-1]}>.*?)" if part.startswith("{") else part for part in definition.sdk.path.split("/")]
     found = re.fullmatch("/".join(parts), resource_id, re.IGNORECASE)
     if found is None:
@@ -85,7 +83,7 @@ def _parameters(definition: Definition, resource_id: str) -> Properties:
 
 
 def _to_body(value: Any, field: Field, previous: Any = None) -> Any:
-    """Converts a value for a body. In a set of strings, null removes a previous entry (pulumi-azure-native#4640)."""
+    """In a set of strings, null removes a previous entry (pulumi-azure-native#4640)."""
     if field.string_set and isinstance(value, list):
         gone = [name for name in previous if name not in value] if isinstance(previous, list) else []
         return {**{name: {} for name in value}, **dict.fromkeys(gone)}
@@ -99,7 +97,7 @@ def _to_body(value: Any, field: Field, previous: Any = None) -> Any:
 
 
 def _object_body(value: Mapping[str, Any], field: Field, previous: Mapping[str, Any]) -> Properties:
-    """Returns an object with ARM's names, and with ARM's nesting under `properties`."""
+    """Returns ARM's names, nested under `properties`."""
     inner = field.fields[CONTAINER].fields if CONTAINER in field.fields else {}
     known, names = field.flat, {sdk_name(name): name for name in (*field.fields, *inner)}
     sent = {
@@ -111,7 +109,6 @@ def _object_body(value: Mapping[str, Any], field: Field, previous: Mapping[str, 
 
 
 def _flat(value: Any, field: Field) -> Any:
-    """Returns a part of ARM's response in the SDK's form."""
     if field.type == "array" and field.items and isinstance(value, list):
         return [_flat(item, field.items) for item in value]
     if field.type == "object" and field.fields and isinstance(value, Mapping):
@@ -135,7 +132,6 @@ def _to_input(value: Any, field: Field) -> Any:
 
 
 def _without_empty(value: Any) -> Any:
-    """Returns the value without empty objects and lists, or None if nothing is left."""
     if isinstance(value, Mapping):
         return {name: _without_empty(item) for name, item in value.items() if _without_empty(item) is not None} or None
     if isinstance(value, list):
@@ -154,7 +150,7 @@ def _preview(value: Any, field: Field) -> Any:
 
 
 def _merge(value: Any, old: Any, new: Any) -> Any:
-    """Returns `value` with the difference between `old` and `new` applied, property by property."""
+    """Applies the difference between `old` and `new` to `value`, property by property."""
     if old == new:
         return value
     if isinstance(value, dict) and isinstance(old, dict) and isinstance(new, dict):

@@ -1,7 +1,5 @@
-"""Diff: compares old and new inputs, and decides whether a change replaces the resource.
-
-The rules: pulumi/pulumi-azure-native, provider/pkg/provider/diff.go and provider.go (Diff). Arrays whose
-items have identifiers (`x-ms-identifiers`) are not supported: no type here has one with more than one item.
+"""The rules: pulumi/pulumi-azure-native, provider/pkg/provider/diff.go and provider.go (Diff). Arrays whose items have
+identifiers (`x-ms-identifiers`) are not supported: no type here has one with more than one item.
 """
 
 from __future__ import annotations
@@ -27,7 +25,7 @@ Change = tuple[str, str, "Kind.ValueType"]
 
 
 def diff(request: provider_pb2.DiffRequest) -> provider_pb2.DiffResponse:
-    """Compares inputs. A replacement deletes first unless the provider chose a random name."""
+    """A replacement deletes first unless the provider chose a random name."""
     definition = of_urn(request.urn)
     olds, news, state = (without_nulls(decode(each)) for each in (request.old_inputs, request.news, request.olds))
     if API_VERSION in state:
@@ -61,10 +59,7 @@ def diff(request: provider_pb2.DiffRequest) -> provider_pb2.DiffResponse:
 
 
 def _classify(definition: Definition, plain: str, kind: Kind.ValueType) -> Kind.ValueType:
-    """Returns the kind of change, as a replacement if the property is immutable.
-
-    Inside an immutable object, only updates replace. Inside an immutable list, nothing does.
-    """
+    """Inside an immutable object, only updates replace. Inside an immutable list, nothing does."""
     fixed = {*definition.sdk.replaces, *definition.parameters}
     objects = [plain[:at] for at, letter in enumerate(plain) if letter == "."]
     inside = kind == _UPDATE and any(parent in fixed for parent in objects)
@@ -108,7 +103,7 @@ def _same_location(old: Any, new: Any) -> bool:
 
 
 def _same_sku(old: Any, new: Any) -> bool:
-    """Returns whether a cluster's SKU is the same, also under its old name (pulumi-azure-native#2600)."""
+    """Source for renamed SKUs: pulumi-azure-native#2600."""
     if not (isinstance(old, dict) and isinstance(new, dict) and old.keys() == new.keys() == _RENAMED_SKUS.keys()):
         return False
     return all(old[key] == new[key] or {old[key], new[key]} == names for key, names in _RENAMED_SKUS.items())
@@ -119,4 +114,4 @@ _SAME: Mapping[str, Callable[[Any, Any], bool]] = {
     "resourceGroupName": _same_name,
     "sku": _same_sku,
 }
-"""Comparisons of top-level properties, by name. They return whether two values are the same."""
+"""Comparisons of top-level properties return whether two values are the same."""

@@ -1,5 +1,3 @@
-"""Invoke: the functions that read from Azure."""
-
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
@@ -33,7 +31,7 @@ _FEATURE = (
 
 @dataclass(frozen=True)
 class Function:
-    """A function. Its path's arguments are required. `query` and `body` map optional SDK names to ARM's."""
+    """The path's arguments are required. `query` and `body` map optional SDK names to ARM's."""
 
     method: str
     path: str
@@ -43,14 +41,14 @@ class Function:
     resource: Definition | None = None
     """The type of a getter's result, if that is simulated as a resource too."""
     flat: bool = False
-    """Whether the SDK shows the content of ARM's `properties` at the top level (for getters without `resource`)."""
+    """Whether the SDK shows ARM's `properties` at the top level (for getters without `resource`)."""
 
 
 _SUBSCRIPTION = "/subscriptions/{subscriptionId}"
 
 
 def _getters() -> Mapping[str, Function]:
-    """Returns a getter for every simulated type in the subscription, such as getRegistry for Registry."""
+    """Returns a getter for every type in the subscription, such as getRegistry for Registry."""
     found: dict[str, Function] = {}
     for token, definition in DEFINITIONS.items():
         module, _, name = token.rpartition(":")
@@ -91,7 +89,7 @@ def invoke(
     subscription_id: str,
     deadline: Deadline,
 ) -> Properties:
-    """Returns the function's result. As in the official plugin, it is not secret. Raises PluginError."""
+    """As in the official plugin, the result is not secret."""
     if token == _CLIENT_CONFIG:
         return {
             "clientId": subscription.client_id,

@@ -1,5 +1,3 @@
-"""The plugin's gRPC service."""
-
 from __future__ import annotations
 
 import contextlib
@@ -53,7 +51,7 @@ class AzureNativeProvider(provider_pb2_grpc.ResourceProviderServicer):
         return plugin_pb2.PluginInfo(version=VERSION)
 
     def GetSchema(self, request: provider_pb2.GetSchemaRequest, context: Context) -> provider_pb2.GetSchemaResponse:
-        """Returns the schema of the simulated types. Only this call needs the SDK itself."""
+        """Only this call needs the SDK itself."""
         from simulator.plugins.schema import schema
 
         return provider_pb2.GetSchemaResponse(schema=schema("azure-native", VERSION, DEFINITIONS))
@@ -83,7 +81,7 @@ class AzureNativeProvider(provider_pb2_grpc.ResourceProviderServicer):
         return provider_pb2.DiffResponse(changes=provider_pb2.DiffResponse.DIFF_NONE)
 
     def Configure(self, request: provider_pb2.ConfigureRequest, context: Context) -> provider_pb2.ConfigureResponse:
-        """Accepts no secrets. The engine reveals secret inputs, and marks the outputs of the same name as secret."""
+        """Accepts no secrets: the engine would reveal the inputs, and mark outputs of the same name as secret."""
         self._settings = {name.removeprefix(_PREFIX): value for name, value in request.variables.items()}
         return provider_pb2.ConfigureResponse(supportsPreview=True, supports_autonaming_configuration=True)
 
@@ -165,7 +163,7 @@ class AzureNativeProvider(provider_pb2_grpc.ResourceProviderServicer):
         return f"/subscriptions/{self._subscription_id}/resourceGroups/{name}".rstrip("/")
 
     def _group_location(self, group: Any) -> Any:
-        """Returns the location of the resource group, or None if the group is None or ARM rejects the request."""
+        """Returns None if the group is None or ARM rejects the request."""
         if group is None:
             return None
         if has_unknown(group):
@@ -208,7 +206,6 @@ class AzureNativeProvider(provider_pb2_grpc.ResourceProviderServicer):
 
 @contextlib.contextmanager
 def _reported(context: Context) -> Iterator[None]:
-    """Reports failures by their message, never as a traceback."""
     try:
         yield
     except (PluginError, MarshalError, ArmFailure) as error:

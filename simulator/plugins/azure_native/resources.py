@@ -1,4 +1,4 @@
-"""The resource types of the emulated plugin: all that simulated ARM serves."""
+"""The emulated plugin has all resource types that simulated ARM serves."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from simulator.plugins.errors import PluginError
 
 API_VERSION = "azureApiVersion"
 CREATE_BEFORE_DELETE = "__createBeforeDelete"
-"""Input that the plugin adds if it chose a random name, so that old and new resource can exist side by side."""
+"""The plugin adds this input if it chose a random name, so that old and new resource can exist side by side."""
 _VERSIONED = re.compile(r"(azure-native:\w+)/v(\d{4})(\d{2})(\d{2}):(\w+)")
 
 
 @dataclass(frozen=True)
 class Definition:
-    """A resource type, with the mapping between ARM's properties and the SDK's."""
+    """Maps ARM's properties to the SDK's."""
 
     schema: Schema
 
@@ -32,7 +32,6 @@ class Definition:
 
     @cached_property
     def parameters(self) -> list[str]:
-        """Names of the path's parameters, without the subscription."""
         return [name for name in re.findall(r"{(\w+)}", self.sdk.path) if name != "subscriptionId"]
 
     @property
@@ -41,7 +40,7 @@ class Definition:
 
     @cached_property
     def outputs(self) -> Mapping[str, Field]:
-        """All properties as the SDK shows them: the content of ARM's `properties` is at the top level."""
+        """The content of ARM's `properties` is at the top level."""
         top = self.schema.body.fields
         inner = top[CONTAINER].fields if self.sdk.flattens else {}
         return {
@@ -50,7 +49,7 @@ class Definition:
 
     @cached_property
     def inputs(self) -> Mapping[str, Field]:
-        """Properties that a program may set, besides the path's parameters."""
+        """The properties that a program may set, besides the path's parameters."""
         top = self.schema.body.fields
         inner = top[CONTAINER].fields if self.sdk.flattens else {}
         writable = {name: field for name, field in top.items() if not field.read_only and name != CONTAINER}
@@ -75,10 +74,9 @@ DEFINITIONS: Mapping[str, Definition] = {schema.sdk.token: Definition(schema) fo
 
 
 def definition(token: str) -> Definition:
-    """Returns the definition of a type token. The token may name the default API version.
+    """The token may name the default API version.
 
-    Raises:
-        PluginError: The type, or the token's API version, is not simulated.
+    Raises PluginError if the type, or the token's API version, is not simulated.
     """
     plain, version = token, None
     if match := _VERSIONED.fullmatch(token):
@@ -95,5 +93,5 @@ def definition(token: str) -> Definition:
 
 
 def of_urn(urn: str) -> Definition:
-    """Returns the definition of a resource's type (the last one in the URN's chain of types)."""
+    """The type is the last one in the URN's chain."""
     return definition(urn.split("::")[2].rpartition("$")[2])

@@ -1,4 +1,4 @@
-"""Requests that write an object: POST with retries to create it, server-side apply to change it."""
+"""Objects are created by POST with retries, and changed by server-side apply."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _CONFLICT_ADVICE = (
 
 
 class NamespaceMissing(Exception):
-    """The failure of a dry run because the object's namespace does not exist yet."""
+    """A dry run failed because the namespace does not exist yet."""
 
 
 def create(session: Session, urn: str, inputs: Object, manager: str, *, preview: bool) -> Object:
-    """Creates the object. If its namespace or kind is missing, tries six times, 1, 2, 4, 8, 16 and 32 units apart.
+    """If the namespace or kind is missing, tries six times, 1, 2, 4, 8, 16 and 32 units apart.
 
     Raises ApiError or NoKindMatch from the API server, NamespaceMissing in a preview, Cancelled.
     """
@@ -59,7 +59,7 @@ def create(session: Session, urn: str, inputs: Object, manager: str, *, preview:
 def update(
     session: Session, urn: str, inputs: Object, live: Object, manager: str, ignore: Sequence[str], *, preview: bool
 ) -> Object:
-    """Changes the live object to match the inputs. Removes fields missing from the inputs, unless others own them."""
+    """Removes fields missing from the inputs, unless others own them."""
     if is_crd(inputs):  # replaced as a whole: merged schemas would keep removed fields
         version = {"resourceVersion": live["metadata"]["resourceVersion"]}
         replacement = inputs | {"metadata": inputs["metadata"] | version}
@@ -74,14 +74,13 @@ def update(
 
 
 def relinquish(session: Session, obj: Object, manager: str) -> None:
-    """Gives up every field that `manager` owns."""
     metadata = {name: obj["metadata"][name] for name in ("name", "namespace") if obj["metadata"].get(name)}
     empty = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": metadata}
     session.kube.apply(empty, field_manager=manager)
 
 
 def _forgotten(session: Session, inputs: Object, manager: str, failure: ApiError) -> Object | None:
-    """Takes over an existing object for `manager` if a killed plugin created it without a record. Else returns None."""
+    """Takes over an existing object if a killed plugin created it without a record. Else returns None."""
     if not session.options.goes_on or failure.reason != "AlreadyExists":
         return None
     wanted = _scoped(session, inputs)
@@ -168,7 +167,7 @@ def _remove(obj: Object, path: tuple[str, ...]) -> None:
 
 
 def _scoped(session: Session, inputs: Object) -> Object:
-    """Drops the namespace of a cluster-scoped kind. The check of the inputs may have guessed the scope."""
+    """Drops the namespace of a cluster-scoped kind, because the check may have guessed the scope."""
     metadata = dict(inputs.get("metadata") or {})
     kind = kind_of(inputs)
     if not session.kube.resource(kind.api_version, kind.name).namespaced:

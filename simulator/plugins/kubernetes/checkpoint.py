@@ -28,20 +28,20 @@ _DASHED = {dashed: name for name, dashed in _X_KUBERNETES.items()}
 
 
 def to_object(properties: Mapping[str, Any]) -> Object:
-    """Returns the Kubernetes object of resource inputs. Secrets are revealed, unknowns stay."""
+    """Secrets are revealed, unknowns stay."""
     plain: Object = _rename(reveal(properties), _X_KUBERNETES)
     return plain
 
 
 def to_properties(obj: Mapping[str, Any], given: Mapping[str, Any]) -> Properties:
-    """Returns an object's resource properties. Values that are secret in `given` and a Secret's data are secret."""
+    """Values that are secret in `given` and a Secret's data are secret."""
     properties: Properties = _rename(obj, _DASHED)
     _mark_secrets(properties, given)
     return properties
 
 
 def checkpoint(inputs: Object, live: Object, given: Mapping[str, Any], manager: str, api_version: str) -> Properties:
-    """Returns the state of an object. `given` are the inputs from the engine, which mark the secrets."""
+    """`given` are the inputs from the engine, which mark the secrets."""
     properties = to_properties(live, given)
     properties[INPUTS] = to_properties(inputs, given)
     properties[API_VERSION], properties[FIELD_MANAGER] = api_version, manager
@@ -49,7 +49,6 @@ def checkpoint(inputs: Object, live: Object, given: Mapping[str, Any], manager: 
 
 
 def parse(state: Mapping[str, Any]) -> tuple[Object, Object]:
-    """Returns the inputs and the live object of a state."""
     live = to_object(state)
     inputs = live.pop(INPUTS, None) or {}
     live.pop(API_VERSION, None)
@@ -58,14 +57,14 @@ def parse(state: Mapping[str, Any]) -> tuple[Object, Object]:
 
 
 def field_manager(state: Mapping[str, Any], inputs: Object) -> str:
-    """Returns the field manager of the annotation, else the object's previous one, else a new one."""
+    """Prefers the annotation, then the object's previous manager."""
     annotations = (inputs.get("metadata") or {}).get("annotations")
     chosen = annotations.get("pulumi.com/patchFieldManager") if isinstance(annotations, dict) else None
     return str(chosen or state.get(FIELD_MANAGER) or f"pulumi-kubernetes-{uuid.uuid4().hex[:8]}")
 
 
 def prune(live: Any, shape: Any, *, drops_empty: bool = False) -> Any:
-    """Returns `live` without fields that `shape` lacks, such as the server's defaults and status.
+    """Removes fields that `shape` lacks, such as the server's defaults and status.
 
     With `drops_empty`, fields that are empty in `shape` (False, 0, "", [], {}) and missing in `live` are added. The API
     server omits such fields of built-in kinds.
@@ -88,7 +87,7 @@ def _rename(value: Any, names: Mapping[str, str]) -> Any:
 
 
 def _mark_secrets(outputs: Properties, inputs: Mapping[str, Any]) -> None:
-    """Marks secrets in nested objects. A list or leaf is secret as a whole if its input contains a secret."""
+    """A list or leaf is secret as a whole if its input contains a secret."""
     if outputs.get("kind") == "Secret":
         for name in {"data", "stringData"} & outputs.keys():
             outputs[name] = Secret(outputs[name])

@@ -1,4 +1,4 @@
-"""The provider resource itself: rejected inputs, and changes that select another cluster."""
+"""Checks the provider resource itself."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def check(request: provider_pb2.CheckRequest) -> provider_pb2.CheckResponse:
 
 
 def diff(request: provider_pb2.DiffRequest) -> provider_pb2.DiffResponse:
-    """Compares provider inputs. Another cluster replaces the provider, and all of its resources.
+    """Another cluster replaces the provider, and all of its resources.
 
     If the old and new inputs have a `clusterIdentifier`, only that decides. Adding or removing it decides nothing.
     Without it, the active cluster's entry is compared, and an unknown kubeconfig counts as another cluster.
@@ -44,7 +44,6 @@ def diff(request: provider_pb2.DiffRequest) -> provider_pb2.DiffResponse:
 
 
 def _moved(old: Properties, new: Properties) -> bool:
-    """Returns whether both inputs select a cluster, and the clusters differ."""
     before, after = _active(old), _active(new)
     return before is not None and after is not None and before != after
 

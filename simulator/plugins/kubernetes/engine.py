@@ -1,4 +1,4 @@
-"""Messages to the engine: log lines, and the status of a resource during an operation."""
+"""Log lines and a resource's status for the engine."""
 
 from __future__ import annotations
 
@@ -15,17 +15,16 @@ WARNING = engine_pb2.WARNING
 
 
 class Engine:
-    """The engine at `address` (host:port). Without an address, drops messages. Never fails an operation."""
+    """`address` is host:port; without it, messages are dropped. Never fails an operation."""
 
     def __init__(self, address: str = "") -> None:
         self._stub = engine_pb2_grpc.EngineStub(grpc.insecure_channel(address)) if address else None
 
     def log(self, urn: str, message: str, severity: Severity = INFO) -> None:
-        """Sends a permanent line."""
         self._send(urn, message, severity, ephemeral=False)
 
     def status(self, urn: str, message: str) -> None:
-        """Shows the current wait. The next status replaces it, and an empty one clears it."""
+        """The next status replaces this one, and an empty one clears it."""
         self._send(urn, message, INFO, ephemeral=True)
 
     def _send(self, urn: str, message: str, severity: Severity, *, ephemeral: bool) -> None:

@@ -58,7 +58,7 @@ def urn_name(urn: str) -> str:
 
 
 def is_patch(urn: str, obj: Mapping[str, Any]) -> bool:
-    """Returns whether a resource, such as ConfigMapPatch, manages only some fields of an object."""
+    """A Patch, such as ConfigMapPatch, manages only some fields of an object."""
     return urn_type(urn).split(":")[-1] == f"{obj.get('kind')}Patch"
 
 
@@ -67,7 +67,7 @@ def is_crd(obj: Mapping[str, Any]) -> bool:
 
 
 def identity(namespace: str | None, name: str) -> str:
-    """Returns the id of a resource: `namespace/name`, or only the name if it is cluster-scoped."""
+    """A cluster-scoped object has no namespace."""
     return f"{namespace}/{name}" if namespace else name
 
 

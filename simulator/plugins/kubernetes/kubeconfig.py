@@ -1,4 +1,4 @@
-"""Kubeconfigs of the provider (YAML text, a path, or the default file), and the cluster that one selects."""
+"""A kubeconfig is YAML text, a path, or the default file."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ Config = dict[str, Any]
 
 
 class KubeconfigError(ValueError):
-    """A text that is not a kubeconfig, or that lacks the context or cluster that it names."""
+    """The text is not a kubeconfig, or lacks the context or cluster that it names."""
 
 
 def load(path_or_text: str) -> Config:
-    """Reads a kubeconfig, given as path (`~` allowed) or as text. An empty argument means the default file."""
+    """Reads a path (`~` allowed) or a text. An empty argument means the default file."""
     text = _text(path_or_text) if path_or_text else _ambient()
     try:
         config = yaml.safe_load(text)
@@ -30,7 +30,7 @@ def load(path_or_text: str) -> Config:
 
 
 def select(config: Config, context: str = "", cluster: str = "") -> Config:
-    """Returns the kubeconfig with `context` as current context and `cluster` as its cluster, if given."""
+    """Sets the current context, and its cluster, if given."""
     chosen = copy.deepcopy(config)
     chosen["current-context"] = context or config.get("current-context", "")
     entry = _entry(chosen, "contexts", chosen["current-context"])
@@ -54,7 +54,7 @@ def servers(config: Config) -> set[str]:
 
 
 def active_cluster(value: Any, overrides: Mapping[str, Any]) -> Config | None:
-    """Returns the cluster entry (server, CA, ...) that provider inputs select, or None if they select none."""
+    """Returns the selected cluster's entry (server, CA, ...)."""
     if not value:
         return None
     config = value if isinstance(value, dict) else load(str(value))

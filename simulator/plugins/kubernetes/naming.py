@@ -1,4 +1,4 @@
-"""Names that the plugin chooses (`<logical name>-<8 hex>`), and the annotations that control the plugin."""
+"""The plugin chooses names `<logical name>-<8 hex>`. Annotations control the plugin."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ REPLACE_UNREADY = "pulumi.com/replaceUnready"
 
 
 def annotation(obj: Mapping[str, Any], name: str) -> str:
-    """Returns the annotation's value, or "" if it is not set or unknown."""
     metadata = obj.get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
     value = annotations.get(name) if isinstance(annotations, Mapping) else None
@@ -34,7 +33,6 @@ def annotated(obj: Mapping[str, Any], name: str) -> bool:
 
 
 def name_of(obj: Mapping[str, Any]) -> Any:
-    """Returns the name, UNKNOWN if it is unknown, or "" if it is not set."""
     metadata = obj.get("metadata")
     return UNKNOWN if metadata is UNKNOWN else ((metadata or {}).get("name") or "")
 
@@ -45,13 +43,12 @@ def namespace_of(obj: Mapping[str, Any]) -> Any:
 
 
 def adopt_name(inputs: Object, old: Object) -> None:
-    """Keeps the name that the plugin chose for an object."""
     if not name_of(inputs) and annotated(old, AUTONAMED):
         _set_name(inputs, name_of(old))
 
 
 def assign_name(inputs: Object, urn: str, options: provider_pb2.CheckRequest.AutonamingOptions | None) -> None:
-    """Names an object without a name; autonaming settings take precedence. Raises PluginError if naming is disabled."""
+    """Autonaming settings take precedence. Raises PluginError if naming is disabled."""
     if name_of(inputs):
         return
     name = f"{urn_name(urn)}-{uuid.uuid4().hex[:8]}"

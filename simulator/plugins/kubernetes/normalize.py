@@ -1,4 +1,4 @@
-"""Objects in the API server's canonical form, so that two notations of the same value are equal."""
+"""In the API server's canonical form, two notations of the same value are equal."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LIMIT_RANGE_MAPS = {"max", "min", "default", "defaultRequest", "maxLimitRequest
 
 
 def normalize(obj: Object) -> Object:
-    """Returns a copy in canonical form, without read-only metadata. Custom objects and unknowns keep their form."""
+    """Removes read-only metadata. Custom objects and unknowns keep their form."""
     if kind_of(obj).built_in and not has_unknown(obj):
         obj = _normalize_built_in(obj)
     metadata = obj.get("metadata")
@@ -36,7 +36,7 @@ def normalize(obj: Object) -> Object:
 
 
 def drops_empty(obj: Object) -> bool:
-    """Returns whether the plugin drops empty values of the object, by converting it to its Go type and back.
+    """The plugin drops empty values by converting an object to its Go type and back.
 
     It does so for built-in kinds, except Secrets and CRDs (provider/pkg/clients/unstructured.go, Normalize).
     """
@@ -62,7 +62,7 @@ def _normalize_crd(obj: Object) -> Object:
 
 
 def _normalize_secret(obj: Object) -> Object:
-    """Moves `stringData` to `data`, as the API server does."""
+    """The API server does the same."""
     data = {name: _reencode(value) for name, value in (obj.get("data") or {}).items()}
     for name, text in (obj.get("stringData") or {}).items():
         data[name] = base64.b64encode(str(text).encode()).decode()

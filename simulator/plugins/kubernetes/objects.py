@@ -1,5 +1,3 @@
-"""Create, Read, Update and Delete of objects: requests to the API server, and the state that the engine stores."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -20,7 +18,7 @@ _NOT_IMPORTED = ("deployment.kubernetes.io/revision", "kubectl.kubernetes.io/las
 
 
 def create(session: Session, request: provider_pb2.CreateRequest) -> tuple[str, Properties]:
-    """Returns the id (empty in a preview) and the state of a new object."""
+    """Returns the id (empty in a preview) and the state."""
     given = decode(request.properties)
     inputs = to_object(given)
     if request.preview and _cannot_preview(session, request.urn, inputs):
@@ -96,7 +94,7 @@ def update(session: Session, request: provider_pb2.UpdateRequest) -> Properties:
 
 
 def read(session: Session, request: provider_pb2.ReadRequest) -> tuple[str, Properties, Properties] | None:
-    """Returns the current id, state and inputs, or None if the object or its kind does not exist any more."""
+    """Returns id, state and inputs, or None if the object or its kind does not exist any more."""
     old_state, given = decode(request.properties), decode(request.inputs)
     inputs = normalize(to_object(given))
     _, old_live = parse(old_state)
@@ -123,7 +121,7 @@ def read(session: Session, request: provider_pb2.ReadRequest) -> tuple[str, Prop
 
 
 def delete(session: Session, request: provider_pb2.DeleteRequest) -> None:
-    """Deletes the object and waits. A missing object or kind counts as deleted."""
+    """Waits. A missing object or kind counts as deleted."""
     state = decode(request.properties)
     inputs, live = parse(state)
     namespace, name = naming.namespace_of(live) or None, parse_identity(request.id)[1]
@@ -165,7 +163,7 @@ def _propagation(inputs: Object) -> str:
 
 
 def _cannot_preview(session: Session, urn: str, inputs: Object) -> bool:
-    """Returns whether the preview shows the inputs unchanged: unknown values, an unserved kind, or a Patch resource."""
+    """Returns whether the preview shows the inputs unchanged."""
     return has_unknown(inputs) or not session.exists(kind_of(inputs)) or is_patch(urn, inputs)
 
 

@@ -1,4 +1,4 @@
-"""The provider's settings, from its inputs or the environment (PULUMI_K8S_...)."""
+"""The provider's settings come from its inputs or the environment (PULUMI_K8S_...)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 GOES_ON = "SIMULATOR_GOES_ON"
-"""The variable that `make up` and `make down` set to resume a failed update.
+"""`make up` and `make down` set this variable to resume a failed update.
 
 The official plugin can only upsert everything, and needs a refresh if a release is gone.
 """
@@ -24,7 +24,7 @@ UNSUPPORTED = {
 
 @dataclass(frozen=True)
 class Options:
-    """The user's settings. Booleans fall back to the environment and then to the plugin's default."""
+    """Booleans fall back to the environment and then to the plugin's default."""
 
     kubeconfig: str = ""
     context: str = ""
@@ -44,7 +44,6 @@ class Options:
 
     @classmethod
     def from_variables(cls, variables: Mapping[str, str]) -> Options:
-        """Reads the engine's flat configuration. Every value is text."""
         given = {name.removeprefix(_PREFIX): value for name, value in variables.items()}
         return cls(
             kubeconfig=given.get("kubeconfig", ""),
@@ -62,7 +61,7 @@ class Options:
 
 
 def refusals(inputs: Mapping[str, Any]) -> dict[str, str]:
-    """Returns the provider inputs that this plugin does not support, with the reason."""
+    """Returns unsupported inputs, with the reason."""
     refused = {name: reason for name, reason in UNSUPPORTED.items() if _is_set(inputs.get(name))}
     if str(inputs.get("enableServerSideApply", "true")).lower() == "false":
         refused["enableServerSideApply"] = "client-side apply needs the official plugin"
@@ -70,7 +69,6 @@ def refusals(inputs: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _is_set(value: object) -> bool:
-    """Returns whether an input is set. Flags are text."""
     return str(value or "false").lower() != "false"
 
 

@@ -34,7 +34,7 @@ class KubernetesProvider(provider_pb2_grpc.ResourceProviderServicer):
         return plugin_pb2.PluginInfo(version=VERSION)
 
     def GetSchema(self, request: provider_pb2.GetSchemaRequest, context: Context) -> provider_pb2.GetSchemaResponse:
-        """Returns the schema of importable types, without Lists and Patches. Only this call needs the SDK itself."""
+        """Omits Lists and Patches. Only this call needs the SDK itself."""
         from simulator.plugins import sdk
         from simulator.plugins.schema import schema
 
@@ -155,7 +155,7 @@ def _is_release(request: Any) -> bool:
 
 @contextlib.contextmanager
 def _reported(context: Context) -> Iterator[None]:
-    """Ends the call with the message of an expected failure. Any other error is a bug and is not caught."""
+    """Catches only expected failures. Any other error is a bug."""
     try:
         yield
     except (PluginError, MarshalError, ApiError, NoKindMatch) as error:

@@ -61,7 +61,7 @@ def _free(session: Session, kube: KubeClient, record: records.Record) -> str:
 
 
 def _helm_runs(record: records.Record, cluster: KubeClient) -> bool:
-    """Returns whether a helm process of this machine works on the release. Without /proc, assumes that none does."""
+    """Without /proc, assumes that no helm process of this machine works on the release."""
     for process in Path("/proc").glob("[0-9]*"):
         try:
             arguments, environment = (_strings(process / name) for name in ("cmdline", "environ"))
@@ -83,7 +83,7 @@ def _works_on(arguments: list[str], record: records.Record) -> bool:
 
 
 def _speaks_to(arguments: list[str], environment: list[str], cluster: KubeClient) -> bool:
-    """Returns whether helm's kubeconfig names the cluster. Other clusters can have releases of the same name.
+    """Other clusters can have releases of the same name.
 
     Returns True if the kubeconfig is unreadable.
     """

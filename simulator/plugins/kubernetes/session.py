@@ -1,5 +1,3 @@
-"""The session of a configured provider: its settings, the API server, the engine, and cancellation."""
-
 from __future__ import annotations
 
 import threading
@@ -35,12 +33,12 @@ class Session:
     cancelled: threading.Event = field(default_factory=threading.Event)
     crd_scopes: dict[tuple[str, str], bool] = field(default_factory=dict)
     charts: list[Callable[[], list[dict[str, Any]]]] = field(default_factory=list)
-    """Functions that render the CRDs of each chart in the program. They are slow, and most kinds need none."""
+    """Functions that render each chart's CRDs. They are slow, and most kinds need none."""
     _rendering: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def kube(self) -> KubeClient:
-        """The API server. Raises PluginError if it is unreachable."""
+        """Raises PluginError if the API server is unreachable."""
         if self.client is None:
             raise PluginError(f"configured Kubernetes cluster is unreachable: {self.unreachable}")
         return self.client
@@ -49,7 +47,7 @@ class Session:
         _ = self.kube
 
     def configure(self, options: Options) -> None:
-        """Connects to the cluster. An unusable kubeconfig or cluster fails only operations that need the cluster."""
+        """An unusable kubeconfig or cluster fails only operations that need the cluster."""
         self.options = options
         try:
             self.config = kubeconfig.select(kubeconfig.load(options.kubeconfig), options.context, options.cluster)
@@ -78,7 +76,7 @@ class Session:
             self.client.close()
 
     def namespaced(self, kind: Kind) -> bool:
-        """Returns whether the kind is namespaced. Assumes so for an unknown kind."""
+        """Assumes an unknown kind to be namespaced."""
         try:
             return self.kube.resource(kind.api_version, kind.name).namespaced
         except (NoKindMatch, PluginError):
@@ -96,24 +94,23 @@ class Session:
         return True
 
     def remember_crd(self, crd: dict[str, Any]) -> None:
-        """Records the scope of a kind that the program, or a chart in it, will define."""
         spec = crd.get("spec", {})
         names = spec.get("names", {})
         self.crd_scopes[(spec.get("group", ""), names.get("kind", ""))] = spec.get("scope") == "Namespaced"
 
     def sleep(self, seconds: float) -> None:
-        """Sleeps. Raises Cancelled as soon as the engine asks to stop."""
+        """Raises Cancelled as soon as the engine asks to stop."""
         if self.cancelled.wait(seconds):
             raise Cancelled
 
 
 def connected(config: kubeconfig.Config) -> Session:
-    """Creates a session without a provider, for work outside a deployment. Raises the errors of the connection."""
+    """Creates a session without a provider, for work outside a deployment."""
     return Session(Engine(), client=KubeClient.from_kubeconfig(config), config=config, unreachable="")
 
 
 def describe(error: Exception) -> str:
-    """Returns the error's message with the address, which httpx omits."""
+    """Adds the address, which httpx omits."""
     if isinstance(error, httpx.RequestError):
         return f'{error.request.method} "{error.request.url}": {error}'
     return str(error)

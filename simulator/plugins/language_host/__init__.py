@@ -1,1 +1,1 @@
-"""Emulated Python language host: runs the user's program in a separate process for the engine."""
+"""The emulated Python language host runs the user's program in a separate process."""

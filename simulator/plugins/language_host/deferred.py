@@ -31,8 +31,6 @@ class _Loader(SourceFileLoader):
 
 
 class _Finder:
-    """Finds the modules of the SDKs in the usual way, and loads them with `_Loader`."""
-
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
         if name.partition(".")[0] not in _SDKS:
@@ -44,10 +42,9 @@ class _Finder:
 
 
 def _own(path: str) -> str:
-    """Returns the path of a separate cache file. Source files keep theirs."""
+    """Source files keep their path."""
     return f"{path.removesuffix('.pyc')}.annotations.pyc" if path.endswith(".pyc") else path
 
 
 def defer_annotations() -> None:
-    """Defers the annotations of all SDK modules that are imported after this call."""
     sys.meta_path.insert(0, _Finder)

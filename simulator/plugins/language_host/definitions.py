@@ -1,4 +1,4 @@
-"""A reader of the resource definitions that `pulumi import` writes in Pulumi's language (PCL) and converts to Python.
+"""Reads the definitions that `pulumi import` writes in Pulumi's language (PCL) and converts to Python.
 
 They contain only literals, references and `secret` (pulumi/pulumi v3.246.0, pkg/importer/hcl2.go), in HCL syntax.
 """
@@ -23,7 +23,7 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True)
 class Reference:
-    """A reference to another resource or to its property: `name`, `name.id`."""
+    """`name` or `name.id` of another resource."""
 
     path: tuple[str, ...]
 
@@ -35,7 +35,7 @@ class Secret:
 
 @dataclass(frozen=True)
 class Definition:
-    """One resource. `label` is its variable. Values are Python values, Reference and Secret."""
+    """`label` is the resource's variable. Values are Python values, Reference and Secret."""
 
     label: str
     token: str
@@ -44,7 +44,6 @@ class Definition:
 
 
 def read(text: str) -> list[Definition]:
-    """Returns all resources, in order. Raises Unreadable."""
     return _Reader(text).resources()
 
 
@@ -76,7 +75,7 @@ class _Reader:
         return found
 
     def _object(self) -> dict[str, Any]:
-        """Reads an object of `name = value` pairs, or the block `options { ... }`."""
+        """Reads also the block `options { ... }`."""
         found = {}
         self._take("{")
         while not self._is("}"):
@@ -141,7 +140,7 @@ class _Reader:
 
 
 def _string(text: str) -> str:
-    """Parses a string. HCL escapes like JSON, and doubles the character that starts a template."""
+    """HCL escapes like JSON, and doubles the character that starts a template."""
     if re.search(r"(?<![$%])(?:[$%]{2})*[$%]\{", text):
         raise Unreadable(f"the definition has a template: {text[:40]}")
     plain: str = json.loads(text, strict=False)

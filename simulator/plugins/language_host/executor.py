@@ -27,7 +27,7 @@ _THREADS_PER_STEP = 4  # each step of the engine may block a few SDK threads tha
 
 
 def run(settings: ProgramSettings, arguments: list[str]) -> int:
-    """Runs the program to its end and returns the exit code. Reports an error to the engine once."""
+    """Reports an error to the engine once."""
     gc.disable()  # collecting the SDKs' classes takes a quarter of the time of this short process
     defer_annotations()
     _configure(settings)
@@ -78,7 +78,7 @@ def _run_module(settings: ProgramSettings) -> None:
 
 
 def _own_traceback(error: Exception, program: str) -> str:
-    """Returns the traceback from the program's first frame on, without the frames of this host and the SDK."""
+    """Omits the frames of this host and the SDK."""
     main = Path(program).resolve()
     root = main if main.is_dir() else main.parent
     report = traceback.TracebackException.from_exception(error)

@@ -22,7 +22,7 @@ _LOGICAL_NAME = "__logicalName"
 
 
 def program(definitions: list[Definition]) -> str:
-    """Returns the program with its imports. Raises Unreadable for a type that the installed SDKs do not have."""
+    """Raises Unreadable for a type that the installed SDKs do not have."""
     packages = sorted({definition.token.partition(":")[0] for definition in definitions})
     imports = [f"import {sdk.package(name)} as {_variable(name)}" for name in packages]
     return "\n".join(["import pulumi", *imports, "", *map(_resource, definitions), ""])
@@ -45,14 +45,14 @@ def _resource(definition: Definition) -> str:
 
 
 def _fields(values: Mapping[str, Any], taken: type, indent: str) -> Iterator[tuple[str, str]]:
-    """Yields properties by Python name, with their values. The SDK passes on unknown names unchanged."""
+    """The SDK passes on unknown names unchanged."""
     names, types = sdk.python_names(taken), sdk.properties(taken)
     for own, value in values.items():
         yield names.get(own, own), _literal(value, types.get(own, Any), indent)
 
 
 def _literal(value: Any, annotation: Any, indent: str) -> str:
-    """Returns a value as Python code. `annotation` is its type, which distinguishes property names from map keys."""
+    """`annotation` is the value's type, which distinguishes property names from map keys."""
     if isinstance(value, Reference):
         return ".".join((_variable(value.path[0]), *map(_snake, value.path[1:])))
     if isinstance(value, Secret):

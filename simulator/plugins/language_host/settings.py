@@ -1,17 +1,14 @@
-"""Messages between the host and the process that runs a program. They do not need the SDK."""
-
 from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
 
 ALREADY_REPORTED = 32
-"""The exit code of a program after its error was shown."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProgramSettings:
-    """The engine's description of the deployment. `parallel` is the number of steps that run at once."""
+    """`parallel` is the number of steps that run at once."""
 
     program: str
     project: str

@@ -36,7 +36,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Runs a command and prints its result as JSON. If it fails, prints the error and returns 1."""
+    """Prints the result as JSON. If the command fails, prints the error and returns 1."""
     try:
         match list(arguments):
             case ["account", "get-access-token", *options]:
@@ -104,7 +104,7 @@ def _access_token(options: Sequence[str]) -> dict[str, Any]:
 
 
 def _cluster(action: str, options: Sequence[str]) -> None:
-    """Runs `az aks show`, `start` or `stop`. `--query` (JMESPath) supports only names separated by dots."""
+    """`--query` (JMESPath) supports only names separated by dots."""
     parser = _Parser(prog=f"az aks {action}")
     if action == "show":
         parser.add_argument("--query", default="")

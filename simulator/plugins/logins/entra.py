@@ -1,5 +1,3 @@
-"""Token requests of the small `az` to simulated Entra: HTTPS to the addresses in the environment of `make shell`."""
-
 from __future__ import annotations
 
 import json
@@ -17,11 +15,11 @@ _TIMEOUT_S, _BOOT_S = 30, 600
 
 
 class LoginFailed(Exception):
-    """A rejected login. The message is the server's."""
+    """The message is the server's."""
 
 
 def by_identity(server: str, client_id: str = "") -> tuple[str, float]:
-    """Returns a managed identity's token for `server`, and its expiry. The default is the deployer's identity."""
+    """Returns the token and its expiry. The default is the deployer's identity."""
     query = {"resource": server, "api-version": "2019-08-01"} | ({"client_id": client_id} if client_id else {})
     headers = {"X-IDENTITY-HEADER": _variable("IDENTITY_HEADER")}
     answer = _answer(f"{_variable('IDENTITY_ENDPOINT')}?{urlencode(query)}", None, headers)
@@ -29,14 +27,13 @@ def by_identity(server: str, client_id: str = "") -> tuple[str, float]:
 
 
 def by_form(server: str, tenant: str, form: Mapping[str, str]) -> tuple[str, float]:
-    """Returns the token of the user or application in an OAuth 2.0 form, and its expiry."""
     body = urlencode({**form, "scope": server + _SCOPE}).encode()
     answer = _answer(f"{_variable('SIMULATOR_ARM_ENDPOINT')}/{tenant}/oauth2/v2.0/token", body, {})
     return answer["access_token"], time.time() + answer["expires_in"]
 
 
 def post(url: str, token: str) -> None:
-    """Sends an empty request with this token, and waits while a cluster boots."""
+    """Waits while a cluster boots."""
     _answer(url, b"", {"Authorization": f"Bearer {token}"}, _BOOT_S)
 
 

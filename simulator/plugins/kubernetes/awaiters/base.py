@@ -1,5 +1,3 @@
-"""Polls an object until it is ready, the time is up, or the engine cancels."""
-
 from __future__ import annotations
 
 import time
@@ -18,7 +16,7 @@ _LOOK_EVERY_SECONDS: Final = 0.5
 
 
 class AwaitFailed(Exception):
-    """An object exists, but did not become ready. `reasons` describe its last state."""
+    """The object exists, but did not become ready. `reasons` describe its last state."""
 
     def __init__(self, message: str, live: Object, reasons: list[str] | None = None) -> None:
         super().__init__(message)
@@ -27,10 +25,8 @@ class AwaitFailed(Exception):
 
 @dataclass(frozen=True)
 class Progress:
-    """The result of one look at the object.
-
-    `status` is shown next to the resource. `failed` ends the wait, because the object can never become ready. `enough`
-    counts as ready when the wait ends: at the timeout, on cancellation, and in a refresh.
+    """`status` is shown next to the resource. `failed` ends the wait, because the object can never become ready.
+    `enough` counts as ready when the wait ends: at the timeout, on cancellation, and in a refresh.
     """
 
     done: bool
@@ -42,7 +38,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Look:
-    """The object now and before an update (None for a new one), and the API server."""
+    """`before` is the object before an update, None for a new one."""
 
     kube: KubeClient
     live: Object
@@ -59,12 +55,12 @@ class Look:
 
     @property
     def display_name(self) -> str:
-        """The name, with its namespace unless that is `default`."""
+        """Omits the namespace `default`."""
         return self.name if self.namespace in (None, "default") else f"{self.namespace}/{self.name}"
 
     @property
     def observed(self) -> bool:
-        """Whether the controller has seen the newest specification, so that the status describes it."""
+        """Whether the status describes the newest specification."""
         generation = self.live["metadata"].get("generation", 0)
         return bool(self.live.get("status", {}).get("observedGeneration", -1) >= generation)
 
@@ -108,14 +104,14 @@ def wait(session: Session, urn: str, made: Object, before: Object | None, check:
 
 
 def look_once(session: Session, live: Object, check: Check) -> None:
-    """Raises AwaitFailed if the object is not ready now. A refresh does not wait."""
+    """A refresh does not wait."""
     progress = check(Look(session.kube, live))
     if not progress.done and not progress.enough:
         raise AwaitFailed(_not_initialized(live), live, progress.reasons)
 
 
 def _look(session: Session, live: Object, before: Object | None, check: Check) -> tuple[Object, Progress]:
-    """Returns the object and its progress. Raises AwaitFailed for errors too, because the object exists."""
+    """Raises AwaitFailed for errors too, because the object exists."""
     kind, metadata = kind_of(live), live["metadata"]
     try:
         live = session.kube.get(kind.api_version, kind.name, metadata["name"], metadata.get("namespace"))

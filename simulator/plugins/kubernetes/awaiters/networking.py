@@ -1,5 +1,3 @@
-"""Readiness of Services."""
-
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta

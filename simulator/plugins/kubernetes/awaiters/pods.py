@@ -1,5 +1,3 @@
-"""Readiness of Pods and success of Jobs, and the errors of pods."""
-
 from __future__ import annotations
 
 from k8s.objects import Object
@@ -10,7 +8,6 @@ _STAGES = {"PodScheduled": "to be scheduled", "Initialized": "to be initialized"
 
 
 def pod(look: Look) -> Progress:
-    """Ready if the pod is scheduled, initialized, and ready or succeeded."""
     status = look.live.get("status", {})
     conditions = {item["type"]: item["status"] for item in status.get("conditions") or []}
     for stage, text in _STAGES.items():
@@ -21,7 +18,7 @@ def pod(look: Look) -> Progress:
 
 
 def job(look: Look) -> Progress:
-    """Ready if the Job has completed. A Job that has failed permanently ends the wait."""
+    """A Job that has failed permanently ends the wait."""
     status = look.live.get("status", {})
     conditions = {item["type"]: item for item in status.get("conditions") or [] if item["status"] == "True"}
     if "Complete" in conditions:
@@ -38,7 +35,6 @@ def job(look: Look) -> Progress:
 
 
 def pod_errors(obj: Object) -> list[str]:
-    """Returns the messages of unmet conditions and failed containers, one line each."""
     name, status = obj["metadata"]["name"], obj.get("status", {})
     unmet = [item for item in status.get("conditions") or [] if item["status"] != "True" and item.get("message")]
     lines = [item["message"] for item in unmet]

@@ -1,5 +1,3 @@
-"""Rollout of Deployments, StatefulSets and DaemonSets."""
-
 from __future__ import annotations
 
 from k8s.objects import Object
@@ -33,7 +31,7 @@ def deployment(look: Look) -> Progress:
 
 
 def stateful_set(look: Look) -> Progress:
-    """Ready if every replica is ready and has the newest revision. With strategy OnDelete, old pods count too."""
+    """With strategy OnDelete, old pods count too."""
     status, spec = look.live.get("status", {}), look.live["spec"]
     wanted, ready = spec.get("replicas", 1), status.get("readyReplicas", 0)
     current, target = status.get("currentRevision", ""), status.get("updateRevision", "")
@@ -58,7 +56,7 @@ def stateful_set(look: Look) -> Progress:
 
 
 def daemon_set(look: Look) -> Progress:
-    """Ready if every selected node has an available pod of the newest template, or if no node is selected."""
+    """Ready also if no node is selected."""
     status = look.live.get("status", {})
     wanted = status.get("desiredNumberScheduled", 0)
     stages = {

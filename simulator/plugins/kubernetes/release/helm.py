@@ -1,4 +1,4 @@
-"""Runs the Helm CLI against the session's cluster. It reads values from stdin, and a private, temporary kubeconfig."""
+"""The Helm CLI reads values from stdin, and a private, temporary kubeconfig."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ _SETTINGS: Final = {
 
 
 class HelmError(PluginError):
-    """A failure of Helm. The message is Helm's, without its prefix."""
+    """The message is Helm's, without its prefix."""
 
 
 def helm(
     session: Session, arguments: list[str], values: Mapping[str, Any] | None = None, *, cancellable: bool = True
 ) -> str:
-    """Returns the stdout of helm. `values` are added as the last values file. Raises HelmError.
+    """Returns helm's stdout. `values` are added as the last values file.
 
     If the session is cancelled, sends SIGTERM, which cancels helm's operation. `cancellable=False` prevents that.
     """
@@ -72,7 +72,7 @@ def _run(cancelled: threading.Event, command: list[str], stdin: str, environment
 
 
 def _await_end(cancelled: threading.Event, process: subprocess.Popen[str]) -> tuple[str, str]:
-    """Polls the process. Input is a file, because CPython 3.11 does not write the rest of it after a timeout."""
+    """Input is a file, because CPython 3.11 does not write the rest of it after a timeout."""
     terminated = False
     while True:
         try:
@@ -87,7 +87,7 @@ def _await_end(cancelled: threading.Event, process: subprocess.Popen[str]) -> tu
 
 
 def _reason(stderr: str) -> str:
-    """Returns Helm's error without preceding warnings and without `Error: INSTALLATION FAILED: `."""
+    """Removes preceding warnings and `Error: INSTALLATION FAILED: `."""
     _, marker, text = stderr.rpartition("Error: ")
     text = text.strip() if marker else stderr.strip()
     for prefix in ("INSTALLATION FAILED: ", "UPGRADE FAILED: "):
@@ -104,7 +104,7 @@ def _executable() -> str:
 
 @contextmanager
 def _kubeconfig(session: Session) -> Iterator[dict[str, str]]:
-    """Yields Helm's environment, with a kubeconfig that only this user can read and that is removed at the end."""
+    """Yields an environment with a kubeconfig that only this user can read and that is removed at the end."""
     folder = paths.home() / "tmp"
     folder.mkdir(parents=True, exist_ok=True)
     _remove_orphans(folder)
@@ -117,7 +117,7 @@ def _kubeconfig(session: Session) -> Iterator[dict[str, str]]:
 
 
 def _remove_orphans(folder: Path) -> None:
-    """Removes kubeconfigs of killed plugins."""
+    """Killed plugins leave kubeconfigs."""
     for path in folder.glob(f"{_PREFIX}*-*"):
         try:
             os.kill(int(path.name.split("-")[1]), 0)

@@ -1,4 +1,4 @@
-"""The inputs of a Release: options with their defaults, and their flags of the Helm CLI."""
+"""A Release's options, their defaults, and their flags of the Helm CLI."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ _UPGRADE: Final = _COMMON | {
 
 
 def complete(given: Properties, old: Mapping[str, Any], urn: str, namespace: str) -> Properties:
-    """Returns the inputs with defaults, name and namespace. An unnamed release keeps its first generated name."""
+    """An unnamed release keeps its first generated name."""
     known = DEFAULTS.keys() | _OPTIONAL
     inputs = DEFAULTS | {name: value for name, value in given.items() if name in known and value is not None}
     if not inputs.get("name"):
@@ -88,7 +88,6 @@ def complete(given: Properties, old: Mapping[str, Any], urn: str, namespace: str
 
 
 def chart_arguments(options: Object) -> list[str]:
-    """Returns the arguments for the chart's name and location."""
     repository = options.get("repositoryOpts") or {}
     url, name = _resolve(repository.get("repo") or "", options["chart"].strip())
     arguments = [name]
