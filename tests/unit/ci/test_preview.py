@@ -42,7 +42,6 @@ class Previews:
 
 @pytest.fixture
 def preview(tmp_path: Path) -> Callable[..., Previews]:
-    """Runs the script with three platforms, one of them with a private network, and three consumer stacks."""
     project, tools, calls = tmp_path / "project", tmp_path / "tools", tmp_path / "calls"
     (project / ".ci").mkdir(parents=True)
     shutil.copy2(ROOT / ".ci" / "preview", project / ".ci")

@@ -35,7 +35,6 @@ def warnings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.fixture
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Seconds of each sleep, which ends at once."""
     slept: list[float] = []
 
     async def sleep(seconds: float) -> None:

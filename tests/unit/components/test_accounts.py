@@ -22,7 +22,6 @@ MORE: dict[str, Any] = {"accounts": {"output": {"sku": "Premium_LRS", "container
 
 @pytest.fixture(scope="module")
 def mixed() -> Recorder:
-    """An account that identities open, and another one with SAS."""
     return golden.run("two-accounts")
 
 

@@ -70,7 +70,6 @@ def test_rejects_a_next_page_on_another_host(there: object, monkeypatch: pytest.
 
 @pytest.fixture
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, list[tuple[str, str | None]]]]:
-    """A server that is busy once and redirects /moved to another host. It records each path and token."""
     requests: list[tuple[str, str | None]] = []
 
     class Handler(BaseHTTPRequestHandler):

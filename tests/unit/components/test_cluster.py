@@ -16,7 +16,6 @@ from tests.support.mocks import Registered, deploy
 from tests.support.settings import settings_with
 
 AKS_NETWORKS = ("10.224.0.0/12", "10.0.0.0/16")
-"""The ranges of nodes and services in AKS's own network."""
 
 
 NODE_OS_WINDOW = "aksManagedNodeOSUpgradeSchedule"

@@ -33,7 +33,6 @@ PIN = Kustomization(
 
 
 def archive(files: dict[str, str] = FILES, packing: int = ZIP_DEFLATED) -> bytes:
-    """Returns a module in the format of Go's mirror."""
     content = BytesIO()
     with ZipFile(content, "w", packing) as module:
         for name, text in files.items():

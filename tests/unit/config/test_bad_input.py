@@ -1,5 +1,3 @@
-"""Invalid settings: the message has all problems, each with its path, the allowed values and a fix."""
-
 from __future__ import annotations
 
 import fnmatch

@@ -39,7 +39,6 @@ GOOD = hashlib.sha256(ARCHIVE).hexdigest()
 
 
 def install(tmp_path: Path, checksums: str) -> tuple[subprocess.CompletedProcess[str], Path]:
-    """Runs the installer for one release, with a folder as the web server."""
     web, binaries, path = (tmp_path / name for name in ("web", "bin", "path"))
     for folder in (web, binaries, path):
         folder.mkdir()

@@ -1,5 +1,3 @@
-"""A message for a name of another tool gives our setting, or states that none exists."""
-
 from __future__ import annotations
 
 from pathlib import Path

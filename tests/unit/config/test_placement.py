@@ -38,7 +38,6 @@ def only_on_c(_options: Any, candidate: Candidate) -> Iterator[Problem]:
 
 
 PICKY = {"picky": Workload("picky", Requirements(), problem=only_on_c)}
-"""Accepts only one pool."""
 
 
 Placed = dict[str, list[Any]]

@@ -22,8 +22,6 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def serve(fake: Path) -> Serve:
-    """Writes a kubectl that returns these objects by resource, and none of other resources."""
-
     def write(**objects: Sequence[Object]) -> None:
         items = {kind.replace("_", "."): json.dumps({"items": each}) for kind, each in objects.items()}
         cases = "".join(f"{kind}) echo '{each}';; " for kind, each in items.items())

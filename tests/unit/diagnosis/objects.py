@@ -1,5 +1,3 @@
-"""Objects as the real components write them."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -224,6 +222,5 @@ def whys(*objects: tuple[Kind, Object]) -> list[str]:
 
 
 def shown(report: Report) -> list[str]:
-    """Returns causes and fixes, before they are wrapped to lines."""
     found = [[f"waits: {finding.why}", *([f"do: {finding.fix}"] if finding.fix else [])] for finding in report.findings]
     return [text for texts in found for text in texts]

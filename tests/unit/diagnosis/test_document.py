@@ -1,5 +1,3 @@
-"""docs/diagnosis.md describes the command's JSON document."""
-
 from __future__ import annotations
 
 import json

@@ -131,7 +131,6 @@ def test_the_simulator_only_shares_data_with_the_program() -> None:
 
 
 def _run_by(module: str) -> Iterator[str]:
-    """Yields the files that an import runs, with the packages above it."""
     names = module.split(".")
     yield f"{'/'.join(names)}.py"
     yield from ("/".join([*names[:end], "__init__.py"]) for end in range(1, len(names)))

@@ -1,5 +1,3 @@
-"""Helm validates stack files with the schema."""
-
 from __future__ import annotations
 
 import shutil

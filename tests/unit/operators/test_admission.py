@@ -1,5 +1,3 @@
-"""A real API server rejects, warns of, or accepts requests in teams' namespaces."""
-
 from __future__ import annotations
 
 import json

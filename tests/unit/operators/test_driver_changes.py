@@ -1,5 +1,3 @@
-"""Warnings about changes that need a rollout of drivers."""
-
 from __future__ import annotations
 
 import inspect

@@ -1,5 +1,3 @@
-"""On a real API server, a pod of a health check may only change its own node's taint and annotations."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator

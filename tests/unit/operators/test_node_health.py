@@ -30,7 +30,6 @@ def node(*effects: str, labels: Object | None = None, failed: datetime | None = 
 
 
 def changed(script: ModuleType, found: Object, **variables: str) -> Object:
-    """Uses the variables of the CronJob's pod."""
     (container,) = pod_spec("image", NodeHealthSettings())["containers"]
     given = {entry["name"]: entry["value"] for entry in container["env"]} | variables
     body, _ = script.change(found, script.Rules.of(given), NOW)

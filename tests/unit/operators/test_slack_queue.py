@@ -1,5 +1,3 @@
-"""The lending limit follows the GPUs of healthy nodes."""
-
 from __future__ import annotations
 
 import copy

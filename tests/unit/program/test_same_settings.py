@@ -1,5 +1,3 @@
-"""Other forms of the same settings declare the same resources and outputs."""
-
 from __future__ import annotations
 
 import functools

@@ -23,7 +23,6 @@ TRAINING, TUNING, BATCH = "pytorch-pretraining", "ray-finetuning", "batch-infere
 LLAMA, GRANITE = "meta-llama/Llama-3.1-8B", "ibm-granite/granite-3.2-8b-instruct"
 TOKEN = "hf_not-a-real-one"
 IS_SECRET = "4dabf18193072939515e22adb298388d"
-"""The mark of secrets in requests to the engine."""
 OPTIONS: dict[str, dict[str, Any]] = {
     TRAINING: {"numNodes": 2, "appWrapper": False, "dataContainer": "data", "checkpointContainer": "out"},
     TUNING: {

@@ -1,5 +1,3 @@
-"""A simulated fabric for the bisection. Broken parts determine the bandwidth of each group."""
-
 from __future__ import annotations
 
 import itertools
@@ -42,7 +40,6 @@ class Fabric:
     rounds: list[Sequence[Group]] = field(default_factory=list)
 
     def search(self) -> Report:
-        """Runs the bisection."""
         report = bisect([name(number) for number in range(self.count)], RAILS, self.measure, self.down)
         assert (report.rounds, report.measurements) == (len(self.rounds), sum(map(len, self.rounds)))
         return report

@@ -1,5 +1,3 @@
-"""Output of all_reduce_perf and NCCL, and the verdict of the script."""
-
 from __future__ import annotations
 
 import os
@@ -39,7 +37,6 @@ GOOD = row(17179869184, 470, 476)
 
 
 def ranks(*hosts: str) -> str:
-    """Returns the list of ranks before a table, with one rank for each given host."""
     device = "device  0 [0001:00:00] NVIDIA H100"
     lines = (f"#  Rank {rank:2} Group  0 Pid 2{rank} on {host} {device}" for rank, host in enumerate(hosts))
     return "\n".join(["# Using devices", *lines, ""])

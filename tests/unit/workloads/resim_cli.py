@@ -118,7 +118,6 @@ class Cli:
 
 
 def refused(cli: Cli, *words: str) -> str:
-    """The command must fail and change nothing."""
     jobs, blobs = list(cli.cluster.jobs), dict(cli.blobs.blobs)
     code, error = cli(*words)
     assert (code, cli.cluster.jobs, cli.blobs.blobs) == (1, jobs, blobs)

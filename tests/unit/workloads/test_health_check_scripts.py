@@ -1,5 +1,3 @@
-"""Logs have lines of mej/nhc and aznhc."""
-
 from __future__ import annotations
 
 import os

@@ -1,5 +1,3 @@
-"""Each node is checked once a day, and no job waits for a check."""
-
 from __future__ import annotations
 
 import json

@@ -157,7 +157,6 @@ def update(number: int, rate: str) -> str:
 
 
 def measured(folder: Path, *rates: str) -> list[str]:
-    """Returns the lines that throughput.sh adds to a log with these updates."""
     put_scripts(folder, "metaseq")
     lines = [update(number, rate) for number, rate in enumerate(rates, start=1)]
     text = "\n".join(["NCCL INFO Init COMPLETE", *lines]) + "\n"

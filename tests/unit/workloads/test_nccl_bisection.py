@@ -1,5 +1,3 @@
-"""The bisection finds all faults of a simulated fabric, and nothing else, in few rounds."""
-
 from __future__ import annotations
 
 import math
@@ -71,7 +69,6 @@ DOCUMENTED: dict[str, dict[str, Any]] = {
     "two rails": {"slow_rails": [2, 5]},
     "all of these at once": {"slow": [(1, 0), *node(4)], "slow_rails": [2, 5], "slow_inside": [6]},
 }
-"""The faults in the document's table."""
 
 
 def test_the_document_has_these_rounds_and_runs() -> None:

@@ -1,5 +1,3 @@
-"""The settings and the image's trainer estimate the same memory; and the trainer's modules without torch."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""Each scenario of the template `metaseq` reads inputs, trains on all GPUs of a node, and writes outputs."""
-
 from __future__ import annotations
 
 import os

@@ -29,7 +29,6 @@ class Batch:
     folder: Path
 
     def start(self, index: int, pod: str, command: Sequence[str], **variables: str) -> subprocess.Popen[str]:
-        """Starts the script like the kubelet starts the container."""
         environment = {
             "PATH": os.environ["PATH"],
             "OUTPUTS": str(self.folder),

@@ -1,5 +1,3 @@
-"""Real tokens against the real blob service."""
-
 from __future__ import annotations
 
 import dataclasses
@@ -54,7 +52,6 @@ def names(container: ContainerClient) -> list[str]:
 
 
 def user_delegation_sas(account: BlobAccount, *, days: float = 2, **permissions: bool) -> str:
-    """Issues a SAS as the program does, with the login of the deployer."""
     now = datetime.datetime.now(datetime.UTC)
     with DefaultAzureCredential() as credential, BlobServiceClient(account.url, credential, retry_total=0) as client:
         key = client.get_user_delegation_key(now, now + datetime.timedelta(days=days))

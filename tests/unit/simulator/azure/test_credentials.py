@@ -19,7 +19,6 @@ def _cluster(arm: Arm, *, entra: bool, local: bool) -> None:
 
 
 def _user(arm: Arm, action: str, **query: str) -> tuple[str, dict[str, Any]] | str:
-    """Returns the kubeconfig's context and user, or the message of a refusal."""
     answer = arm.call("POST", f"{CLUSTER}/{action}", {}, **query)
     if answer.status_code == 400:
         assert answer.json()["error"]["code"] == "BadRequest"

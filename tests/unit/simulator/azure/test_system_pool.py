@@ -1,5 +1,3 @@
-"""The steps that the program suggests to change the system pool."""
-
 from __future__ import annotations
 
 import shlex

@@ -1,5 +1,3 @@
-"""A real API server with simulated Entra and Azure roles."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -34,7 +32,6 @@ class Aks:
         return KubeClient(self.plane.server, self.plane.tls, token)
 
     def refusal(self, principal: Principal, verb: str = "list") -> str:
-        """Returns the API server's error for a list or creation of a ConfigMap; empty if it is allowed."""
         with self.client(principal) as kube:
             try:
                 kube.create(MAP, dry_run=True) if verb == "create" else kube.list("v1", "ConfigMap", "default")

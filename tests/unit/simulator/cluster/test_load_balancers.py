@@ -27,7 +27,6 @@ def change(kube: FakeKube, body: Object) -> None:
 
 
 def state(kube: FakeKube, name: str = "web") -> tuple[list[Object], list[str]]:
-    """Returns ingress and finalizers."""
     found = kube.objects[("Service", "ai", name)]
     return (
         found.get("status", {}).get("loadBalancer", {}).get("ingress", []),

@@ -1,5 +1,3 @@
-"""A start waits for webhooks by their endpoints and the kubelet."""
-
 from __future__ import annotations
 
 from typing import Any, cast

@@ -1,5 +1,3 @@
-"""Rejects the state of another checkout or another user, and leaves it unchanged."""
-
 from __future__ import annotations
 
 import os

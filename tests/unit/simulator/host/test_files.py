@@ -67,7 +67,6 @@ def test_creates_certificates_after_a_kill_at_any_write(tmp_path: Path, monkeypa
 
 
 def _kill_at_write(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
-    """Kills the process in the middle of the `count`-th write."""
     write_bytes, left = Path.write_bytes, itertools.count(1 - count)
 
     def write(path: Path, data: bytes) -> int:

@@ -30,7 +30,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @contextlib.contextmanager
 def ending(port: int = 0) -> Iterator[subprocess.Popen[bytes]]:
-    """Runs a process that listens although its first thread has ended."""
     with subprocess.Popen([sys.executable, "-c", ENDING.format(port=port)]) as process:
         try:
             eventually(lambda: "\nState:\tZ" in Path(f"/proc/{process.pid}/status").read_text())

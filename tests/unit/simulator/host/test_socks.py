@@ -22,7 +22,6 @@ def inner() -> Iterator[tuple[socket.socket, socket.socket]]:
 
 @pytest.fixture
 def connect(inner: tuple[socket.socket, socket.socket]) -> Iterator[Callable[..., tuple[int, socket.socket]]]:
-    """Returns a function that requests an address and returns the answer's code and the connection."""
     clients: list[socket.socket] = []
 
     def dial(host: str, port: int) -> socket.socket | None:

@@ -1,5 +1,3 @@
-"""A fake cluster for the node plugins of CSI drivers."""
-
 from __future__ import annotations
 
 import base64
@@ -77,8 +75,6 @@ class FakeCloud:
         return self.refused.get(image)
 
     def connect(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Makes every client of a mount use the container."""
-
         def client(**arguments: Any) -> FakeContainer:
             assert arguments["account_url"] == self.service.url
             return self.container

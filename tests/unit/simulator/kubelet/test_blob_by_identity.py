@@ -37,8 +37,6 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BlobAccount]:
 
 
 class Signed:
-    """An account, an identity with read access, and a federated credential for a pod's token."""
-
     def __init__(self, account: BlobAccount) -> None:
         self.account, self.issuer, self.ids = account, account.issuer(), account.identity()
         account.federate(issuer=self.issuer, subject=SUBJECT, audiences=[AUDIENCE])

@@ -1,5 +1,3 @@
-"""A mounted container and its folder stay equal, and links in the folder are not followed."""
-
 from __future__ import annotations
 
 import errno

@@ -1,5 +1,3 @@
-"""Mounts against the real blob service."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator

@@ -1,5 +1,3 @@
-"""Files of deleted pods and machines are deleted, also after a restart of the simulator."""
-
 from __future__ import annotations
 
 from pathlib import Path

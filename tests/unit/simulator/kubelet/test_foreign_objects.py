@@ -1,5 +1,3 @@
-"""Pods and nodes of users with missing fields, any quantity, and unknown kinds of volumes."""
-
 from __future__ import annotations
 
 import copy

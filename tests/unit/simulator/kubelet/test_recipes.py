@@ -1,5 +1,3 @@
-"""Recipes of images are read when a pod starts, also new and changed ones."""
-
 from __future__ import annotations
 
 import os

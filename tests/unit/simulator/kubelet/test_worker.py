@@ -1,5 +1,3 @@
-"""The simulator runs these pods itself."""
-
 from __future__ import annotations
 
 import itertools

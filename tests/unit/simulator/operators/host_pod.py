@@ -40,6 +40,5 @@ def process(programs: tuple[ImageProgram, ...], image: str) -> HostProcess:
 
 
 def config_of(command: list[str]) -> Any:
-    """Returns the configuration in a program's last `--config` flag."""
     files = [word.removeprefix("--config=") for word in command if word.startswith("--config=")]
     return yaml.safe_load(Path(files[-1]).read_text())

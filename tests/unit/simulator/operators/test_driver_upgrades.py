@@ -1,5 +1,3 @@
-"""NVIDIA's operators upgrade drivers, with their defaults and with the program's settings."""
-
 from __future__ import annotations
 
 from typing import Any, get_args
@@ -43,7 +41,6 @@ class Rollout:
         self.kube.create(made)
 
     def job(self, **metadata: Any) -> Object:
-        """Creates a job's pod with GPUs and an emptyDir, like those of the program."""
         limits = {"resources": {"limits": {"nvidia.com/gpu": "8"}}}
         made = pod("job", {}, "a", volumes=[{"name": "shm", "emptyDir": {}}])
         made["spec"]["containers"] = [{"name": "c", "image": "i"} | limits]
@@ -65,7 +62,6 @@ class Rollout:
             upgrader.step(self.policy, [daemonset], pods, self.kube.list("v1", "Node"))
 
     def node(self, name: str) -> tuple[str, bool]:
-        """Returns the node's state, and whether it is cordoned."""
         found = self.kube.objects[("Node", "", name)]
         state = found["metadata"]["labels"].get(f"{self.driver.prefix}-state", "")
         return state, bool(found["spec"].get("unschedulable"))
@@ -76,12 +72,10 @@ class Rollout:
 
     @property
     def evicted(self) -> list[str]:
-        """The evictions, and deletions of the job's pod."""
         return [line for line in self.kube.writes if "eviction" in line or line == "delete Pod job"]
 
 
 def charts_default() -> Object:
-    """Returns the chart's default, as its template renders it."""
     return {**CHARTS_DEFAULT, "podDeletion": CHARTS_DEFAULT["gpuPodDeletion"]}
 
 

@@ -32,7 +32,6 @@ OFED = pod("ofed", {"nvidia.com/ofed-driver": ""})
 
 
 def policy(**changes: Any) -> dict[str, Any]:
-    """Returns the policy from the chart's defaults, with components merged with `changes`."""
     values = yaml.safe_load((CHART / "values.yaml").read_text())
     fields = ("daemonsets", "mig", *(operand.field for operand in OPERANDS))
     spec = {field: dict(values[field]) | changes.get(field, {}) for field in fields}

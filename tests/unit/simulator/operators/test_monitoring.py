@@ -1,5 +1,3 @@
-"""Exporters of simulated hardware, and arguments of the real programs."""
-
 from __future__ import annotations
 
 import gzip
@@ -105,7 +103,6 @@ def test_infiniband_ports_have_state_and_rate() -> None:
 
 
 def configured(tmp_path: Path, config: Any, **environment: str) -> Any:
-    """Returns the reloader's result for the operator's configuration."""
     packed = {SOURCE: gzip.compress(yaml.safe_dump(config).encode())}
     (tmp_path / RESULT.lstrip("/")).parent.mkdir(parents=True)
     pod = HostPod(FakeKube(), files=packed, environment=environment, words=tuple(RELOADER), folder=tmp_path)

@@ -1,5 +1,3 @@
-"""Releases of real operators from their modules, and the arguments of their programs."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator

@@ -44,7 +44,6 @@ def _version(port: str) -> str:
 
 @contextlib.contextmanager
 def _unanswering_azure() -> Iterator[tuple[dict[str, str], socket.socket]]:
-    """Yields the environment and socket of an endpoint that accepts requests but never responds."""
     with socket.socket() as listener, tempfile.NamedTemporaryFile("w") as token:
         listener.bind(("127.0.0.1", 0))
         listener.listen()

@@ -1,5 +1,3 @@
-"""A fake blob service with one container in memory and configurable errors."""
-
 from __future__ import annotations
 
 import http.server

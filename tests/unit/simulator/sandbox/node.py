@@ -1,5 +1,3 @@
-"""A simulated node that runs containers of `docker/` in sandboxes, without a cluster."""
-
 from __future__ import annotations
 
 import json
@@ -85,13 +83,11 @@ class Node:
         machine.write(self.root, self.hardware)
 
     def disk(self, name: str) -> Object:
-        """Returns the content of a disk or an array."""
         text = (self.root / "dev" / name).read_text()
         found: Object = json.loads(text) if text else {}
         return found
 
     def disks(self) -> dict[str, str]:
-        """Returns the content of all disks, without arrays."""
         names = [self.hardware.os_disk.name, *(disk.name for disk in self.hardware.nvme)]
         return {name: (self.root / "dev" / name).read_text() for name in names}
 

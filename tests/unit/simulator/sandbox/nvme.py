@@ -1,5 +1,3 @@
-"""A node with local disks, and the pod that creates its scratch file system."""
-
 from __future__ import annotations
 
 import json

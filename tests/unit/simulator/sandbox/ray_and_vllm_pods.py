@@ -1,5 +1,3 @@
-"""The pods of Ray and vLLM, from their manifests and KubeRay."""
-
 from __future__ import annotations
 
 import copy

@@ -61,7 +61,6 @@ class SandboxPod:
     argv: tuple[str, ...] = ()
     """A command that replaces the manifest's."""
     more: Object = field(default_factory=dict)
-    """Additional fields of the sandbox."""
 
     @property
     def key(self) -> str:
@@ -75,8 +74,6 @@ class SandboxPod:
 
 @dataclass
 class Sandboxes:
-    """Nodes with pods. Tests change its fields, then run it."""
-
     folder: Path
     nodes: int = 1
     sku: str = H100
@@ -94,11 +91,9 @@ class Sandboxes:
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict, init=False)
     _ended: dict[str, float] = field(default_factory=dict, init=False)
     _shown: object = field(default=None, init=False)
-    """The last written world."""
 
     @property
     def allocated(self) -> dict[str, int]:
-        """The GPUs and HCAs of a whole node."""
         size = skus.sku(self.sku)
         return {"gpus": size.gpus, "hcas": size.infiniband.hcas if size.infiniband and self.rdma else 0}
 
@@ -110,7 +105,6 @@ class Sandboxes:
 
     @contextmanager
     def running(self, pods: Iterable[SandboxPod], absent: Iterable[str] = ()) -> Iterator[None]:
-        """Runs all pods except the absent ones until the block ends."""
         self.pods = {pod.name: pod for pod in pods}
         self.processes = {}
         self.write_world()

@@ -1,5 +1,3 @@
-"""Privileged containers with a node's /dev reach simulated disks only."""
-
 from __future__ import annotations
 
 import re

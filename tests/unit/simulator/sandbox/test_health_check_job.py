@@ -22,8 +22,6 @@ NODE = node_name(0)
 
 
 class Check(Sandboxes):
-    """Change the files of the pod, then `run`."""
-
     def __init__(self, folder: Path, sku: str = H100, faults: Iterable[Fault] = (), **options: Any) -> None:
         super().__init__(folder, sku=sku, faults=list(faults))
         place: dict[str, Any] = {"pool": pool(sku), "nodes": 1, "rdma_resource": RDMA}

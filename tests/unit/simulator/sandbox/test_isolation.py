@@ -1,5 +1,3 @@
-"""Scripts in a sandbox cannot reach the machine that runs it."""
-
 from __future__ import annotations
 
 import os

@@ -1,5 +1,3 @@
-"""Real scripts in real sandboxes, up to a simulated trainer."""
-
 from __future__ import annotations
 
 import re

@@ -95,8 +95,6 @@ def _recipes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Runner:
-    """Returns a function that returns first failed rank, exit code and log of a launch, without its pauses."""
-
     def simulate(launch: Launch) -> tuple[int, int, str]:
         monkeypatch.setattr(view, "load", launch.world)
         monkeypatch.setattr(view, "numbers", performance.numbers)

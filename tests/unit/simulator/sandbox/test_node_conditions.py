@@ -52,7 +52,6 @@ class Checked:
         return self
 
     def fault(self, *faults: Fault, **more: Any) -> Checked:
-        """Replaces the node's faults."""
         self.node.hardware = replace(node_hardware(self.size, NAME, faults), **more)
         machine.write(self.node.root, self.node.hardware)
         return self
@@ -64,7 +63,6 @@ class Checked:
         return self
 
     def check(self, condition: str, arguments: list[str] | None = None) -> tuple[int, str]:
-        """The check runs with node-problem-detector's arguments."""
         (rule,) = json.loads(configurations(self.size, ofed=True)[f"{condition}.json"])["rules"]
         return self.run([rule["path"], *(rule["args"] if arguments is None else arguments)])
 

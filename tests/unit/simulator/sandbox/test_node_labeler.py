@@ -162,7 +162,6 @@ def node(tmp_path: Path) -> Node:
 
 @pytest.fixture
 def api(tmp_path: Path, node: Node) -> Iterator[Api]:
-    """Serves the API, the only server that the sandbox can reach."""
     with served(NAME, tmp_path) as api:
         uplink = Uplink(tmp_path / "world", lambda address: address == ("127.0.0.1", api.port), "")
         yield api
@@ -170,7 +169,6 @@ def api(tmp_path: Path, node: Node) -> Iterator[Api]:
 
 
 def run_until(node: Node, api: Api, seen: Callable[[str], bool]) -> str:
-    """Runs the labeler every tenth of a second, until `seen` returns True for its log."""
     env = {"NODE_NAME": NAME, "INTERVAL_SECONDS": "0.1"}
     account = Mount(api.account, "/var/run/secrets/kubernetes.io/serviceaccount")
     hyperv_files = Mount(node.root / "var/lib/hyperv", "/var/lib/hyperv")

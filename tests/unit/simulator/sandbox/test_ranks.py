@@ -1,5 +1,3 @@
-"""Ranks of mpirun on other nodes, without a sandbox."""
-
 from __future__ import annotations
 
 import contextlib

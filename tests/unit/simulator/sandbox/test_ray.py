@@ -1,5 +1,3 @@
-"""The fine-tuning's job on emulated Ray, in real sandboxes with real HTTP."""
-
 from __future__ import annotations
 
 import http.client

@@ -19,8 +19,6 @@ NAME = "models.blob.core.windows.net"
 
 
 class _Proxy(socketserver.BaseRequestHandler):
-    """Knows one name, with an echo server behind it."""
-
     def handle(self) -> None:
         target = connect.read_request(self.request)
         if target is None or target.host != NAME:
@@ -33,7 +31,6 @@ class _Proxy(socketserver.BaseRequestHandler):
 
 
 def _dial(address: str, port: int) -> socket.socket | None:
-    """Connects to the only pod, which echoes at port 80."""
     if address != POD:
         return None
     if port != 80:

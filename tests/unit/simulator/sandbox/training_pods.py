@@ -1,5 +1,3 @@
-"""The pods of trainings, from their manifests and the training operator."""
-
 from __future__ import annotations
 
 import copy
@@ -41,7 +39,6 @@ from workloads.pytorch_pretraining.options import PretrainingOptions
 
 
 def team_run(pods: Sandboxes, name: str, given: Object) -> Object:
-    """Returns the arguments of a team's run in addition to its options."""
     checkpoints = PodMount(name="checkpoints", path=CHECKPOINTS, source={})
     data = PodMount(name="data", path=DATA, source={}) if "dataContainer" in given else None
     image = f"registry.test/{name.removeprefix('stack-')}:1"
@@ -123,7 +120,6 @@ class Training(Sandboxes):
 
     @contextmanager
     def _mounts(self, ranks: list[int]) -> Iterator[None]:
-        """Mounts one container of blobs for each node in a separate folder."""
         if not self.profile:
             yield
             return
@@ -194,5 +190,4 @@ class Pretraining(Sandboxes):
         return self.folder / "checkpoints" / NAMESPACE / self.name
 
     def terminate(self, rank: int) -> None:
-        """Sends SIGTERM, like a kubelet."""
         self.shim(self.pod(rank)).signal(signal.SIGTERM)

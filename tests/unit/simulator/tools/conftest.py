@@ -1,5 +1,3 @@
-"""A catalogue with one fake tool, a store in a temporary folder, and a fake `go`."""
-
 from __future__ import annotations
 
 import hashlib
@@ -89,7 +87,6 @@ class Upstream:
         self.url = url
 
     def publish(self, content: bytes, *, checksum: str | None = None) -> Release:
-        """Publishes hello.tar.gz with its checksum or with the given one."""
         archive = self.folder / "hello.tar.gz"
         with tarfile.open(archive, "w:gz") as tar:
             member = tarfile.TarInfo("hello-1.0/hello")

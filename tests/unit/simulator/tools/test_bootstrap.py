@@ -14,8 +14,6 @@ from simulator.tools import bootstrap
 
 
 class Commands:
-    """Creates the environment's folder and installs nothing."""
-
     def __init__(self) -> None:
         self.ran: list[list[str]] = []
         self.codes = {"venv": 0, "pip": 0}

@@ -1,5 +1,3 @@
-"""The tools that a stack needs follow from its stack file and the programs of its operators' pods."""
-
 from __future__ import annotations
 
 from pathlib import Path

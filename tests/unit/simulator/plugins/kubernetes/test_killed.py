@@ -1,5 +1,3 @@
-"""Helm, the plugin or the engine is killed, and `make up` recovers the releases."""
-
 from __future__ import annotations
 
 import os

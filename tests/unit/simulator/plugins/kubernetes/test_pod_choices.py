@@ -1,5 +1,3 @@
-"""Choices in `podOverrides` match the schema of a real API server."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -28,7 +26,6 @@ def test_choices_match_the_api_server(kube: KubeClient) -> None:
 
 
 def _reached(schemas: dict[str, Any], name: str, seen: set[str]) -> set[str]:
-    """Returns the names of a schema and of all schemas that it references."""
     if name not in seen:
         seen.add(name)
         for reference in _references(schemas[name]):

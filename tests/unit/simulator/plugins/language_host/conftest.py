@@ -87,7 +87,6 @@ class Deployment:
         return response
 
     def printed(self) -> str:
-        """Ends the host and returns the program's output."""
         self.close()
         assert self.host.stdout
         return self.host.stdout.read()

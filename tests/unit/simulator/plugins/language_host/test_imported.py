@@ -1,5 +1,3 @@
-"""Python code of `pulumi import`, from the definitions that the CLI writes."""
-
 from __future__ import annotations
 
 import ast

@@ -1,5 +1,3 @@
-"""The real kubelogin with simulated Entra."""
-
 from __future__ import annotations
 
 import json
@@ -41,7 +39,6 @@ def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
 
 
 def got(arm: Arm, *arguments: str, **variables: str) -> str:
-    """Returns the object id in the token that kubelogin gets."""
     done = run(*arguments, **variables)
     assert done.returncode == 0, done.stderr
     credential = json.loads(done.stdout)
@@ -143,7 +140,6 @@ def test_the_program_converts_kubeconfigs_as_kubelogin_does(login: str, aks_kube
 
 
 def command(text: str) -> tuple[str, str, str, list[tuple[str, str]]]:
-    """Returns the exec plugin of a kubeconfig, with sorted options."""
     plugin = yaml.safe_load(text)["users"][0]["user"]["exec"]
     first, *options = plugin["args"]
     return plugin["apiVersion"], plugin["command"], first, sorted(zip(options[::2], options[1::2], strict=True))
