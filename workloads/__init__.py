@@ -1,4 +1,4 @@
-"""The workloads: one module or package each, with a `WORKLOAD`. A new workload needs no change in other modules."""
+"""Each module or package has a `WORKLOAD`. A new workload needs no change in other modules."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["deploy", "find"]
 
 
 def find() -> dict[str, Workload[Any]]:
-    """Returns all workloads by name. Modules with a leading underscore are helpers."""
+    """Modules with a leading underscore are helpers."""
     names = sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
     found: list[Workload[Any]] = [importlib.import_module(f"{__name__}.{name}").WORKLOAD for name in names]
     return {workload.name: workload for workload in found}

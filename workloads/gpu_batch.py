@@ -1,4 +1,4 @@
-"""A batch of pods that each load one GPU for a while. They queue for free GPUs, and share sliced ones."""
+"""Pods that each load one GPU for a while. They queue for free GPUs, and share sliced ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from workloads._lib.training import usable_bytes
 
 NAME = "gpu-batch"
 LEAST_MEMORY_MB = 768
-"""gpu-burn's least memory: three matrices of 8192 x 8192 floats (gpu_burn-drv.cpp at 0831a45, SIZE and initBuffers)."""
+"""gpu-burn needs three matrices of 8192 x 8192 floats (gpu_burn-drv.cpp at 0831a45, SIZE and initBuffers)."""
 
 
 class GpuBatchOptions(WorkloadOptions):
@@ -42,18 +42,17 @@ class GpuBatchOptions(WorkloadOptions):
 
     @property
     def gpus_per_node(self) -> int:
-        """One GPU for each pod."""
         return 1
 
 
 class GpuBatch(Workload[GpuBatchOptions]):
-    """An Indexed Job without a gang: each pod runs as soon as a GPU is free."""
+    """Each pod runs as soon as a GPU is free: the Indexed Job has no gang."""
 
     name = NAME
     options = GpuBatchOptions
 
     def problems(self, options: GpuBatchOptions, candidate: Candidate) -> Iterator[Problem]:
-        """Yields a problem if the pods on a GPU or a partition need more than its memory."""
+        """The pods on a GPU or a partition share its memory."""
         sharing = candidate.pool.gpus // candidate.pool.sku.gpus
         most = int(usable_bytes(candidate.pool.sku.gpu_memory_gb) / 2**20) // sharing  # gpu-burn's MB are MiB
         if options.memory_mb > most:
@@ -63,7 +62,7 @@ class GpuBatch(Workload[GpuBatchOptions]):
             yield Problem(path, what, f"{LEAST_MEMORY_MB} to {most}", set_command(path, most))
 
     def deploy(self, context: WorkloadContext, placement: Placement[GpuBatchOptions]) -> Deployed:
-        """Creates the Job; its image has gpu-burn and the script with the verdict."""
+        """The image has gpu-burn and the script with the verdict."""
         run = Run[GpuBatchOptions].placed(context, placement, "test-io")
         batch_job(NAME, job_spec(run), context, [])
         logs = pulumi.Output.concat("kubectl logs -n ", context.namespace, f" --selector {JOB_LABEL}={NAME} --tail 1")
@@ -71,7 +70,6 @@ class GpuBatch(Workload[GpuBatchOptions]):
 
 
 def job_spec(run: Run[GpuBatchOptions]) -> Manifest:
-    """Returns the spec of the Job: `count` pods with one GPU each."""
     options = run.options
     load = ["/bin/bash", "/opt/test-io/gpu-load.sh", str(options.gpu_seconds), str(options.memory_mb)]
     pod = GpuPod(

@@ -1,7 +1,4 @@
-"""Creates jobs of teams, in an AppWrapper or plain.
-
-AppWrapper restarts a job on other nodes if it fails or a node is bad.
-"""
+"""AppWrapper restarts a team's job on other nodes if it fails or a node is bad."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ API, KIND = "workload.codeflare.dev/v1beta2", "AppWrapper"
 
 
 def app_wrapper(name: str, job: Manifest) -> Manifest:
-    """Returns the spec of an AppWrapper with the job, which has `apiVersion`, `kind` and `spec`."""
+    """`job` has `apiVersion`, `kind` and `spec`."""
     return {"components": [{"template": {**job, "metadata": {"name": name}}}]}
 
 
@@ -32,7 +29,7 @@ def team_job(
     *,
     wrapper: Mapping[str, str] | None,
 ) -> None:
-    """Creates the job: in an AppWrapper with the retry options `wrapper`, or plain if that is None.
+    """`wrapper` has the retry options; None creates a plain job.
 
     A change of the spec replaces the job. The old job is deleted first, after its pods have ended, since the name
     stays.

@@ -1,11 +1,11 @@
 """Builds the configuration of aznhc for one VM size: the checks and their limits.
 
-A check is either light (seconds) or measures bandwidth (minutes). A pod with some of a node's GPUs sees only those, and
-all other parts of the node.
+A check is either light (seconds) or measures bandwidth (minutes). A pod with some of a node's GPUs sees only those,
+and all other parts of the node.
 
-Sources: names, arguments and their order from Azure/azurehpc-health-checks v0.4.5 (customTests/*.nhc, conf/*.conf) and
-mej/nhc 1.4.3 (scripts/lbnl_hw.nhc). Differences are due to AKS: HCAs are mlx5_0 and up (conf/ has mlx5_ib0), and a pod
-has neither ib0 nor docker0 among its network interfaces.
+Sources: names, arguments and their order from Azure/azurehpc-health-checks v0.4.5 (customTests/*.nhc, conf/*.conf)
+and mej/nhc 1.4.3 (scripts/lbnl_hw.nhc). Differences are due to AKS: HCAs are mlx5_0 and up (conf/ has mlx5_ib0),
+and a pod has neither ib0 nor docker0 among its network interfaces.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ CheckName = Literal[
 ]
 
 ECC_ERRORS, SRAM_ECC_ERRORS = 20_000_000, 10_000
-"""Limits of a GPU's corrected errors in DRAM and in SRAM; conf/ has the same for all sizes."""
+"""A GPU may have this many corrected errors in DRAM and in SRAM; conf/ has the same for all sizes."""
 FLAP_HOURS = 6
-"""Interval in hours: two failures within it make a link flapping; the same in all of conf/."""
+"""Two failures within these hours make a link flapping; the same in all of conf/."""
 _REPEATS = 1
 
 WITHOUT_DEVICES = frozenset(
@@ -54,7 +54,7 @@ LOGS = frozenset({"check_gpu_xid", "check_ib_link_flapping"})
 MEASURES = frozenset({"check_gpu_bw", "check_nccl_allreduce", "check_nccl_allreduce_ib_loopback", "check_ib_bw_gdr"})
 """Checks that take minutes and all devices of the node."""
 _ALL_GPUS = frozenset({"check_hw_topology", "check_nvlink_status"})
-"""Checks that compare with a whole node."""
+"""These checks compare with a whole node."""
 
 Check = tuple[str, str]
 """A check's name and arguments."""
@@ -63,10 +63,10 @@ Check = tuple[str, str]
 def configuration(
     sku: VmSku, topology: str, leave_out: Iterable[str] = (), *, gpus: int | None = None, own: Iterable[Check] = ()
 ) -> str:
-    """Returns nhc's configuration file, without checks that have unknown limits.
+    """Omits checks that have unknown limits.
 
-    `topology` is the path of NCCL's topology file in the pod. With `gpus`, the pod has that many of the node's GPUs,
-    and only checks that it can run. Checks in `own` replace those with the same name.
+    `topology` is the path of NCCL's topology file in the pod. With `gpus`, the pod has that many of the node's
+    GPUs, and only checks that it can run. Checks in `own` replace those with the same name.
     """
     own = list(own)
     out = {*leave_out, *(name for name, _ in own), *(MEASURES | _ALL_GPUS if gpus is not None else ())}
@@ -117,8 +117,7 @@ def _gpus(sku: VmSku, count: int) -> Iterator[Check]:
 
 
 def _collectives(sku: VmSku, topology: str) -> Iterator[Check]:
-    """Yields the NCCL checks. In the order of older charts, topology file before size, mpirun fails on every healthy
-    node.
+    """In the order of older charts, topology file before size, mpirun fails on every healthy node.
 
     `check_nccl_allreduce` ignores the file (v0.4.5, azure_nccl_allreduce.nhc: `-x NCCL_TOPO_FILE=`).
     """

@@ -1,5 +1,3 @@
-"""The interface between workloads and the program."""
-
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -15,24 +13,22 @@ from config.schema.workload import Chosen, WorkloadOptions, WorkloadSpec
 from workloads._lib.node_check import NodeCheck
 
 Options = TypeVar("Options", bound=WorkloadOptions, covariant=True)
-"""Options of one run, which only reads them."""
+"""A run only reads its options."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run(Generic[Options]):
-    """One run: its options, pool, nodes and image."""
-
     options: Options
     pool: GpuPool
     nodes: int
     image: str
     rdma_resource: str
     node_check: NodeCheck | None = None
-    """The check of each node before the workload starts there."""
+    """Runs on each node before the workload starts there."""
 
     @classmethod
     def placed(cls, context: WorkloadContext, placement: Placement[Any], image: str, **more: Any) -> Self:
-        """Returns the run that the settings define. `image` is its folder in `docker/` unless an option replaces it."""
+        """`image` is its folder in `docker/` unless an option replaces it."""
         return cls(
             options=placement.options,
             pool=context.pools[placement.pool_key],
@@ -57,8 +53,6 @@ def _node_check(context: WorkloadContext, options: WorkloadOptions) -> NodeCheck
 
 @dataclass(frozen=True, kw_only=True)
 class Deployed:
-    """A deployed workload's names and commands in the cluster."""
-
     namespace: pulumi.Input[str]
     name: str
     command: pulumi.Output[str]
@@ -69,11 +63,11 @@ class Deployed:
     """Whether it soon ends by itself: true for tests; false for services, and for trainings without a set length."""
 
     def shown(self, placement: Placement[Any]) -> pulumi.Output[str]:
-        """Returns the text of the stack's output: the command, with placement and diagnosis command as a comment."""
+        """Returns the command, with placement and diagnosis command as a comment."""
         return pulumi.Output.concat(self.command, f"    # {placement.where}; if it waits or fails: ", self._why())
 
     def outputs(self, placement: Placement[Any]) -> dict[str, pulumi.Input[str] | int]:
-        """Returns all values for programs; `why` is the command that diagnoses it."""
+        """Returns all values for programs; `why` is the command that diagnoses the workload."""
         found = {"namespace": self.namespace, "name": self.name, "command": self.command, "why": self._why()}
         on: dict[str, str | int] = {"pool": placement.pool_key, "nodes": placement.nodes, "gpus": placement.gpus}
         return {**found, **self.more, "ends": self.ends, **on}
@@ -95,7 +89,7 @@ def deploy(workload: Workload[Chosen], context: WorkloadContext, placement: Plac
 
 
 class Workload(WorkloadSpec[Chosen], Protocol[Chosen]):
-    """The interface of a workload: what the settings need of it, and its deployment."""
+    """What the settings need of a workload, and its deployment."""
 
     def deploy(self, context: WorkloadContext, placement: Placement[Chosen]) -> Deployed:
         """Creates its resources from only its arguments and its own files."""

@@ -1,4 +1,4 @@
-"""Claims that keep users' files when the workload is removed or its stack is destroyed."""
+"""These claims keep users' files when the workload is removed or its stack is destroyed."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def kept_claim(
 ) -> kubernetes.core.v1.PersistentVolumeClaimPatch:
     """Creates the claim `name`, or takes over an existing one. `resource` is its name in the stack.
 
-    A Patch resource creates a missing object and updates an existing one (pulumi-kubernetes, await.go, Creation). With
-    `retain_on_delete`, Pulumi removes the claim from its state and keeps it in the cluster.
+    A Patch resource creates a missing object and updates an existing one (pulumi-kubernetes, await.go, Creation).
+    With `retain_on_delete`, Pulumi removes the claim from its state and keeps it in the cluster.
 
     `size` is the path of the setting for `gib`, if one exists. If `awaited`, the update waits for the volume. That
     needs the right to read storage classes, which members of teams lack.
@@ -54,7 +54,7 @@ def kept_claim(
 
 
 def shrinking_warning(resource: str, size: Path) -> pulumi.ResourceHook:
-    """Returns a hook that warns before the API server rejects a size below `status.capacity`."""
+    """Warns before the API server rejects a size below `status.capacity`."""
 
     def warn(update: pulumi.ResourceHookArgs) -> None:
         had, wanted = _gib(update.old_inputs), _gib(update.new_inputs)
@@ -67,6 +67,6 @@ def shrinking_warning(resource: str, size: Path) -> pulumi.ResourceHook:
 
 
 def _gib(inputs: Mapping[str, Any] | None) -> int:
-    """Returns the requested size in GiB. A refresh may store it in another unit, such as 1Ti for 1024Gi."""
+    """A refresh may store the size in another unit, such as 1Ti for 1024Gi."""
     requests = ((inputs or {}).get("spec") or {}).get("resources", {}).get("requests", {})
     return count(requests.get("storage")) // 2**30

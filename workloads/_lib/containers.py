@@ -1,5 +1,3 @@
-"""Checks that a workload's blob containers exist and allow the access that it needs."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -13,17 +11,17 @@ from config.schema.workload import Candidate
 
 _READ = "rl"
 _WRITE = "racwdl"
-"""Permissions to write a checkpoint beside its final name, rename it, and delete the oldest."""
+"""A checkpoint is written beside its final name and renamed, and the oldest is deleted."""
 _WRITE_HIERARCHICAL = "racwdlmp"
 """The same for a hierarchical namespace (ContainerSettings.permissions)."""
 _SHARE = 10 * 2**30
-"""The least bytes of a checkpoint file, or of a process's share of one."""
+"""A checkpoint file, or a process's share of one, has at least this many bytes."""
 
 
 def container_problems(
     workload: str, candidate: Candidate, key: str, name: str, *, writes: bool = False
 ) -> Iterator[Problem]:
-    """Yields a problem if the container in the option `key` does not exist or mounts lack permissions."""
+    """The container must exist, and mounts need these permissions."""
     there = candidate.storage.by_container()
     account = there.get(name) or candidate.storage.next_account()
     needed = (_WRITE_HIERARCHICAL if account.settings.hierarchical_namespace else _WRITE) if writes else _READ
@@ -54,7 +52,7 @@ def container_problems(
 
 
 def _too_small(workload: str, account: Account, key: str, name: str) -> Iterator[Problem]:
-    """Yields a problem if the container's profile limits files to less than a checkpoint needs."""
+    """The container's profile may limit files to less than a checkpoint needs."""
     profile = account.settings.containers[name].profile
     if (most := largest_file(profile)) >= _SHARE:
         return

@@ -1,4 +1,4 @@
-"""Jobs that check a training's data before the training is created and holds GPUs."""
+"""Checks a training's data before the training is created and holds GPUs."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from workloads._lib.results import reading_job
 from workloads._lib.team_training import TrainingRun
 
 TIMEOUT = "30m"
-"""The timeout of `pulumi up`: for the queue, for a node of an autoscaled pool, and for the image."""
+"""`pulumi up` waits for the queue, for a node of an autoscaled pool, and for the image."""
 _AGAIN = {"pulumi.com/replaceUnready": "true"}
-"""Annotation that makes the next `pulumi up` re-create a failed Job instead of waiting for it (pulumi-kubernetes,
+"""Makes the next `pulumi up` re-create a failed Job instead of waiting for it (pulumi-kubernetes,
 provider/pkg/provider/provider.go, Diff).
 """
 
 SHOWS_LOG: Manifest = {"terminationMessagePolicy": "FallbackToLogsOnError"}
-"""Container field that adds the log to Pulumi's error."""
+"""Adds the log to Pulumi's error."""
 RULES: Manifest = {"rules": [IGNORE_DISRUPTIONS]}
-"""The podFailurePolicy of a check. No rule fails the Job by exit code, since Pulumi recognizes only failures with
-reason BackoffLimitExceeded or DeadlineExceeded (pulumi-kubernetes, provider/pkg/await/checker/job/check.go).
+"""No rule fails the Job by exit code, since Pulumi recognizes only failures with reason BackoffLimitExceeded or
+DeadlineExceeded (pulumi-kubernetes, provider/pkg/await/checker/job/check.go).
 """
 _LIMITS = {"memory": "1Gi"}
 
 
 def manifest(run: TrainingRun[Any], words: Sequence[str]) -> Manifest:
-    """Returns the Job that runs this command in the training's image."""
+    """Runs the command in the training's image."""
     if run.data is None:
         raise ValueError("a training without data has nothing to check")
     container = {"name": "check", "image": run.image, "command": list(words), **SHOWS_LOG}
@@ -44,7 +44,7 @@ def manifest(run: TrainingRun[Any], words: Sequence[str]) -> Manifest:
 def check_data(
     workload: str, run: TrainingRun[Any], words: Sequence[str], context: WorkloadContext
 ) -> list[pulumi.Resource]:
-    """Creates the Job if the training reads a container; returns the training's dependencies."""
+    """Returns the training's dependencies; none if it reads no container."""
     if run.data is None:
         return []
     job = manifest(run, words)
@@ -54,7 +54,7 @@ def check_data(
 def check_job(
     name: str, metadata: Manifest, spec: Manifest, context: WorkloadContext, *needed: pulumi.Resource
 ) -> pulumi.Resource:
-    """Creates a Job that `pulumi up` waits for; `name` is the resource's name."""
+    """`pulumi up` waits for the Job. `name` is the resource's name."""
     job: pulumi.Resource = kubernetes.batch.v1.Job(
         name,
         metadata={**metadata, "namespace": context.namespace, "annotations": _AGAIN},

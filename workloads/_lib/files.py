@@ -1,7 +1,7 @@
 """Puts a workload's files (scripts, configuration, NCCL's topology) into one ConfigMap.
 
-NCCL's topology file (NCCL_TOPO_FILE) maps GPUs to their HCAs, which a VM's PCI tree does not show. Every NCCL job gets
-it and the settings for its hardware (config/data/nccl.yaml).
+NCCL's topology file (NCCL_TOPO_FILE) maps GPUs to their HCAs, which a VM's PCI tree does not show. Every NCCL job
+gets it and the settings for its hardware (config/data/nccl.yaml).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SHARED = Path(__file__).parent.parent / "_scripts"
 
 
 def topology_xml(topology: Topology) -> str:
-    """Returns the file's text: NUMA nodes, the bridges below each, and the GPUs and HCAs on each bridge."""
+    """Lists NUMA nodes, the bridges below each, and the GPUs and HCAs on each bridge."""
     system = ElementTree.Element("system", version="1")
     bridge_number = 0
     for numa_id, node in enumerate(topology.numa):
@@ -46,7 +46,7 @@ def topology_xml(topology: Topology) -> str:
 
 
 def affinity_mask(first: int, last: int) -> str:
-    """Returns the kernel's 96-bit mask of CPUs `first` to `last`: 32-bit words in hex, the highest first."""
+    """Returns the kernel's 96-bit mask: 32-bit words in hex, the highest first."""
     bits = (1 << (last + 1)) - (1 << first)
     words = [bits >> shift & (2**_WORD_BITS - 1) for shift in range(_MASK_BITS - _WORD_BITS, -1, -_WORD_BITS)]
     return ",".join(f"{word:08x}" for word in words)
@@ -79,7 +79,7 @@ class Files:
     contents: Mapping[str, str]
 
     def mount(self) -> Mount:
-        """Returns the folder's mount. Its annotation has a digest of the files, so that a change replaces the pods."""
+        """The annotation has a digest of the files, so that a change replaces the pods."""
         digest = hashlib.sha256(repr(sorted(self.contents.items())).encode()).hexdigest()[:16]
         return Mount(
             name="files",
@@ -90,7 +90,6 @@ class Files:
         )
 
     def path(self, name: str) -> str:
-        """Returns a file's path in containers."""
         return f"{self.folder}/{name}"
 
     def deploy(self, context: WorkloadContext) -> kubernetes.core.v1.ConfigMap:
@@ -103,27 +102,26 @@ class Files:
 
 
 def texts(folder: Path, pattern: str = "*") -> dict[str, str]:
-    """Returns the matching files of a folder, by name."""
     return {path.name: path.read_text(encoding="utf-8") for path in sorted(folder.glob(pattern))}
 
 
 def shared(*names: str) -> dict[str, str]:
-    """Returns scripts that several workloads source, by name."""
+    """Several workloads source these scripts."""
     return {name: (_SHARED / name).read_text(encoding="utf-8") for name in names}
 
 
 def topology_path(files: Files) -> str:
-    """Returns the path of NCCL's topology file in containers; empty without one."""
+    """Is empty without the file."""
     return files.path(TOPOLOGY) if TOPOLOGY in files.contents else ""
 
 
 def topology_file(pool: GpuPool) -> dict[str, str]:
-    """Returns NCCL's topology file if the VM size has one; `nccl_variables` configures NCCL to use it."""
+    """`nccl_variables` configures NCCL to use the file."""
     return {TOPOLOGY: topology_xml(topologies()[pool.sku.topology])} if pool.sku.topology else {}
 
 
 def nccl_variables(pool: GpuPool, files: Files, *, sharp: bool) -> dict[str, str]:
-    """Returns the environment of NCCL and UCX on nodes of the pool.
+    """Configures NCCL and UCX on nodes of the pool.
 
     `sharp` lets the InfiniBand switches reduce. Only benchmarks use it: trainings have failed with it
     (NVIDIA/nccl#1709, #1219).

@@ -1,4 +1,4 @@
-"""Gangs: groups of pods that a scheduler places all together or not at all."""
+"""A scheduler places a gang's pods all together or not at all."""
 
 from __future__ import annotations
 
@@ -16,12 +16,10 @@ from workloads._lib.pods import Manifest
 
 @dataclass(frozen=True, kw_only=True)
 class _Gangs:
-    """A scheduler's way to group pods."""
-
     api_version: str
     marks: Literal["annotations", "labels"]
     mark: str
-    """Annotation or label of pods with the PodGroup's name."""
+    """The annotation or label of pods with the PodGroup's name."""
     more: Manifest = field(default_factory=dict)
 
 
@@ -39,7 +37,6 @@ _GANGS = {
 
 
 def in_gang(name: str, template: Manifest) -> Manifest:
-    """Returns the pod template with the gang's name."""
     gangs = _GANGS[template["spec"]["schedulerName"]]
     found: Manifest = merge(template, {"metadata": {gangs.marks: {gangs.mark: name}}})
     return found
@@ -48,7 +45,7 @@ def in_gang(name: str, template: Manifest) -> Manifest:
 def gang(
     resource: str, *, name: str, pods: int, template: Manifest, context: WorkloadContext
 ) -> kubernetes.apiextensions.CustomResource:
-    """Creates the PodGroup; `resource` is its name in the stack, `template` a pod template of the gang."""
+    """`resource` is the PodGroup's name in the stack, `template` a pod template of the gang."""
     gangs = _GANGS[template["spec"]["schedulerName"]]
     return kubernetes.apiextensions.CustomResource(
         resource,

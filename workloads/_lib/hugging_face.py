@@ -1,5 +1,3 @@
-"""Models on the Hugging Face Hub: checks of a model's name, and the token for gated models."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -20,11 +18,11 @@ from workloads._lib.pods import Manifest
 
 Token = Annotated[SecretStr, may_be("a token for huggingface.co with read access to the model")]
 _VARIABLE = "HF_TOKEN"
-"""Environment variable of Hugging Face's libraries, and the Secret's key."""
+"""Hugging Face's libraries read this variable; it is also the Secret's key."""
 
 
 def model_problems(workload: str, model: str, token: SecretStr | None) -> Iterator[Problem]:
-    """Yields a problem for a misspelled name, or a gated model without a token."""
+    """Finds a misspelled name, or a gated model without a token."""
     where: Path = ("workloadOptions", workload)
     if likely := misspelt(model):
         what = f"is {model!r}, an unknown model{hint(likely)}"
@@ -36,13 +34,11 @@ def model_problems(workload: str, model: str, token: SecretStr | None) -> Iterat
 
 
 def warn_of_unknown(model: str) -> None:
-    """Warns that a model could not be checked in advance."""
     if model not in language_models():
         pulumi.log.warn(f"model {model} is unknown: its GPU memory and its context length cannot be checked in advance")
 
 
 def token_secret(workload: str, name: str, token: SecretStr | None, context: WorkloadContext) -> list[pulumi.Resource]:
-    """Creates the Secret if there is a token."""
     if token is None:
         return []
     return [
@@ -56,5 +52,5 @@ def token_secret(workload: str, name: str, token: SecretStr | None, context: Wor
 
 
 def token_variable(secret: str) -> Manifest:
-    """Returns the container's variable, by reference, so that pod manifests do not show the token."""
+    """Refers to the Secret, so that pod manifests do not show the token."""
     return {"name": _VARIABLE, "valueFrom": {"secretKeyRef": {"name": secret, "key": _VARIABLE}}}

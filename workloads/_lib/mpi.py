@@ -22,7 +22,7 @@ from workloads._lib.pods import GpuPod, Manifest, Mount, environment, pod_templa
 _MPI_SCRIPTS = Path(__file__).parent.parent / "_mpi_scripts"
 _LAUNCH, _WORKER = "launch.sh", "worker.sh"
 WORKERS = GpuPods(container=_WORKER.removesuffix(".sh"))
-"""The workers' pods of all MPI jobs."""
+"""All MPI jobs name their workers' container like this."""
 
 
 class MpiOptions(WorkloadOptions):
@@ -40,7 +40,7 @@ Options = TypeVar("Options", bound=MpiOptions, covariant=True)
 
 @dataclass(frozen=True, kw_only=True)
 class MpiRun(Run[Options]):
-    """One run of an MPI job. The service account lets its master read pods of the namespace."""
+    """The service account lets the master read pods of the namespace."""
 
     service_account: pulumi.Input[str]
 
@@ -50,16 +50,16 @@ class MpiJob:
     run: MpiRun[MpiOptions]
     files: Files
     variables: Mapping[str, str]
-    """Environment of launch.sh, in addition to NCCL's and the variables of hosts.sh."""
+    """Variables of launch.sh, in addition to NCCL's and those of hosts.sh."""
     sharp: bool
-    """Whether the InfiniBand switches reduce."""
+    """The InfiniBand switches reduce."""
     worker: Manifest = field(default_factory=dict)
     """Overrides of the workers' container."""
     repeatable: bool = False
-    """Whether its work is cheap to repeat (see GpuPod)."""
+    """Its work is cheap to repeat (see GpuPod)."""
 
     def environment(self) -> dict[str, str]:
-        """Returns the master's variables; hosts.sh passes those of NCCL and UCX to the ranks."""
+        """hosts.sh passes the variables of NCCL and UCX to the ranks."""
         sku = self.run.pool.sku
         return {
             **nccl_variables(self.run.pool, self.files, sharp=self.sharp),
@@ -71,7 +71,7 @@ class MpiJob:
         }
 
     def spec(self) -> Manifest:
-        """Returns the spec of the Volcano Job; `podOverrides` apply to the workers, which are the pods on GPU nodes."""
+        """`podOverrides` apply to the workers, which are the pods on GPU nodes."""
         mounts = [self.files.mount()]
         worker = GpuPod(
             pool=self.run.pool,
@@ -92,11 +92,11 @@ class MpiJob:
         )
 
     def deploy(self, name: str, context: WorkloadContext) -> pulumi.Output[str]:
-        """Creates the ConfigMap and the Volcano Job; returns the command that shows the master's log.
+        """Returns the command that shows the master's log.
 
         Volcano rejects changes of a Job's spec, so a change replaces the Job. Since its name stays, the old Job is
-        deleted first, in the foreground (the provider's default), after its pods. Otherwise Volcano may ignore a Job
-        while pods of its predecessor still end (volcano-sh/volcano#3968 and #5973, both open in 1.15).
+        deleted first, in the foreground (the provider's default), after its pods. Otherwise Volcano may ignore a
+        Job while pods of its predecessor still end (volcano-sh/volcano#3968 and #5973, both open in 1.15).
         """
         kubernetes.apiextensions.CustomResource(
             name,
@@ -114,18 +114,18 @@ class MpiJob:
 
 
 def mpi_files(name: str, scripts: Path, pool: GpuPool, more: Mapping[str, str] | None = None) -> Files:
-    """Returns the ConfigMap of an MPI job: its own scripts with launch.sh, the shared ones, and NCCL's topology."""
+    """Joins the job's own scripts with launch.sh, the shared ones, and NCCL's topology."""
     of_all = {**texts(_MPI_SCRIPTS, "*.sh"), **shared("infiniband.sh")}
     contents = {**of_all, **texts(scripts, "*.sh"), **topology_file(pool), **(more or {})}
     return Files(config_map=name, folder=f"/opt/{name}", contents=contents)
 
 
 def _volcano_spec(*, workers: int, worker: Manifest, master: Manifest, node_check: bool) -> Manifest:
-    """Returns the spec of a Volcano Job. `worker` and `master` are pod templates ({"metadata": ..., "spec": ...}).
+    """`worker` and `master` are pod templates ({"metadata": ..., "spec": ...}).
 
     The ssh plugin gives all pods one key pair and host names; the svc plugin writes the workers' names to
-    /etc/volcano/mpiworker.host. The job completes or fails with the master. With a `node_check`, a failed worker means
-    a bad node, and all pods restart on other nodes.
+    /etc/volcano/mpiworker.host. The job completes or fails with the master. With a `node_check`, a failed worker
+    means a bad node, and all pods restart on other nodes.
     """
     policies = {"policies": [{"event": "PodFailed", "action": "RestartJob"}]} if node_check else {}
     return {
@@ -152,7 +152,7 @@ def _volcano_spec(*, workers: int, worker: Manifest, master: Manifest, node_chec
 
 
 def _master_template(container: Manifest, *, service_account: pulumi.Input[str], mounts: Sequence[Mount]) -> Manifest:
-    """Returns the master's pod: without devices, on the system pool, tainted or not, to keep GPU nodes for workers."""
+    """The master has no devices and runs on the system pool, tainted or not, to keep GPU nodes for workers."""
     requests = {"cpu": "500m", "memory": "1Gi"}
     mounted = [mount.mount() for mount in mounts]
     spec = {

@@ -1,4 +1,4 @@
-"""Builds the check of a node before a job starts there: an init container with the job's devices."""
+"""Checks a node before a job starts there: an init container with the job's devices."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from workloads._lib.pods import Manifest, Mount, environment
 
 CONTAINER = "node-check"
 FAILED = 1
-"""Exit code on a bad node that it has tainted (docker/aksnhc/check-node.sh)."""
+"""The exit code on a bad node that the check has tainted (docker/aksnhc/check-node.sh)."""
 SCRIPT = "/opt/aksnhc/check-node.sh"
 NODE_NAME = {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
 KERNEL_LOGS = "/host/var/log"
 _TIMEOUT_S = {"light": 120, "full": 600}
 _SHARED = ("shm", "files")
-"""Volumes of the job that the check also mounts."""
+"""The check also mounts these volumes of the job."""
 _ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 
 def kernel_logs() -> Mount:
-    """Returns the mount of the node's logs, which two checks search for GPU errors and flapping links.
+    """Two checks search the node's logs for GPU errors and flapping links.
 
     It is the folder, because the file's name differs (syslog on Ubuntu, messages elsewhere) and logs are rotated.
     """
@@ -33,14 +33,14 @@ def kernel_logs() -> Mount:
 
 
 def _token() -> Mount:
-    """Returns the mount of a service account token for the check only: the job's own programs must not change nodes."""
+    """Only the check gets the token: the job's own programs must not change nodes."""
     ca = {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}}
     token = {"serviceAccountToken": {"path": "token", "expirationSeconds": 3600}}
     return Mount(name="check-token", path=_ACCOUNT, source={"projected": {"sources": [token, ca]}}, read_only=True)
 
 
 def taint_variables(taint_effect: str | None, *, everything: bool) -> dict[str, str]:
-    """Returns the variables of a check that may taint its node; passing `everything` removes the taint."""
+    """The check may taint its node; passing `everything` removes the taint."""
     if taint_effect is None:
         return {}
     return {"TAINT_EFFECT": taint_effect, **({"ALL": "true"} if everything else {})}
@@ -51,12 +51,12 @@ class NodeCheck:
     depth: NodeCheckDepth
     image: str
     taint_effect: str
-    """Effect of the taint on a node that fails."""
+    """The effect of the taint on a node that fails."""
     of_team: bool
-    """Whether it runs in a team's namespace, where pods may not mount host folders such as logs."""
+    """In a team's namespace, pods may not mount host folders such as logs."""
 
     def added(self, template: Manifest, pool: GpuPool, gpus: int | None, topology: str) -> Manifest:
-        """Returns the pod template with the check as first init container, with the devices of the first container.
+        """Adds the check as first init container, with the devices of the first container.
 
         `gpus` are the pod's GPUs; None means all devices of a whole node. `topology` is the path of NCCL's topology
         file in the pod, or empty.
@@ -99,10 +99,10 @@ class NodeCheck:
 
 
 def failure_rules(template: Manifest) -> list[Manifest]:
-    """Returns the podFailurePolicy rules of a Job with these pods: a bad node does not count as a failure.
+    """In a Job with these pods, a bad node does not count as a failure.
 
-    If the check cannot taint the node, it uses another exit code, which counts: otherwise the pod could return there
-    forever.
+    If the check cannot taint the node, it uses another exit code, which counts: otherwise the pod could return
+    there forever.
     """
     names = [each["name"] for each in template["spec"].get("initContainers", [])]
     exit_codes = {"containerName": CONTAINER, "operator": "In", "values": [FAILED]}

@@ -19,7 +19,7 @@ from workloads._lib.pods import Manifest, Mount
 from workloads._lib.team import QUEUED, TeamOptions
 
 SECONDS = 300
-"""Lifetime of the pod in seconds."""
+"""The lifetime of the pod."""
 _NEEDS = {"cpu": "100m", "memory": "128Mi"}
 _NOBODY = 65534
 _RESTRICTED = {
@@ -30,7 +30,7 @@ _RESTRICTED = {
     "runAsUser": _NOBODY,
     "seccompProfile": {"type": "RuntimeDefault"},
 }
-"""Security context for the level `restricted`, although namespaces of teams allow more."""
+"""Fits the level `restricted`, although namespaces of teams allow more."""
 
 
 def reading_job(
@@ -41,7 +41,7 @@ def reading_job(
     limits: Mapping[str, str] = _NEEDS,
     **spec: Any,
 ) -> Manifest:
-    """Returns a team's Job without GPUs that reads one volume and is not retried."""
+    """The Job has no GPUs, reads one volume and is not retried."""
     made = {
         **container,
         "resources": {"requests": _NEEDS, "limits": dict(limits)},
@@ -66,10 +66,8 @@ def reading_job(
 
 @dataclass(frozen=True, kw_only=True)
 class Results:
-    """A job's results, and the placement of the pod that reads them."""
-
     job: str
-    """Name of the job with the results."""
+    """The job with the results."""
     image: str
     """The job's own image, which nodes already have."""
     scheduler: str
@@ -81,11 +79,11 @@ class Results:
 
     @property
     def name(self) -> str:
-        """Name of the reading Job and of the ConfigMap with its manifest."""
+        """Names the reading Job and the ConfigMap with its manifest."""
         return f"{self.job}-results"
 
     def manifest(self) -> Manifest:
-        """Returns the Job. It is not retried, since users can run it again, and is deleted when it ends."""
+        """The Job is not retried, since users can run it again, and is deleted when it ends."""
         container = {"name": "results", "image": self.image, "command": ["sleep", str(SECONDS)]}
         return reading_job(self.name, self.scheduler, self.mount, container, ttlSecondsAfterFinished=0)
 
@@ -98,7 +96,7 @@ class Results:
         )
 
     def command(self, namespace: pulumi.Input[str], words: Sequence[str]) -> pulumi.Output[str]:
-        """Returns a command line that runs these words in the pod once it is ready.
+        """Runs these words in the pod once it is ready.
 
         kubectl waits for fields that do not exist yet, and finds a Job's pod (kubectl 1.35, pkg/cmd/wait/wait.go,
         AllowMissingKeys, and pkg/polymorphichelpers/attachablepodforobject.go).

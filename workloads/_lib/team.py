@@ -1,4 +1,4 @@
-"""Workloads in a team's namespace and queue: options, checks of these, and common parts of their objects."""
+"""Workloads in a team's namespace and queue."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ LOST: list[dict[str, Any]] = [
     {"key": f"node.kubernetes.io/{what}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30}
     for what in ("not-ready", "unreachable")
 ]
-"""Tolerations that evict pods from a lost node after this time instead of Kubernetes' five minutes."""
+"""Evict pods from a lost node after this time instead of Kubernetes' five minutes."""
 _SHARE = 0.9
-"""Share of a node's CPU and memory for jobs; the rest is for DaemonSets."""
+"""Jobs get this share of a node's CPU and memory; the rest is for DaemonSets."""
 QUEUED = {QUEUE_LABEL: LOCAL_QUEUE}
-"""Labels of a team's job; each team has one queue."""
+"""Each team has one queue."""
 Way = tuple[str, Fix]
 """An alternative, and the step to it."""
 WRAPPED = ("runs in an AppWrapper", "appWrapper: false")
@@ -34,7 +34,7 @@ WRAPPED = ("runs in an AppWrapper", "appWrapper: false")
 
 
 def share_of_node(sku: VmSku, gpus: int, *, cpus: int = 0, memory_gib: int = 0) -> dict[str, str]:
-    """Returns CPU and memory requests in proportion to the GPUs, as teams' quotas are.
+    """Requests are in proportion to the GPUs, as teams' quotas are.
 
     `cpus` and `memory_gib` of that share are reserved for the pod's other containers.
     """
@@ -53,22 +53,20 @@ class TeamOptions(WorkloadOptions):
 
     @property
     def member(self) -> Member | None:
-        """The user who creates it, with the team; None without a team."""
         return Member(self.team, self.user) if self.team else None
 
 
 def name_of(workload: str, prefix: str) -> str:
-    """Returns its objects' name in the team's namespace; `prefix` is its stack's and may equal the workload's name."""
+    """`prefix` is the stack's in the team's namespace and may equal the workload's name."""
     return workload if prefix == f"{workload}-" else f"{prefix}{workload}"
 
 
 def mark(*made_of: object) -> str:
-    """Returns a short hash of these values, to make file names unique."""
+    """Makes file names unique."""
     return hashlib.sha256(repr([*made_of]).encode()).hexdigest()[:12]
 
 
 def team_problems(workload: str, options: TeamOptions, candidate: Candidate) -> Iterator[Problem]:
-    """Yields problems with the platform, the team and the user."""
     if not candidate.on_shared_platform:
         what = f"is not set, but workload {workload} runs as a user of a team, on the platform of another stack"
         how = f"move {workload} to another stack, and set platformStack there to the name of the stack with the teams"
@@ -91,7 +89,7 @@ def team_problems(workload: str, options: TeamOptions, candidate: Candidate) -> 
 
 
 def _user_problems(where: Path, options: TeamOptions, candidate: Candidate) -> Iterator[Problem]:
-    """Yields problems with the user. Members of groups do not count, since their names are unknown."""
+    """Members of groups do not count, since their names are unknown."""
     name = str(options.team)
     users = candidate.teams[name].users
     if not users:
@@ -106,7 +104,7 @@ def _user_problems(where: Path, options: TeamOptions, candidate: Candidate) -> I
 
 
 def most_gpus(options: TeamOptions, candidate: Candidate) -> int | None:
-    """Returns the most GPUs that a job of the team can have; None if the platform has no such team."""
+    """Returns None if the platform has no such team."""
     known = options.team in candidate.teams
     return reachable_gpus(candidate.teams, candidate.slack_gpus, str(options.team)) if known else None
 
@@ -114,7 +112,7 @@ def most_gpus(options: TeamOptions, candidate: Candidate) -> int | None:
 def quota_problems(
     workload: str, options: TeamOptions, candidate: Candidate, able: Callable[[int], bool] = lambda gpus: True
 ) -> Iterator[Problem]:
-    """Yields a problem for more GPUs than the team can ever have. `able` is whether a node can provide that many."""
+    """Finds more GPUs than the team can ever have. `able` is whether a node can provide that many."""
     most, per_node = most_gpus(options, candidate), options.gpus_on(candidate.pool.sku)
     wanted = candidate.nodes * per_node
     if most is None or wanted <= most:
@@ -133,7 +131,7 @@ def quota_problems(
 
 
 def operator_problems(workload: str, candidate: Candidate, needs: Mapping[str, tuple[str, str]]) -> Iterator[Problem]:
-    """Yields a problem for each disabled operator. `needs` has their keys, each with the reason and the alternative."""
+    """`needs` has the operators' keys, each with the reason and the alternative."""
     for key, (why, instead) in needs.items():
         if candidate.on_shared_platform and key not in candidate.operators:
             path: Path = ("operators", key, "enabled")
@@ -142,7 +140,7 @@ def operator_problems(workload: str, candidate: Candidate, needs: Mapping[str, t
 
 
 def too_large(where: Path, what: str, ways: Sequence[Way], *, advice: str, smallest: str) -> Problem:
-    """Returns a problem for a model beyond GPU memory, with its alternatives, or `advice` and the smallest model."""
+    """Without `ways` to fit the model into GPU memory, the problem has `advice` and the smallest model."""
     allowed = "; ".join(text for text, _ in ways) or advice
     fix = ways[0][1] if ways else set_command(where, smallest)
     return Problem(where, what, allowed, fix)
@@ -153,13 +151,13 @@ def bf16_sizes() -> list[VmSku]:
 
 
 def other_pool(option: Path, sizes: list[str]) -> Iterator[Way]:
-    """Yields other VM sizes as an alternative. The user changes them by hand, since most cost more."""
+    """The user changes VM sizes by hand, since most cost more."""
     if sizes:
         yield f"a pool of {by_price(sizes)}", by_hand(option)
 
 
 def scheduler_problems(workload: str, candidate: Candidate) -> Iterator[Problem]:
-    """Yields a problem for schedulers that were not tested with the workload."""
+    """Other schedulers were not tested with the workload."""
     if candidate.on_shared_platform and candidate.scheduler != COSCHEDULER:
         where: Path = ("operators", "scheduler")
         what = f"is {candidate.scheduler}, but workload {workload} was only tested with {COSCHEDULER}"
@@ -168,7 +166,7 @@ def scheduler_problems(workload: str, candidate: Candidate) -> Iterator[Problem]
 
 
 def gpu_problems(workload: str, candidate: Candidate) -> Iterator[Problem]:
-    """Yields problems for GPUs without bf16 and for shared GPUs."""
+    """The GPUs need bf16 and must not be shared."""
     sku = candidate.pool.sku
     if not sku.gpu_bf16_tflops:
         where: Path = (*candidate.pool_path, "vmSku")

@@ -1,5 +1,3 @@
-"""Common parts of trainings in teams: checks of hardware, quota and storage, and their checkpoints."""
-
 from __future__ import annotations
 
 import math
@@ -22,9 +20,9 @@ from workloads._lib.team import TeamOptions, name_of
 from workloads._lib.training import GB
 
 CHECKPOINTS, DATA = "/checkpoints", "/data"
-"""Mount paths in pods of checkpoints and data."""
+"""Mount paths in pods."""
 USABLE = 0.92
-"""Usable share of GPU memory for trainings with PyTorch."""
+"""PyTorch can use this share of GPU memory."""
 _LEAST_GIB = 100
 """The least size of an NFS share."""
 
@@ -34,7 +32,7 @@ Options = TypeVar("Options", bound=TeamOptions)
 @dataclass(frozen=True, kw_only=True)
 class TrainingRun(Run[Options]):
     name: str
-    """Name of all its objects."""
+    """The name of all its objects."""
     namespace: str
     checkpoints: Mount
     data: Mount | None = None
@@ -49,7 +47,7 @@ class TrainingRun(Run[Options]):
         size: float,
         **more: Any,
     ) -> Self:
-        """Returns the training that the settings define; `size` is the bytes of all checkpoints."""
+        """`size` is the bytes of all checkpoints."""
         options, name = placement.options, name_of(workload, context.prefix)
         data = options.data_container
         return cls.placed(
@@ -74,14 +72,14 @@ class TrainingRun(Run[Options]):
 
 
 def usable_bytes(sku: VmSku) -> float:
-    """Returns the usable bytes of each GPU, of its nominal memory."""
+    """Returns the bytes of each GPU, of its nominal memory."""
     return USABLE * sku.gpu_memory_gb * GB
 
 
 def batch_problems(
     workload: str, batch: int, unit: str, options: TeamOptions, candidate: Candidate
 ) -> Iterator[Problem]:
-    """Yields a problem if the GPUs cannot share the batch equally; `unit` is the name of its parts."""
+    """The GPUs must share the batch equally; `unit` names its parts."""
     sku = candidate.pool.sku
     gpus = candidate.nodes * options.gpus_on(sku)
     if batch % gpus and options.gpus_on(sku) <= sku.gpus:
@@ -95,9 +93,7 @@ def batch_problems(
 def storage_problems(
     workload: str, data: str | None, checkpoints: str | None, options: TeamOptions, candidate: Candidate
 ) -> Iterator[Problem]:
-    """Yields problems with containers and shared files. In a team's namespace, containers need a SAS: an identity is
-    limited to the stack's own namespace.
-    """
+    """In a team's namespace, containers need a SAS: an identity is limited to the stack's own namespace."""
     if data:
         yield from container_problems(workload, candidate, "dataContainer", data)
     if checkpoints:
@@ -119,12 +115,11 @@ def storage_problems(
 
 
 def claim_gib(size: float) -> int:
-    """Returns the claim size in GiB for this many bytes."""
     return max(_LEAST_GIB, math.ceil(size / 2**30))
 
 
 def checkpoints(context: WorkloadContext, workload: str, name: str, container: str | None, size: float) -> Mount:
-    """Returns the mount of the container, or of a new claim for `size` bytes of shared files.
+    """Mounts the container, or a new claim for `size` bytes of shared files.
 
     `workload` begins the claim's name in the stack, `name` that in the cluster.
     """

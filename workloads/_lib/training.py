@@ -1,33 +1,30 @@
-"""Common calculations of trainings: operations per token, peak performance and usable memory."""
-
 from __future__ import annotations
 
 from components.context import GpuPool
 
 GB = 1e9
-"""Bytes per GB, the unit of GPU memory."""
+"""The unit of GPU memory."""
 USABLE = 0.9
-"""Share of GPU memory for tensors; CUDA, NCCL and fragmentation need the rest."""
+"""Tensors get this share of GPU memory; CUDA, NCCL and fragmentation need the rest."""
 
 
 def usable_bytes(memory_gb: int) -> float:
-    """Returns the GPU memory for tensors, of the nominal size in GB."""
     return USABLE * memory_gb * GB
 
 
 def flops_per_token(*, weights: int, layers: int, width: int, sequence: int) -> float:
-    """Returns the floating-point operations of one token's forward and backward pass through a decoder.
+    """Counts one token's forward and backward pass through a decoder.
 
-    `weights` are those that multiply a token: the layers' and the output's, without the embedding lookup. Each costs
-    one multiplication and one addition forward and twice that backward. Attention over `sequence` tokens needs an
-    additional 12 * layers * width * sequence. Recomputation and the mask's savings do not count, so that the share of
-    the peak is the MFU of Chowdhery et al. (PaLM, 2022, appendix B).
+    `weights` are those that multiply a token: the layers' and the output's, without the embedding lookup. Each
+    costs one multiplication and one addition forward and twice that backward. Attention over `sequence` tokens
+    needs an additional 12 * layers * width * sequence. Recomputation and the mask's savings do not count, so that
+    the share of the peak is the MFU of Chowdhery et al. (PaLM, 2022, appendix B).
     """
     return 6 * weights + 12 * layers * width * sequence
 
 
 def throughput_variables(pool: GpuPool, nodes: int, flops: float) -> dict[str, str]:
-    """Returns the environment of throughput.sh: GPUs, `flops` per token, all GPUs' dense bf16 or fp16 peak (FLOP/s)."""
+    """Sets the variables of throughput.sh: GPUs, `flops` per token, and all GPUs' dense bf16 or fp16 peak (FLOP/s)."""
     gpus = pool.sku.gpus * nodes
     return {
         "GPUS": str(gpus),

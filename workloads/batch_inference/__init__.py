@@ -1,5 +1,3 @@
-"""Runs batch inference with vLLM, as a Job of a team."""
-
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -59,7 +57,7 @@ class BatchInference(Workload[BatchInferenceOptions]):
 
 
 def _claim(run: Run, shared: SharedClass, context: WorkloadContext) -> pulumi.Resource:
-    """Creates the claim for the results and the model, or takes over one of another stack of the team."""
+    """The claim for the results and the model may be that of another stack of the team."""
     model = run.options.facts
     gib = run.options.cache_gi or max(_LEAST_GIB, -(-3 * model.weight_bytes // 2**31) if model else 0)
     return kept_claim(

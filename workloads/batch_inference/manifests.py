@@ -1,5 +1,3 @@
-"""Builds the job's manifests from options and hardware."""
-
 from __future__ import annotations
 
 import re
@@ -18,28 +16,28 @@ from workloads.batch_inference.memory import UTILIZATION
 from workloads.batch_inference.options import NAME, BatchInferenceOptions
 
 SERVER, GENERATOR = "vllm", "load-generator"
-"""Names of the containers, which the scripts use."""
+"""The scripts use these names of the containers."""
 PORT = 8000
 CACHE, TOGETHER = "/cache", "/run/together"
 _HUB = f"{CACHE}/huggingface"
 _GENERATOR_CPUS, _GENERATOR_GIB = 2, 4
-"""Estimated needs of one process and the tokenizer."""
+"""One process and the tokenizer need about this much."""
 _PERCENTILES = "95,99"
 _KEPT_FAILED = "10m"
-"""Time that a failed job's pods stay. The job holds its quota until then."""
+"""Pods of a failed job stay this long. The job holds its quota until then."""
 _SCRIPTS = Path(__file__).parent / "scripts"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run(_base.Run[BatchInferenceOptions]):
     name: str
-    """Name of the job, its ConfigMap and its Secret."""
+    """Names the job, its ConfigMap and its Secret."""
     claim: str
     """The claim for the model and its results."""
 
     @property
     def result(self) -> str:
-        """The path of the results, which differs for every input that changes them."""
+        """The path differs for every input that changes the results."""
         options = self.options
         made_of = [
             *(options.model, options.input_length, options.output_length, options.prompts, options.concurrency),
@@ -49,7 +47,7 @@ class Run(_base.Run[BatchInferenceOptions]):
 
 
 def claim_name(model: str) -> str:
-    """Returns the claim's name, one for each model and shared by the team's stacks, in Kubernetes' syntax."""
+    """Is one for each model and shared by the team's stacks, in Kubernetes' syntax."""
     return "model-" + re.sub(r"[^a-z0-9.]+", "-", model.lower())
 
 
@@ -58,7 +56,7 @@ def files(run: Run) -> Files:
 
 
 def server_arguments(run: Run) -> list[str]:
-    """Returns the arguments of `vllm serve`. Only the pod's containers can reach it, since it has no authentication."""
+    """Only the pod's containers can reach the server, since it has no authentication."""
     options = run.options
     values = {
         "--host": "127.0.0.1",
@@ -74,7 +72,7 @@ def server_arguments(run: Run) -> list[str]:
 
 
 def load_arguments(run: Run) -> list[str]:
-    """Returns the arguments of `vllm bench serve`, without the path of its results. Each answer has its full length."""
+    """Omits the path of the results. Each answer has its full length."""
     options = run.options
     values = {
         "--backend": "vllm",
@@ -134,7 +132,7 @@ _CONFINED = {"allowPrivilegeEscalation": False}
 
 
 def _generator(run: Run, own: Files, mounts: list[Mount]) -> Manifest:
-    """Returns the load generator, without GPU and token: the server has already fetched the files that it needs."""
+    """The load generator has no GPU and no token: the server has already fetched the files that it needs."""
     variables = {
         "HF_HOME": _HUB,
         "HF_HUB_OFFLINE": "1",
@@ -158,20 +156,20 @@ def _generator(run: Run, own: Files, mounts: list[Mount]) -> Manifest:
 
 
 def _volumes(run: Run) -> list[Mount]:
-    """Returns volumes of both containers: the model with the results, and a folder for their status files."""
+    """Both containers share the model with the results, and a folder for their status files."""
     return [cache(run), Mount(name="together", path=TOGETHER, source={"emptyDir": {}})]
 
 
 def cache(run: Run) -> Mount:
-    """Returns the mount of the model's claim, which also has the results."""
+    """The model's claim also has the results."""
     return Mount(name="cache", path=CACHE, source={"persistentVolumeClaim": {"claimName": run.claim}})
 
 
 def job(run: Run) -> Manifest:
-    """Returns a Job with one pod, without metadata.
+    """The Job has one pod and no metadata.
 
-    In an AppWrapper, a failed pod ends the job, and AppWrapper restarts all of it. A plain Job creates another pod, and
-    does so immediately if the node is lost. A podFailurePolicy would prevent that: it requires "Failed" as
+    In an AppWrapper, a failed pod ends the job, and AppWrapper restarts all of it. A plain Job creates another pod,
+    and does so immediately if the node is lost. A podFailurePolicy would prevent that: it requires "Failed" as
     JobSpec.podReplacementPolicy, which waits for the pod's end and so for the node.
     """
     spec = {"backoffLimit": 0 if run.options.app_wrapper else run.options.restarts, "template": template(run)}
@@ -179,10 +177,8 @@ def job(run: Run) -> Manifest:
 
 
 def wrapper_options(run: Run) -> dict[str, str]:
-    """Returns AppWrapper's options: the retries, and how long pods may take to end (they need half a minute).
-
-    Pods of a finally failed job stay for a while, since otherwise their logs are deleted immediately (AppWrapper's page
-    on fault tolerance).
+    """Pods need half a minute to end. Those of a finally failed job stay for a while, since otherwise their logs are
+    deleted immediately (AppWrapper's page on fault tolerance).
     """
     return {
         "retryLimit": str(run.options.restarts),

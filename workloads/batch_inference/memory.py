@@ -1,5 +1,3 @@
-"""Estimates whether a model and its concurrent prompts fit into memory: weights, and the key-value cache."""
-
 from __future__ import annotations
 
 from config.data.skus import VmSku
@@ -7,39 +5,38 @@ from workloads._lib.training import GB
 from workloads.batch_inference.options import BatchInferenceOptions
 
 UTILIZATION = 0.92
-"""Share of a GPU's memory that vLLM uses by default (v0.33.0, vllm/config/cache.py, gpu_memory_utilization)."""
+"""vLLM uses this share of a GPU's memory by default (v0.33.0, vllm/config/cache.py, gpu_memory_utilization)."""
 OVERHEAD = 4e9
 """Estimated bytes on each GPU for activations, CUDA graphs and NCCL."""
 
 
 def usable_bytes(sku: VmSku) -> float:
-    """Returns the usable bytes of each GPU, of its nominal memory."""
+    """Returns the bytes of each GPU, of its nominal memory."""
     return UTILIZATION * sku.gpu_memory_gb * GB - OVERHEAD
 
 
 def weight_bytes(options: BatchInferenceOptions, gpus: int) -> float:
-    """Returns the bytes of weights on each GPU; 0 for an unknown model."""
+    """Returns 0 for an unknown model."""
     return options.facts.weight_bytes / gpus if options.facts else 0
 
 
 def cache_bytes(options: BatchInferenceOptions, gpus: int) -> int:
-    """Returns the bytes of the key-value cache for all concurrent prompts, on each GPU."""
+    """All concurrent prompts share the cache of each GPU."""
     at_once = min(options.concurrency, options.prompts)
     return at_once * options.longest * options.facts.kv_bytes(gpus) if options.facts else 0
 
 
 def needed_bytes(options: BatchInferenceOptions, gpus: int) -> float:
-    """Returns the bytes needed on each GPU."""
     return weight_bytes(options, gpus) + cache_bytes(options, gpus)
 
 
 def fits(options: BatchInferenceOptions, sku: VmSku, gpus: int) -> bool:
-    """Returns whether the GPUs can hold the model; True for an unknown model."""
+    """Returns True for an unknown model."""
     return needed_bytes(options, gpus) <= usable_bytes(sku)
 
 
 def shares(options: BatchInferenceOptions, gpus: int) -> bool:
-    """Returns whether the GPUs can share the model: whole heads on each, and whole key heads or one key head together.
+    """Each GPU gets whole heads, and whole key heads or one key head together with others.
 
     vLLM v0.33.0: vllm/config/model.py, verify_with_parallel_config; model_executor/models/llama.py, LlamaAttention.
     """
@@ -50,12 +47,11 @@ def shares(options: BatchInferenceOptions, gpus: int) -> bool:
 
 
 def too_long(options: BatchInferenceOptions) -> bool:
-    """Returns whether a prompt and its answer exceed the model's context."""
     return options.facts is not None and options.tokens > options.facts.context
 
 
 def most_at_once(options: BatchInferenceOptions, sku: VmSku, gpus: int) -> int:
-    """Returns the number of concurrent prompts that fit beside the weights; may be 0."""
+    """Returns how many concurrent prompts fit beside the weights; may be 0."""
     if options.facts is None:
         return options.concurrency
     room = usable_bytes(sku) - weight_bytes(options, gpus)

@@ -1,5 +1,3 @@
-"""Options of batch inference, under `workloadOptions.batch-inference`."""
-
 from __future__ import annotations
 
 from typing import Annotated
@@ -57,17 +55,15 @@ class BatchInferenceOptions(TeamOptions):
 
     @property
     def facts(self) -> LanguageModel | None:
-        """The known facts about the model, or None."""
         return language_models().get(self.model)
 
     @property
     def tokens(self) -> int:
-        """Tokens of a prompt and its answer."""
         return self.input_length + self.output_length
 
     @property
     def longest(self) -> int:
-        """The server's longest sequence: a random prompt may be read as a few more tokens than it was made of."""
+        """A random prompt may be read as a few more tokens than it was made of."""
         if self.facts is None:
             return self.tokens
         return max(self.tokens, min(self.tokens + _SLACK, self.facts.context))

@@ -1,5 +1,3 @@
-"""Checks of batch inference and its placement, before deployment."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -46,7 +44,7 @@ def problems(options: BatchInferenceOptions, candidate: Candidate) -> Iterator[P
 
 
 def _cache(options: BatchInferenceOptions) -> Iterator[Problem]:
-    """Yields a problem if the claim is smaller than the complete weights."""
+    """The claim must hold the complete weights."""
     model = options.facts
     least = -(-model.weight_bytes // 2**30) if model else 0
     if options.cache_gi is not None and options.cache_gi < least:
@@ -56,7 +54,6 @@ def _cache(options: BatchInferenceOptions) -> Iterator[Problem]:
 
 
 def _length(options: BatchInferenceOptions) -> Iterator[Problem]:
-    """Yields a problem if a prompt and its answer exceed the context."""
     model = options.facts
     if model is None or not too_long(options):
         return
@@ -73,7 +70,6 @@ def _length(options: BatchInferenceOptions) -> Iterator[Problem]:
 
 
 def _shares(options: BatchInferenceOptions, candidate: Candidate) -> Iterator[Problem]:
-    """Yields a problem if the GPUs cannot share the heads equally."""
     model = options.facts
     if model is None or shares(options, options.gpus):
         return
@@ -113,7 +109,7 @@ def _fewer_at_once(options: BatchInferenceOptions, sku: VmSku) -> Iterator[Way]:
 
 
 def _more_gpus(options: BatchInferenceOptions, candidate: Candidate) -> Iterator[Way]:
-    """Yields more GPUs of the node, within the team's quota."""
+    """The team's quota limits the GPUs."""
     sku = candidate.pool.sku
     for count in range(options.gpus + 1, min(sku.gpus, most_gpus(options, candidate) or 0) + 1):
         if shares(options, count) and fits(options, sku, count):

@@ -19,18 +19,15 @@ from workloads.health_check.problems import problems
 
 
 class HealthCheck(Workload[HealthCheckOptions]):
-    """An Indexed Job with a pod for each node, which reports the node's health."""
-
     name = NAME
     options = HealthCheckOptions
     every_pool = True
 
     def nodes(self, options: HealthCheckOptions, pool_nodes: int) -> int:
-        """Returns the number of named nodes, `numNodes`, or all nodes that the pool is certain to have."""
+        """Without options, returns all nodes that the pool is certain to have."""
         return len(options.node_names) or options.num_nodes or pool_nodes
 
     def problems(self, options: HealthCheckOptions, candidate: Candidate) -> Iterator[Problem]:
-        """Yields problems such as nodes of another pool, or checks that no node of this size can pass."""
         return problems(options, candidate)
 
     def deploy(self, context: WorkloadContext, placement: Placement[HealthCheckOptions]) -> Deployed:

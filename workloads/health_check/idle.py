@@ -1,4 +1,4 @@
-"""Checks idle nodes: a CronJob starts check pods, with a lower priority than any job."""
+"""A CronJob starts check pods on idle nodes, with a lower priority than any job."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from workloads._lib.pods import Manifest
 from workloads.health_check.manifests import Run, template
 
 PRIORITY = -1000
-"""Priority below -10: the cluster autoscaler then neither creates nor keeps nodes (its FAQ)."""
+"""Below -10, the cluster autoscaler neither creates nor keeps nodes for pods (its FAQ)."""
 MINUTES = 10
-"""Minutes between rounds. Each round checks enough nodes to cover all within a day."""
+"""The time between rounds. Each round checks enough nodes to cover all within a day."""
 _IMAGE = "node-health"
 _FOLDER = "/etc/idle-checks"
 _LABEL = "app.kubernetes.io/name"
 _LATE = 2
-"""Minutes that a round's pod may need to start. It ends before the next round."""
+"""A round's pod may need this long to start. It ends before the next round."""
 _ENDS_S = 5
-"""Grace period of a check in seconds, while a job waits for its GPUs."""
+"""The grace period of a check, while a job waits for its GPUs."""
 _NOBODY = 65534
 _RBAC = "rbac.authorization.k8s.io"
 
 
 def name_of(run: Run) -> str:
-    """Returns the name of a pool's objects for these checks; cluster-wide names begin with the stack."""
+    """Cluster-wide names begin with the stack."""
     return f"idle-{run.name}"
 
 
 def pod_template(run: Run, priority_class: str) -> Manifest:
-    """Returns the pod that checks a node, without its name and node. Any job's pod preempts it, and it ends quickly."""
+    """Any job's pod preempts the check, and it ends quickly. The template has no name and no node."""
     found = template(run)
     spec = {
         "priorityClassName": priority_class,
@@ -46,7 +46,7 @@ def pod_template(run: Run, priority_class: str) -> Manifest:
 
 
 def priority_class() -> dict[str, Any]:
-    """Returns the PriorityClass of the checks: they preempt no pods."""
+    """The checks preempt no pods."""
     return {
         "value": PRIORITY,
         "preemption_policy": "Never",
@@ -55,14 +55,14 @@ def priority_class() -> dict[str, Any]:
 
 
 def rules(namespaced: bool) -> list[dict[str, Any]]:
-    """Returns the CronJob's rights: list nodes and pods, and create and delete pods in its own namespace."""
+    """The CronJob may list nodes and pods, and create and delete pods in its own namespace."""
     if namespaced:
         return [{"apiGroups": [""], "resources": ["pods"], "verbs": ["create", "delete"]}]
     return [{"apiGroups": [""], "resources": ["nodes", "pods"], "verbs": ["list"]}]
 
 
 def cron_job_spec(name: str, image: str) -> Manifest:
-    """Returns the spec of the CronJob. A round lasts until its checks end or the next round is near.
+    """A round lasts until its checks end or the next round is near.
 
     Enough rounds are kept for their checks to end, since checks are deleted with their round.
     """
@@ -112,7 +112,6 @@ def cron_job_spec(name: str, image: str) -> Manifest:
 
 
 def idle_checks(run: Run, context: WorkloadContext, needs: list[pulumi.Resource]) -> None:
-    """Creates all objects for checks of the pool's idle nodes."""
     name = name_of(run)
     cluster_name = f"{pulumi.get_stack()}-{name}"
     metadata = {"name": name, "namespace": context.namespace}

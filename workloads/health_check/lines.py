@@ -1,4 +1,4 @@
-"""Parses users' lines of aznhc's configuration, and checks that a healthy node could pass them."""
+"""Users may add lines to aznhc's configuration. A healthy node must be able to pass them."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _HOSTS = re.compile(r"^\s*\*\s*\|\|\s*")
 _SIZE = re.compile(r"\d+[KMGkmg]?[Bb]?")
 _NAMES = get_args(CheckName)
 _REACHED = 0.99
-"""Reachable share of an HCA's rate: healthy ones were measured at 399.6 of 400 Gb/s (azurehpc-health-checks#152)."""
+"""Healthy HCAs were measured at 399.6 of 400 Gb/s (azurehpc-health-checks#152)."""
 
 
 def parsed(line: str) -> Check:
-    """Returns name and arguments of a line. The prefix `* ||` is optional, since every check runs on every host."""
+    """The prefix `* ||` is optional, since every check runs on every host."""
     name, _, arguments = _HOSTS.sub("", line).strip().partition(" ")
     return name, arguments.strip()
 
 
 def faults(sku: VmSku, line: str) -> Iterator[tuple[str, str]]:
-    """Yields the errors of a line, each with the allowed values."""
+    """Yields each error with the allowed values."""
     name, rest = parsed(line)
     arguments = rest.split()
     if name not in _NAMES:

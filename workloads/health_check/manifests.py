@@ -1,5 +1,3 @@
-"""Builds the health check's manifests from options and hardware."""
-
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -25,20 +23,19 @@ _SMALL = {"requests": {"cpu": "10m", "memory": "64Mi"}, "limits": {"memory": "1G
 @dataclass(frozen=True, kw_only=True)
 class Run(_base.Run[HealthCheckOptions]):
     name: str
-    """Name of the job and its ConfigMap."""
+    """Names the job and its ConfigMap."""
     taint_effect: str | None = None
-    """Effect of the taint on a failed node; None if the check must not set taints."""
+    """The effect of the taint on a failed node; None if the check must not set taints."""
 
 
 def files(run: Run) -> Files:
-    """Returns aznhc's checks for this VM size, and NCCL's topology file if the size has one."""
     own = map(parsed, run.options.checks)
     text = configuration(run.pool.sku, f"{_FOLDER}/{TOPOLOGY}", run.options.leave_out, own=own)
     return Files(config_map=run.name, folder=_FOLDER, contents={CONFIGURATION: text, **topology_file(run.pool)})
 
 
 def template(run: Run) -> Manifest:
-    """Returns the template of a pod that checks its node with all devices.
+    """The pod checks its node with all devices.
 
     It also checks nodes that failed before, and removes their taint if they pass all configured checks.
     """
@@ -48,10 +45,9 @@ def template(run: Run) -> Manifest:
 
 
 def template_without_devices(run: Run) -> Manifest:
-    """Returns the template of a pod for nodes that offer fewer devices than they have, so that no pod can request them
-    all.
+    """Some nodes offer fewer devices than they have, so that no pod can request them all.
 
-    It requests no devices and measures nothing, so it starts anywhere and disturbs no job.
+    This pod requests no devices and measures nothing, so it starts anywhere and disturbs no job.
     """
     wanted = devices(run.pool, run.rdma_resource)["limits"]
     out = {*get_args(CheckName)} - (WITHOUT_DEVICES - {*run.options.leave_out})
@@ -91,12 +87,12 @@ def _pod(
 
 
 def job_spec(run: Run) -> Manifest:
-    """Returns an Indexed Job with one pod on each node, without retries. It fails after all have ended if any fails."""
+    """The Job has one pod on each node, without retries. It fails after all have ended if any fails."""
     return _job_spec(run, run.name, template(run))
 
 
 def job_without_devices(run: Run) -> tuple[str, Manifest]:
-    """Returns name and spec of the same Job without devices; anti-affinity puts its pods on different nodes."""
+    """Anti-affinity puts the pods on different nodes."""
     name = f"{run.name}-devices"
     spec = _job_spec(run, name, template_without_devices(run))
     apart = {"labelSelector": {"matchLabels": {JOB_LABEL: name}}, "topologyKey": _HOSTNAME}
@@ -120,7 +116,7 @@ def _job_spec(run: Run, name: str, pod: Manifest) -> Manifest:
 
 
 def _on_nodes(run: Run) -> Manifest:
-    """Returns affinity to the named nodes; AKS labels nodes with their names."""
+    """AKS labels nodes with their names."""
     affinity = on_pools(run.pool)
     (term,) = affinity["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
     term["matchExpressions"].append({"key": _HOSTNAME, "operator": "In", "values": list(run.options.node_names)})
@@ -128,5 +124,4 @@ def _on_nodes(run: Run) -> Manifest:
 
 
 def command(namespace: str, name: str) -> str:
-    """Returns the command that shows each node's verdict."""
     return f"kubectl logs -n {namespace} --selector {JOB_LABEL}={name} --tail 1 --prefix"

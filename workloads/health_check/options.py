@@ -1,5 +1,3 @@
-"""Options of the health check, under `workloadOptions.health-check`."""
-
 from __future__ import annotations
 
 from typing import Annotated

@@ -1,5 +1,3 @@
-"""Checks of the health check's options and placement."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -50,7 +48,7 @@ def _nodes(options: HealthCheckOptions, candidate: Candidate) -> Iterator[Proble
 
 
 def _idle(options: HealthCheckOptions, candidate: Candidate) -> Iterator[Problem]:
-    """Yields problems with checks of idle nodes: they must yield to jobs, and need the right to taint bad nodes."""
+    """Checks of idle nodes must yield to jobs, and need the right to taint bad nodes."""
     if not options.idle_checks:
         return
     if candidate.pool.shares > 1:

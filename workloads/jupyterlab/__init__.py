@@ -1,5 +1,3 @@
-"""Runs JupyterLab on a GPU node, with a persistent file share."""
-
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -32,14 +30,11 @@ _PATH = ("workloadOptions", NAME)
 
 
 class JupyterLab(Workload[JupyterLabOptions]):
-    """A Deployment with a file share and a Service."""
-
     name = NAME
     options = JupyterLabOptions
     pods = GpuPods(container=NAME, restart_policy="Always")
 
     def problems(self, options: JupyterLabOptions, candidate: Candidate) -> Iterable[Problem]:
-        """Yields a problem without a password or without storage for files."""
         if options.password is None:
             path = (*_PATH, "password")
             yield unset_secret(path, "is not set: anybody could log in", "a password")
@@ -75,7 +70,7 @@ def _secret(notebook: Notebook, context: WorkloadContext) -> pulumi.Resource:
 
 
 def _claim(notebook: Notebook, context: WorkloadContext) -> pulumi.Resource:
-    """Creates the claim, with the shared class or else its own class."""
+    """Uses the shared class or else its own class."""
     shared = context.shared_class
     class_name = shared.name if shared else _class(context).metadata["name"]
     after = shared.made if shared else []
@@ -85,7 +80,7 @@ def _claim(notebook: Notebook, context: WorkloadContext) -> pulumi.Resource:
 
 
 def _class(context: WorkloadContext) -> kubernetes.storage.v1.StorageClass:
-    """Creates the StorageClass. It is cluster-wide, so its name contains the namespace."""
+    """A StorageClass is cluster-wide, so its name contains the namespace."""
     return kubernetes.storage.v1.StorageClass(
         NAME,
         metadata={"name": pulumi.Output.concat(context.namespace, f"-{NAME}")},
@@ -95,7 +90,7 @@ def _class(context: WorkloadContext) -> kubernetes.storage.v1.StorageClass:
 
 
 def _server(notebook: Notebook, context: WorkloadContext, needed: list[pulumi.Resource]) -> None:
-    """Creates Deployment and Service, without waiting: all GPUs may be in use, and the image has several GB."""
+    """Does not wait: all GPUs may be in use, and the image has several GB."""
     metadata = {"name": NAME, "namespace": context.namespace, "annotations": NOT_AWAITED}
     kubernetes.apps.v1.Deployment(
         NAME,

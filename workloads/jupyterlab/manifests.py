@@ -1,7 +1,4 @@
-"""Builds JupyterLab's manifests from options and hardware.
-
-The cluster stores only a hash of the password, in Jupyter Server's format.
-"""
+"""The cluster stores only a hash of the password, in Jupyter Server's format."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ HOME = "/home/jovyan"
 _USER, _GROUP = 1000, 100
 """User jovyan and group users, in the images of Jupyter's docker-stacks."""
 _CONFIG_FOLDER = "/usr/local/etc/jupyter"
-"""A folder on Jupyter's configuration path that is empty in these images."""
+"""This folder is on Jupyter's configuration path and empty in these images."""
 
 MOUNT_OPTIONS = [
     f"uid={_USER}",
@@ -35,7 +32,7 @@ MOUNT_OPTIONS = [
     "actimeo=30",
     "nosharesock",
 ]
-"""Options of the SMB share beside the driver's defaults (kubernetes-sigs/azurefile-csi-driver, deploy/example)."""
+"""Added to the driver's defaults (kubernetes-sigs/azurefile-csi-driver, deploy/example)."""
 # Jupyter's own cost parameters: jupyter_server/auth/security.py, passwd().
 _MEMORY_KIB, _ITERATIONS, _LANES = 10240, 10, 8
 _HASH_BYTES, _SALT_BYTES = 32, 16
@@ -51,7 +48,7 @@ class Notebook(Run[JupyterLabOptions]):
 
 
 def storage_class() -> Manifest:
-    """Returns the class of the SMB file share, without its name. The share is deleted with its claim."""
+    """The share is deleted with its claim."""
     return {
         "provisioner": "file.csi.azure.com",
         "parameters": {"skuName": "Standard_LRS", "protocol": "smb"},
@@ -63,7 +60,7 @@ def storage_class() -> Manifest:
 
 
 def deployment_spec(notebook: Notebook) -> Manifest:
-    """Returns a Deployment with one pod. A new pod starts after the old one ends: they share files and maybe GPUs."""
+    """A new pod starts after the old one ends: they share files and maybe GPUs."""
     return {
         "replicas": 1,
         "strategy": {"type": "Recreate"},
@@ -73,7 +70,7 @@ def deployment_spec(notebook: Notebook) -> Manifest:
 
 
 def service_spec() -> Manifest:
-    """Returns a Service that is reachable only in the cluster; `kubectl port-forward` makes it available locally."""
+    """The Service is reachable only in the cluster; `kubectl port-forward` makes it available locally."""
     return {"type": "ClusterIP", "selector": LABELS, "ports": [{"name": "http", "port": PORT, "targetPort": "http"}]}
 
 
@@ -120,12 +117,11 @@ def _container(notebook: Notebook) -> Manifest:
 
 
 def _files(claim: str) -> Mount:
-    """Returns the mount of the file share, the users' working folder."""
     return Mount(name="work", path=f"{HOME}/work", source={"persistentVolumeClaim": {"claimName": claim}})
 
 
 def _configuration(server_config: str) -> Mount:
-    """Returns the mount of the secret file. Its annotation has a digest, so that a new password replaces the pod."""
+    """The annotation has a digest, so that a new password replaces the pod."""
     digest = hashlib.sha256(server_config.encode()).hexdigest()[:16]
     source = {"secret": {"secretName": NAME, "defaultMode": 0o440}}
     annotations = {"ai-on-aks/configuration": digest}
@@ -135,8 +131,8 @@ def _configuration(server_config: str) -> Mount:
 def hashed(password: str, owner: str) -> str:
     """Returns `argon2:` and the PHC string, as PasswordIdentityProvider.hashed_password expects.
 
-    The salt is derived from `owner`, a name that no other deployment has. A random salt would change at every `pulumi
-    up`, and a salt only needs to be unique.
+    The salt is derived from `owner`, a name that no other deployment has. A random salt would change at every
+    `pulumi up`, and a salt only needs to be unique.
     """
     salt = hashlib.sha256(f"jupyterlab {owner}".encode()).digest()[:_SALT_BYTES]
     argon2 = Argon2id(salt=salt, length=_HASH_BYTES, iterations=_ITERATIONS, lanes=_LANES, memory_cost=_MEMORY_KIB)
@@ -144,6 +140,6 @@ def hashed(password: str, owner: str) -> str:
 
 
 def server_config(hashed_password: str) -> str:
-    """Returns the configuration that requires the password. With a hash, Jupyter creates no token."""
+    """With a hash, Jupyter creates no token."""
     provider = {"hashed_password": hashed_password, "password_required": True, "allow_password_change": False}
     return json.dumps({"PasswordIdentityProvider": provider}, indent=1) + "\n"

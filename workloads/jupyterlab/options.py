@@ -1,5 +1,3 @@
-"""Options of JupyterLab, under `workloadOptions.jupyterlab`."""
-
 from __future__ import annotations
 
 from typing import Annotated
@@ -34,5 +32,4 @@ class JupyterLabOptions(WorkloadOptions):
 
     @property
     def keeps_files(self) -> bool:
-        """Whether it keeps files: the file share."""
         return True

@@ -1,4 +1,4 @@
-"""Benchmarks training with Metaseq: a language model of 125 million to 175 billion parameters on synthetic data."""
+"""Metaseq trains a language model of 125 million to 175 billion parameters on synthetic data."""
 
 from __future__ import annotations
 
@@ -18,8 +18,6 @@ from workloads.metaseq.problems import problems
 
 
 class Metaseq(Workload[MetaseqOptions]):
-    """A Volcano job that trains a language model on synthetic data."""
-
     name = NAME
     requires = Requirements(mpi=True, infiniband=True, one_node_without=True)
     options = MetaseqOptions
@@ -27,7 +25,6 @@ class Metaseq(Workload[MetaseqOptions]):
     keys = {"modelSize": "modelSize"}
 
     def problems(self, options: MetaseqOptions, candidate: Candidate) -> Iterable[Problem]:
-        """Yields a problem if the model does not fit or the nodes cannot share the batch."""
         return problems(options, candidate)
 
     def deploy(self, context: WorkloadContext, placement: Placement[MetaseqOptions]) -> Deployed:
@@ -46,11 +43,11 @@ DASHBOARDS = {
     "aim": (f"aim up --repo {AIM} --port 43800", 43800),
     "tensorboard": (f"tensorboard --logdir {TENSORBOARD}0000 --port 6018", 6018),
 }
-"""The command of each dashboard and its port, by option. Rank 0, on the first worker, writes the metrics."""
+"""Has commands and ports by option. Rank 0, on the first worker, writes the metrics."""
 
 
 def _dashboard(namespace: pulumi.Input[str], server: str, port: int) -> pulumi.Output[str]:
-    """Returns a command that starts the dashboard in the first worker while the job runs, and forwards its port."""
+    """Starts the dashboard in the first worker while the job runs, and forwards its port."""
     pod = f"{NAME}-mpiworker-0"
     start = pulumi.Output.concat("kubectl exec -n ", namespace, f" {pod} -- {server} & ")
     return pulumi.Output.concat(start, "kubectl port-forward -n ", namespace, f" pod/{pod} {port}:{port}")

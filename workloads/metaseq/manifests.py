@@ -1,5 +1,3 @@
-"""Builds the job and the command line of metaseq-train from options and hardware."""
-
 from __future__ import annotations
 
 import functools
@@ -16,14 +14,14 @@ from workloads.metaseq.sizes import models
 
 AIM = "/workspace/aim"
 TENSORBOARD = "/workspace/tensorboard"
-"""Prefix: metaseq adds a number, so the first run of a container writes to /workspace/tensorboard0000."""
+"""metaseq adds a number, so the first run of a container writes to /workspace/tensorboard0000."""
 _END_OF_LEARNING_RATE = 0.1  # of the learning rate, as in opt_baselines.py
 _SCRIPTS = Path(__file__).parent / "scripts"
 _ARGUMENTS = "arguments"  # one word of the command line per line, for train.sh
 
 
 def training_arguments(plan: Plan, options: MetaseqOptions) -> list[str]:
-    """Returns the arguments of `metaseq-train`, in a fixed order."""
+    """The arguments of `metaseq-train` have a fixed order."""
     return [word for option, value in _options(plan, options).items() for word in (option, value) if word is not None]
 
 
@@ -61,19 +59,18 @@ def _fixed() -> dict[str, str | None]:
 class Run(MpiRun[MetaseqOptions]):
     @property
     def plan(self) -> Plan:
-        """The plan of the training. Raises Unfit, which `problems` finds earlier."""
+        """Raises Unfit, which `problems` finds earlier."""
         return plan(models().sizes[self.options.model_size], self.pool.sku, self.nodes)
 
 
 def files(run: Run) -> Files:
-    """Returns the job's scripts, the training's command line, and NCCL's topology file if the VM size has one."""
     words = training_arguments(run.plan, run.options)
     arguments = {_ARGUMENTS: "".join(f"{word}\n" for word in words)}
     return mpi_files(NAME, _SCRIPTS, run.pool, {**shared("mfu.sh"), **arguments})
 
 
 def job(run: Run) -> MpiJob:
-    """Returns the job. The switches do not reduce, since trainings have failed with SHARP (NVIDIA/nccl#1709, #1219)."""
+    """The switches do not reduce, since trainings have failed with SHARP (NVIDIA/nccl#1709, #1219)."""
     return MpiJob(
         run=run,
         files=files(run),

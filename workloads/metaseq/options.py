@@ -1,5 +1,3 @@
-"""Options of the Metaseq training, under `workloadOptions.metaseq`."""
-
 from __future__ import annotations
 
 import re
@@ -16,11 +14,11 @@ NAME = "metaseq"
 
 DEFAULT_SIZE = "1.3b"
 _CLOSE = 0.75
-"""Least ratio of two numbers of parameters if one may be the other, rounded."""
+"""Above this ratio, one of two numbers of parameters may be the other, rounded."""
 
 
 def _billions(text: str) -> float:
-    """Returns the parameters in `1300M` or `1.3 B`, or 0 if it is not a number."""
+    """Reads `1300M` or `1.3 B`; returns 0 for other text."""
     found = re.fullmatch(r"([0-9]{1,6}(?:\.[0-9]{1,6})?) ?([mb]?)", text, re.IGNORECASE)
     return float(found[1]) / (1000 if found[2].lower() == "m" else 1) if found else 0.0
 
@@ -43,7 +41,6 @@ Size = Annotated[
     AfterValidator(_known),
     Field(json_schema_extra=lambda schema: schema.update(enum=list(models().sizes))),
 ]
-"""Name of a model size of `models.yaml`."""
 
 
 class MetaseqOptions(MpiOptions):

@@ -1,4 +1,4 @@
-"""Plans how to train a model size on some nodes, or explains why that is impossible.
+"""Plans how to train a model size on some nodes.
 
 GPU memory is the sum of the tensors that metaseq keeps, each with its reason.
 """
@@ -13,12 +13,13 @@ from workloads._lib.training import GB, flops_per_token, usable_bytes
 from workloads.metaseq.sizes import ModelSize, models
 
 STATE_BYTES = 12
-"""Bytes per parameter with --memory-efficient-fp16: weight 2, gradient 2, Adam's two moments in float32 8."""
+"""With --memory-efficient-fp16, each parameter has a weight of 2 bytes, a gradient of 2, and Adam's two moments in
+float32, 8.
+"""
 
 
 def bytes_per_gpu(size: ModelSize, *, gpus: int, micro_batch: int) -> float:
-    """Returns the peak bytes of one GPU if `gpus` GPUs train the model and each model-parallel group has `micro_batch`
-    sequences.
+    """Returns the peak if `gpus` GPUs train the model and each model-parallel group has `micro_batch` sequences.
 
     Accumulated gradients need no more memory, since FSDP reduces them after every micro-batch.
     """
@@ -41,16 +42,16 @@ def bytes_per_gpu(size: ModelSize, *, gpus: int, micro_batch: int) -> float:
 
 
 class Unfit(ValueError):
-    """The nodes cannot train a model size; the text continues "model size 30b" with the reason."""
+    """The text continues "model size 30b" with the reason."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A training plan. Every update has the table's batch: data_parallel * micro_batch * update_freq sequences."""
+    """Every update has the table's batch: data_parallel * micro_batch * update_freq sequences."""
 
     size: ModelSize
     gpus: int
-    """Number of GPUs of all nodes."""
+    """GPUs of all nodes."""
     micro_batch: int
     """Sequences that a model-parallel group processes together."""
     update_freq: int
@@ -79,7 +80,7 @@ class Plan:
 
 
 def plan(size: ModelSize, sku: VmSku, nodes: int) -> Plan:
-    """Returns the plan for `nodes` nodes, with the largest micro-batches that fit. Raises Unfit."""
+    """Chooses the largest micro-batches that fit. Raises Unfit."""
     if sku.gpus % size.model_parallel:
         shape = f"needs {size.model_parallel} GPUs in one node"  # they exchange every activation
         raise Unfit(f"{shape}, but {sku.name} has {sku.gpus}")
@@ -95,7 +96,7 @@ def plan(size: ModelSize, sku: VmSku, nodes: int) -> Plan:
 
 
 def dividing_nodes(size: ModelSize, sku: VmSku) -> list[int]:
-    """Returns node counts that divide the batch, in ascending order; none if the model does not fit into a node."""
+    """Returns node counts that divide the batch; none if the model does not fit into a node."""
     if sku.gpus % size.model_parallel:
         return []
     return [nodes for nodes in range(1, MAX_NODES + 1) if _divides(size, sku, nodes)]
@@ -106,7 +107,7 @@ def _divides(size: ModelSize, sku: VmSku, nodes: int) -> bool:
 
 
 def usable_nodes(size: ModelSize, sku: VmSku) -> list[int]:
-    """Returns these node counts if they also have the memory."""
+    """Returns only node counts with enough memory."""
     return [nodes for nodes in dividing_nodes(size, sku) if _has_memory(size, sku, nodes * sku.gpus, micro_batch=1)]
 
 

@@ -1,5 +1,3 @@
-"""The model sizes that Metaseq trains, from `models.yaml`."""
-
 from __future__ import annotations
 
 import functools
@@ -12,12 +10,12 @@ from config.data.skus import Facts
 
 
 class ModelSize(Facts):
-    """One model size: the shape of its decoder and its training parameters."""
+    """The shape of its decoder and its training parameters."""
 
     name: str
     layers: int
     width: int
-    """Decoder embedding dimension; that of the feed-forward layers is four times larger."""
+    """The decoder's embedding dimension; that of the feed-forward layers is four times larger."""
     heads: int
     batch: int
     """Tokens in one update, over all GPUs."""
@@ -36,13 +34,13 @@ class Models(Facts):
     sizes: Mapping[str, ModelSize]
 
     def parameters(self, size: ModelSize) -> int:
-        """Returns the model's parameters: layers with biases, one embedding that is also the output, and positions."""
+        """Counts layers with biases, one embedding that is also the output, and positions."""
         width = size.width
         layers = size.layers * (12 * width**2 + 13 * width)
         return layers + (self.vocabulary + self.sequence + 2) * width
 
     def sequences(self, size: ModelSize) -> int:
-        """Returns the sequences in one update, over all GPUs."""
+        """Counts one update, over all GPUs."""
         return size.batch // self.sequence
 
 

@@ -1,5 +1,3 @@
-"""Builds the job from options and hardware."""
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -14,12 +12,11 @@ _SCRIPTS = Path(__file__).parent / "scripts"
 
 
 def files(pool: GpuPool) -> Files:
-    """Returns the job's scripts, and NCCL's topology file if the VM size has one."""
     return mpi_files(NAME, _SCRIPTS, pool, shared("verdict.sh"))
 
 
 def floor_gbs(run: Run) -> float:
-    """Returns the least passing bus bandwidth, GB/s. Raises ValueError if neither options nor catalogue have one."""
+    """Returns the least passing bus bandwidth. Raises ValueError if neither options nor catalogue have one."""
     floor = run.options.floor_gbs or run.pool.sku.busbw_floor(run.nodes, sharp=run.options.sharp)
     if floor is None:
         raise ValueError(f"no bus bandwidth is known for {run.pool.sku.name}: set workloadOptions.{NAME}.floorGbs")
@@ -27,13 +24,13 @@ def floor_gbs(run: Run) -> float:
 
 
 def expected_gbs(run: Run) -> float | None:
-    """Returns the bus bandwidth of a healthy fabric, GB/s; None if none is published for this VM size."""
+    """Returns a healthy fabric's bus bandwidth; None if none is published for this VM size."""
     busbw = run.pool.sku.nccl_busbw
     return busbw.healthy.at(run.nodes, sharp=run.options.sharp) if busbw else None
 
 
 def job(run: Run) -> MpiJob:
-    """Returns the job; its master checks the measurements."""
+    """The master checks the measurements."""
     expected = expected_gbs(run)
     return MpiJob(
         run=run,

@@ -1,4 +1,4 @@
-"""Finds slow nodes, links and rails of a pool's fabric by bisection with NCCL."""
+"""Bisection finds slow nodes, links and rails of a pool's fabric."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from workloads.nccl_bisection.options import NAME, NcclBisectionOptions, problem
 
 
 class NcclBisection(Workload[NcclBisectionOptions]):
-    """A Volcano job; its master measures parts of the pool until it knows which are slow."""
+    """The master measures parts of the pool until it knows which are slow."""
 
     name = NAME
     requires = Requirements(mpi=True, infiniband=True)

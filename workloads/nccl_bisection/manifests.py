@@ -1,5 +1,3 @@
-"""Builds the job from options and hardware."""
-
 from __future__ import annotations
 
 import json
@@ -13,24 +11,23 @@ from workloads.nccl_bisection.options import NAME, NcclBisectionOptions
 
 Run = MpiRun[NcclBisectionOptions]
 BYTES = 16 << 30
-"""Message size between whole nodes; published floors have this size. Each rail has its share."""
+"""Published floors of whole nodes have this size. Each rail has its share."""
 ITERATIONS = 10
-"""Iterations, as in Azure's quick check (ai-infrastructure-on-azure 6ac01e7,
+"""Azure's quick check has as many (ai-infrastructure-on-azure 6ac01e7,
 skills/ai-infra/references/nccl_diagnosis.md).
 """
 _SCRIPTS = Path(__file__).parent / "scripts"
 
 
 def files(pool: GpuPool) -> Files:
-    """Returns the job's scripts, and NCCL's topology file if the VM size has one."""
     return mpi_files(NAME, _SCRIPTS, pool, {**texts(_SCRIPTS, "*.py"), **shared("verdict.sh")})
 
 
 def baselines(run: Run) -> dict[str, dict[str, float]]:
     """Returns bus bandwidths in GB/s by number of nodes: the floor, and a healthy fabric's.
 
-    Values are without SHARP, since many parts are measured together. A switch port reduces for one job at a time, and
-    on HDR a whole switch does (NVIDIA SHARP 3.13, General Information).
+    Values are without SHARP, since many parts are measured together. A switch port reduces for one job at a time,
+    and on HDR a whole switch does (NVIDIA SHARP 3.13, General Information).
     """
     sku = run.pool.sku
     if sku.nccl_busbw is None:
@@ -44,7 +41,7 @@ def baselines(run: Run) -> dict[str, dict[str, float]]:
 
 
 def job(run: Run) -> MpiJob:
-    """Returns the job; its master searches."""
+    """The master searches."""
     sku, own = run.pool.sku, files(run.pool)
     node_name = {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
     return MpiJob(

@@ -1,5 +1,3 @@
-"""Options of the bisection, under `workloadOptions.nccl-bisection`, and their checks."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -32,7 +30,6 @@ class NcclBisectionOptions(MpiOptions):
 
 
 def problems(options: NcclBisectionOptions, candidate: Candidate) -> Iterator[Problem]:
-    """Yields problems: too few nodes, or an unreachable floor."""
     if options.num_nodes is not None and options.num_nodes < LEAST:
         what = f"is {options.num_nodes}, but a single node uses no link: NVLink carries all of its traffic"
         allowed = f"{LEAST} or more; with two nodes, the search cannot identify the slow one"

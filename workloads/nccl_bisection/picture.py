@@ -1,4 +1,4 @@
-"""Draws a pool's fabric as SVG: a column for each node, a row for each rail, and their states.
+"""Draws a column for each node, a row for each rail, and their states.
 
 The input is the job's JSON. Squares need no drawing library.
 """
@@ -11,16 +11,16 @@ from typing import Any
 from xml.etree import ElementTree
 
 LINE = "JSON "
-"""Prefix of the result's line in the job's log (scripts/report.py)."""
+"""Begins the result's line in the job's log (scripts/report.py)."""
 COLOURS = {"good": "#2ca02c", "bad": "#d62728", "unknown": "#9e9e9e"}
 _MEANINGS = {"good": "at its floor", "bad": "slow, or wrong", "unknown": "not measured"}
 _CELL, _GAP, _LEFT, _TOP, _LEGEND = 14, 2, 76, 44, 24
 _PER_BAND = 50
 """Nodes in a row; further rows are below."""
 _NAMED = 16
-"""Largest number of nodes with all names written; with more, only nodes with findings are named."""
+"""With more nodes, only nodes with findings are named."""
 _BELOW = 190
-"""Height for names, which are vertical."""
+"""Names are vertical."""
 
 Result = Mapping[str, Any]
 
@@ -30,7 +30,7 @@ class NoResult(ValueError):
 
 
 def result(text: str) -> Result:
-    """Returns the result from the job's log or from a JSON file. Raises NoResult."""
+    """Reads the job's log or a JSON file. Raises NoResult."""
     lines = [line.removeprefix(LINE) for line in text.splitlines() if line.startswith(LINE)]
     try:
         found = json.loads(lines[-1] if lines else text)
@@ -78,7 +78,7 @@ def svg(found: Result) -> str:
 
 
 def state_of(found: Result, node: str, rail: str) -> str:
-    """Returns the state of a link: the worst finding on the link, its node, its rail or the pool."""
+    """The worst finding on the link, its node, its rail or the pool counts."""
     of_it = [each["state"] for each in found["findings"] if each["node"] in ("", node) and each["rail"] in ("", rail)]
     return next((state for state in ("bad", "unknown") if state in of_it), "good")
 

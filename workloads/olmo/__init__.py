@@ -21,7 +21,7 @@ from workloads.olmo.options import NAME, OlmoOptions
 from workloads.olmo.problems import problems
 
 _FIRST_POD = f"{JOB_LABEL}={NAME},batch.kubernetes.io/job-completion-index=0"
-"""Selector of the pod of rank 0, the only one that logs steps."""
+"""Rank 0 is the only one that logs steps."""
 
 
 class Olmo(Workload[OlmoOptions]):
@@ -35,7 +35,7 @@ class Olmo(Workload[OlmoOptions]):
         return problems(options, candidate)
 
     def deploy(self, context: WorkloadContext, placement: Placement[OlmoOptions]) -> Deployed:
-        """Creates the Job that copies the data, and the training, which waits for it."""
+        """The training waits for the Job that copies the data."""
         options = placement.options
         data, checkpoints = context.volumes[options.data_container], context.volumes[options.checkpoint_container]
         run = Run.placed(context, placement, "olmo", data=data, checkpoints=checkpoints)
@@ -56,7 +56,7 @@ class Olmo(Workload[OlmoOptions]):
 
 
 def _prepare(spec: Manifest, context: WorkloadContext) -> None:
-    """Creates the Job that copies. It needs no GPU or driver, and is replaced like the training."""
+    """The Job needs no GPU or driver, and is replaced like the training."""
     kubernetes.batch.v1.Job(
         preparation.JOB,
         metadata={"name": preparation.JOB, "namespace": context.namespace, "annotations": NOT_AWAITED},

@@ -12,11 +12,11 @@ from config.data.skus import Facts
 from workloads._lib.training import flops_per_token
 
 SOURCE_FOLDER = "/opt/OLMo"
-"""Path of OLMo's repository in the image."""
+"""The path of OLMo's repository in the image."""
 
 
 class TrainingConfig(Facts):
-    """One training config; `configs.yaml` explains its numbers."""
+    """`configs.yaml` explains the numbers."""
 
     name: str
     path: str
@@ -30,7 +30,7 @@ class TrainingConfig(Facts):
     clips: bool
     wrapped: bool
     sequence_length: int
-    """Sequence length in tokens."""
+    """Tokens."""
     batch: int
     """Sequences in one step, over all GPUs."""
     micro_batch: int
@@ -46,21 +46,20 @@ class TrainingConfig(Facts):
         return flops_per_token(weights=weights, layers=self.layers, width=self.width, sequence=self.sequence_length)
 
     def fits(self, gpus: int, micro_batch: int) -> bool:
-        """Returns whether this many GPUs can share the batch equally in whole micro-batches."""
+        """The GPUs must share the batch equally in whole micro-batches."""
         return self.batch % (gpus * micro_batch) == 0
 
     def node_counts(self, gpus_per_node: int, micro_batch: int) -> list[int]:
-        """Returns node counts that can share the batch, in ascending order."""
+        """Returns node counts that can share the batch."""
         most = self.batch // (gpus_per_node * micro_batch)
         return [nodes for nodes in range(1, most + 1) if self.fits(nodes * gpus_per_node, micro_batch)]
 
     def largest_micro_batch(self, gpus: int) -> int | None:
-        """Returns the largest possible micro-batch, up to the config's; None if the GPUs do not divide the batch."""
+        """Returns at most the config's; None if the GPUs do not divide the batch."""
         return None if self.batch % gpus else math.gcd(self.batch // gpus, self.micro_batch)
 
 
 @functools.cache
 def training_configs() -> dict[str, TrainingConfig]:
-    """Returns all configs by name, in the order of the data file."""
     facts = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
     return {name: TrainingConfig.model_validate({"name": name, **entry}) for name, entry in facts["configs"].items()}

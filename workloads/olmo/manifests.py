@@ -1,5 +1,3 @@
-"""Builds the training's manifests from options and hardware."""
-
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -17,19 +15,19 @@ from workloads.olmo.options import NAME, OlmoOptions
 
 CONTAINER = "train"
 PORT = 29400
-"""Port of the rendezvous; torchrun's default."""
+"""torchrun's default for the rendezvous."""
 _MEETING_TIMEOUT_S = 1800
-"""Seconds that nodes wait for each other: they start together, but pull a large image at different speeds."""
+"""Nodes start together, but pull a large image at different speeds."""
 SAVING_THREADS = 2
 """Checkpoint files that each rank writes and reads in parallel.
 
-The default is 16 (OLMo-core v1.8.0, src/olmo_core/utils.py, get_default_thread_count), but blobfuse2 has too few blocks
-for 8 ranks with so many (config/data/blobfuse.yaml, sequential).
+The default is 16 (OLMo-core v1.8.0, src/olmo_core/utils.py, get_default_thread_count), but blobfuse2 has too few
+blocks for 8 ranks with so many (config/data/blobfuse.yaml, sequential).
 """
 _DATA_TIMEOUT_S = 48 * 3600
-"""Seconds that the training waits for its data, while it holds its nodes."""
+"""The training holds its nodes while it waits for its data."""
 _DATA_SILENCE_S = 1800
-"""Seconds that the training waits without a sign of the preparation, which reports every minute.
+"""The training waits this long without a sign of the preparation, which reports every minute.
 
 Between two of its tries, at most six minutes pass, plus the pull of a large image.
 """
@@ -39,21 +37,18 @@ _SCRIPTS = Path(__file__).parent / "scripts"
 
 @dataclass(frozen=True, kw_only=True)
 class Run(_base.Run[OlmoOptions]):
-    """One training, with the containers that it reads and writes."""
-
     data: BlobVolume
     checkpoints: BlobVolume
 
 
 def files(pool: GpuPool) -> Files:
-    """Returns the training's scripts, and NCCL's topology file if the VM size has one."""
     scripts = {name: text for name, text in texts(_SCRIPTS).items() if not name.startswith("prepare")}
     contents = {**shared("infiniband.sh", "mfu.sh"), **scripts, **topology_file(pool)}
     return Files(config_map=NAME, folder=f"/opt/{NAME}", contents=contents)
 
 
 def dataset_variables(options: OlmoOptions) -> dict[str, str]:
-    """Returns the variables that select data files; preparation and training must use the same."""
+    """Preparation and training must use the same variables to select data files."""
     return {
         "CONFIG": options.training.file,
         "MAX_FILES": str(options.max_files or 0),
@@ -87,7 +82,7 @@ def variables(run: Run) -> dict[str, str]:
 
 
 def job_spec(run: Run) -> Manifest:
-    """Returns an Indexed Job: pod `i` is node rank `i`, with the host name `olmo-<i>.olmo`."""
+    """Pod `i` is node rank `i`, with the host name `olmo-<i>.olmo`."""
     pod = GpuPod(
         pool=run.pool,
         rdma_resource=run.rdma_resource,
@@ -122,7 +117,7 @@ def job_spec(run: Run) -> Manifest:
 
 
 def service_spec() -> Manifest:
-    """Returns a headless Service, which names each pod, even before it is ready: the nodes must connect first."""
+    """A headless Service names each pod, even before it is ready: the nodes must connect first."""
     return {
         "clusterIP": "None",
         "publishNotReadyAddresses": True,

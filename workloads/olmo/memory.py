@@ -14,7 +14,7 @@ from workloads.olmo.configs import TrainingConfig
 from workloads.olmo.options import OlmoOptions
 
 STATE_BYTES = 16
-"""Bytes per parameter, all in float32: weight 4, gradient 4, AdamW's two moments 8.
+"""All in float32: weight 4, gradient 4, AdamW's two moments 8.
 
 All configs have `fsdp.precision: mixed`: it computes in bf16, but keeps weights and reduces gradients in float32
 (olmo/config.py, fsdp_precision; torch's MixedPrecision).
@@ -25,8 +25,8 @@ def micro_batch(options: OlmoOptions, size: VmSku, nodes: int) -> int:
     """Returns the configured micro-batch, or else the largest one, up to the config's, that the GPUs can share and
     hold.
 
-    It does not change the results, since gradients are accumulated. If none fits, it is the smallest one that can be
-    shared, or the config's.
+    It does not change the results, since gradients are accumulated. If none fits, it is the smallest one that can
+    be shared, or the config's.
     """
     training = options.training
     if options.micro_batch:
@@ -37,18 +37,17 @@ def micro_batch(options: OlmoOptions, size: VmSku, nodes: int) -> int:
 
 
 def holds(training: TrainingConfig, size: VmSku, nodes: int, at_once: int) -> bool:
-    """Returns whether each GPU can hold micro-batches of this size."""
     needed = bytes_per_gpu(training, gpus=nodes * size.gpus, micro_batch=at_once)
     return needed <= usable_bytes(size.gpu_memory_gb)
 
 
 def state_bytes_per_gpu(training: TrainingConfig, gpus: int) -> float:
-    """Returns STATE_BYTES * parameters / gpus: FSDP shards everything over all GPUs."""
+    """FSDP shards everything over all GPUs."""
     return STATE_BYTES * training.parameters / gpus
 
 
 def bytes_per_gpu(training: TrainingConfig, *, gpus: int, micro_batch: int) -> float:
-    """Returns the peak bytes of one GPU if `gpus` GPUs train the model, each with `micro_batch` sequences.
+    """Returns the peak, if each GPU has `micro_batch` sequences.
 
     The peak is at the loss, before any layer's activations are freed. Accumulated gradients need no more memory.
     """
@@ -85,7 +84,7 @@ def _logit_bytes(training: TrainingConfig) -> int:
 
 
 def _gathered_bytes(training: TrainingConfig) -> int:
-    """Returns the bytes that FSDP has gathered in bf16: embedding and output, or everything if layers are not wrapped.
+    """FSDP has gathered embedding and output in bf16, or everything if layers are not wrapped.
 
     The backward pass gathers a layer and its gradients after the logits are freed, and needs about as much.
     """

@@ -1,5 +1,3 @@
-"""Options of OLMo, under `workloadOptions.olmo`."""
-
 from __future__ import annotations
 
 from typing import Annotated

@@ -1,5 +1,3 @@
-"""Checks of OLMo's options and placement, before deployment."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -30,7 +28,7 @@ def problems(options: OlmoOptions, candidate: Candidate) -> Iterator[Problem]:
 
 
 def _seen_by_all(options: OlmoOptions, candidate: Candidate) -> Iterator[Problem]:
-    """Yields a problem if nodes see new checkpoints too late.
+    """Nodes must see new checkpoints in time.
 
     Rank 0 creates and renames a checkpoint's folder, and the others wait 10 s to see it (allenai/OLMo 59a53e3,
     olmo/checkpoint.py, _temporary_wd; olmo/util.py, wait_for). The first checkpoint is before the first step
@@ -71,7 +69,7 @@ def _upload(options: OlmoOptions, candidate: Candidate) -> Iterator[Problem]:
 
 
 def _scratch(candidate: Candidate) -> Iterator[Problem]:
-    """Yields a problem if a VM size with local NVMe disks has no scratch for caches; other sizes use the pods' disk."""
+    """VM sizes without local NVMe disks use the pods' disk for caches."""
     if candidate.scratch or candidate.pool.sku.nvme is None:
         return
     what = f"is {candidate.pool_key}, but its nodes have no NVMe scratch, which workload {NAME} needs for caches"
@@ -93,7 +91,7 @@ def _hardware(candidate: Candidate, size: VmSku) -> Iterator[Problem]:
 
 
 def _memory(options: OlmoOptions, candidate: Candidate, size: VmSku) -> Iterator[Problem]:
-    """Yields a problem with memory. Fixes: a smaller micro-batch, or more nodes if they have InfiniBand."""
+    """Fixes are a smaller micro-batch, or more nodes if they have InfiniBand."""
     training, nodes = options.training, candidate.nodes if size.infiniband else 1
     at_once = micro_batch(options, size, nodes)
     if holds(training, size, nodes, at_once) or not size.gpu_bf16_tflops:
@@ -128,7 +126,7 @@ def _sizes() -> list[VmSku]:
 
 
 def _batch(options: OlmoOptions, candidate: Candidate, size: VmSku) -> Iterator[Problem]:
-    """Yields a problem unless each GPU gets equally many whole micro-batches: OLMo rejects or distorts others."""
+    """Each GPU needs equally many whole micro-batches: OLMo rejects or distorts others."""
     training, at_once, gpus = options.training, micro_batch(options, size, candidate.nodes), candidate.nodes * size.gpus
     if training.fits(gpus, at_once):
         return

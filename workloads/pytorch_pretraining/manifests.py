@@ -1,5 +1,3 @@
-"""Builds the job's manifests from options and hardware."""
-
 from __future__ import annotations
 
 import math
@@ -15,22 +13,21 @@ from workloads.pytorch_pretraining.memory import saving_seconds
 from workloads.pytorch_pretraining.options import NAME, PretrainingOptions
 
 CONTAINER = "pytorch"
-"""The name that the training operator's webhook requires."""
+"""The training operator's webhook requires this name."""
 HEAD = 128
 """Dimensions of a head (docs/performance.md): 64, as in OPT, is slower."""
 UNFIT = 2
-"""Exit code of the trainer for errors that a retry cannot fix (pretraining/options.py)."""
+"""The trainer's exit code for errors that a retry cannot fix (pretraining/options.py)."""
 _SCRIPTS = Path(__file__).parent / "scripts"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run(TrainingRun[PretrainingOptions]):
     shared_class: str = ""
-    """Name of the StorageClass of shared files, or empty."""
+    """The StorageClass of shared files, or empty."""
 
 
 def files(run: Run) -> Files:
-    """Returns a node's script, and NCCL's topology file if the VM size has one."""
     contents = {**shared("infiniband.sh"), **texts(_SCRIPTS), **topology_file(run.pool)}
     return Files(config_map=run.name, folder=f"/opt/{NAME}", contents=contents)
 
@@ -60,7 +57,7 @@ def grace_seconds(run: Run) -> int:
 
 
 def template(run: Run, restart_policy: str) -> Manifest:
-    """Returns the template of all pods. A single node needs no InfiniBand, and so no right to pin memory."""
+    """A single node needs no InfiniBand, and so no right to pin memory."""
     own = files(run)
     pod = GpuPod(
         pool=run.pool,
@@ -93,10 +90,10 @@ def template(run: Run, restart_policy: str) -> Manifest:
 
 
 def pytorch_job(run: Run) -> Manifest:
-    """Returns a PyTorchJob without metadata: one pod on each node; the first is the master.
+    """There is one pod on each node; the first is the master. Metadata is omitted.
 
-    In an AppWrapper, a failed pod ends the job and all of it restarts, since torchrun's ranks cannot join later. In a
-    plain job, each pod restarts and waits for the others.
+    In an AppWrapper, a failed pod ends the job and all of it restarts, since torchrun's ranks cannot join later. In
+    a plain job, each pod restarts and waits for the others.
     """
     wrapped = run.options.app_wrapper
     policy = "Never" if wrapped else "OnFailure"
@@ -111,7 +108,6 @@ def pytorch_job(run: Run) -> Manifest:
 
 
 def wrapper_options(run: Run) -> dict[str, str]:
-    """Returns AppWrapper's options: the retries, exit codes without a retry, and how long pods may save."""
     minutes = math.ceil(grace_seconds(run) / 60) + 1
     return {
         "retryLimit": str(run.options.restarts),

@@ -1,7 +1,7 @@
 """Calculates the trainer's memory, the size of checkpoints, and the longest time to write them.
 
-The memory formulas are those of docker/pytorch-pretraining/pretraining/memory.py. The program cannot import that file
-from the image; a test compares both.
+The memory formulas are those of docker/pytorch-pretraining/pretraining/memory.py. The program cannot import that
+file from the image; a test compares both.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ _KEPT = 3
 _CONTAINER_BYTES_S = 0.5e9
 """A node's estimated rate to blob storage, bytes per second."""
 _STANDARD_BYTES_S = 60 * 2**20
-"""Rate of a standard share for all its clients, bytes per second. `azurefile-csi` creates one in an account without
-large file shares (Azure, Scalability and performance targets for Azure Files; azurefile-csi-driver,
+"""All clients of a standard share have this rate together, bytes per second. `azurefile-csi` creates one in an account
+without large file shares (Azure, Scalability and performance targets for Azure Files; azurefile-csi-driver,
 docs/driver-parameters.md).
 """
 _LAST_STEP_S = 120
-"""Seconds for the current step and a write in progress."""
+"""Covers the current step and a write in progress."""
 
 
 def parameters(options: PretrainingOptions) -> int:
-    """Returns the model's parameters: blocks without biases, one embedding that is also the output, and positions."""
+    """Counts blocks without biases, one embedding that is also the output, and positions."""
     return options.size.layers * _of_block(options) + _of_rest(options)
 
 
@@ -46,7 +46,7 @@ def _of_rest(options: PretrainingOptions) -> int:
 
 
 def bytes_per_gpu(options: PretrainingOptions, gpus: int) -> float:
-    """Returns the least bytes per GPU: one sequence at a time, all states sharded, blocks recomputed in backward."""
+    """Assumes one sequence at a time, all states sharded, blocks recomputed in backward."""
     every = parameters(options)
     states = every * (2 + 4 + 12 / gpus)
     if gpus > 1:
@@ -58,7 +58,6 @@ def bytes_per_gpu(options: PretrainingOptions, gpus: int) -> float:
 
 
 def fits(options: PretrainingOptions, sku: VmSku, gpus: int) -> bool:
-    """Returns whether this many GPUs of a VM size can hold the training."""
     return bytes_per_gpu(options, gpus) <= usable_bytes(sku)
 
 
@@ -71,19 +70,17 @@ def kept_bytes(options: PretrainingOptions) -> int:
 
 
 def saving_seconds(options: PretrainingOptions, nodes: int, shared_class: str) -> int:
-    """Returns the seconds that pods may save after the stop signal: the checkpoint being written, then the last one.
+    """After the stop signal, pods finish the checkpoint being written, then write the last one.
 
-    `shared_class` is their claim's class, if they have one. Nodes share the rate of a share, and each has its own rate
-    to a container.
+    `shared_class` is their claim's class, if they have one. Nodes share the rate of a share, and each has its own
+    rate to a container.
     """
     rate = nodes * _CONTAINER_BYTES_S if options.checkpoint_container else _share_bytes_s(shared_class, options)
     return _LAST_STEP_S + math.ceil(2 * checkpoint_bytes(options) / rate)
 
 
 def _share_bytes_s(shared_class: str, options: PretrainingOptions) -> float:
-    """Returns a share's rate. Premium shares are faster with their size (same page, provisioned v1); others count as
-    standard.
-    """
+    """Premium shares are faster with their size (same page, provisioned v1); others count as standard."""
     if shared_class != SHARED_CLASS and "premium" not in shared_class:
         return _STANDARD_BYTES_S
     gib = claim_gib(kept_bytes(options))

@@ -1,5 +1,3 @@
-"""Options of the pre-training, under `workloadOptions.pytorch-pretraining`."""
-
 from __future__ import annotations
 
 from typing import Annotated

@@ -1,5 +1,3 @@
-"""Checks of the pre-training's options and placement, before deployment."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -29,7 +27,7 @@ from workloads.pytorch_pretraining.options import NAME, PretrainingOptions
 
 _OPTIONS: Path = ("workloadOptions", NAME)
 _FP8_COMPUTE = (8, 9)
-"""Least compute capability for FP8 products (PyTorch's torch._scaled_mm)."""
+"""FP8 products need this compute capability (PyTorch's torch._scaled_mm)."""
 
 
 def problems(options: PretrainingOptions, candidate: Candidate) -> Iterator[Problem]:
@@ -45,7 +43,6 @@ def problems(options: PretrainingOptions, candidate: Candidate) -> Iterator[Prob
 
 
 def _operators(options: PretrainingOptions, candidate: Candidate) -> Iterator[Problem]:
-    """Yields problems with the operators that create the job's pods."""
     if not candidate.on_shared_platform:
         return
     needs = {"trainingOperator": ("is a PyTorchJob", f"a stack without {NAME}")}
@@ -67,7 +64,7 @@ def _hardware(options: PretrainingOptions, candidate: Candidate) -> Iterator[Pro
 
 
 def _between_nodes(options: PretrainingOptions, candidate: Candidate) -> Iterator[Problem]:
-    """Yields problems with InfiniBand: only whole nodes have it, and it needs pinned memory."""
+    """Only whole nodes have InfiniBand, and it needs pinned memory."""
     sku, where = candidate.pool.sku, (*_OPTIONS, "numNodes")
     if not sku.infiniband:
         what = f"is {candidate.nodes}, but {sku.name} has no InfiniBand"
@@ -113,7 +110,7 @@ def _memory(options: PretrainingOptions, candidate: Candidate) -> Iterator[Probl
 
 
 def _shorter(options: PretrainingOptions, sku: VmSku, gpus: int) -> Iterator[Way]:
-    """Yields the longest sequence that fits, a power of two, if the sequence is the cause."""
+    """Finds the longest sequence that fits, a power of two, if the sequence is the cause."""
     usual = type(options).model_fields["sequence"].default
     length = 1 << (options.sequence.bit_length() - 1)
     while length >= usual:
@@ -124,7 +121,7 @@ def _shorter(options: PretrainingOptions, sku: VmSku, gpus: int) -> Iterator[Way
 
 
 def _more_gpus(options: PretrainingOptions, candidate: Candidate) -> Iterator[Way]:
-    """Yields more GPUs on each node, then more nodes, within the pool and the team's quota."""
+    """Tries more GPUs on each node, then more nodes, within the pool and the team's quota."""
     sku = candidate.pool.sku
     most = most_gpus(options, candidate) or 0
     per_node = options.gpus_on(sku)

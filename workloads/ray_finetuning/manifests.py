@@ -1,5 +1,3 @@
-"""Builds the job's manifests from options and hardware."""
-
 from __future__ import annotations
 
 import shlex
@@ -17,25 +15,24 @@ from workloads._lib.team_training import DATA, TrainingRun
 from workloads.ray_finetuning.options import FinetuningOptions
 
 RAY_VERSION = "2.60.0"
-"""Ray version of the image (docker/ray-finetuning/Dockerfile). KubeRay chooses probes by it: from 2.53 on HTTP without
-wget (ray-operator 1.6.2, controllers/ray/common/pod.go, supportsUnifiedHealthCheck).
+"""Must match the image (docker/ray-finetuning/Dockerfile). KubeRay chooses probes by it: from 2.53 on HTTP without wget
+(ray-operator 1.6.2, controllers/ray/common/pod.go, supportsUnifiedHealthCheck).
 """
 AUTH_OPTIONS = {"mode": "token"}
-"""Token authentication. By default Ray's jobs API needs no credentials, so that every pod in the cluster could run
-code. KubeRay creates a token for each cluster, in a Secret with its name, and passes it to head, workers and submitter
-(ray-operator 1.6.2, controllers/ray/common/pod.go, SetContainerTokenAuthEnvVars; rayjob_controller.go,
-configureSubmitterContainer).
+"""By default Ray's jobs API needs no credentials, so that every pod in the cluster could run code. KubeRay creates a
+token for each cluster, in a Secret with its name, and passes it to head, workers and submitter (ray-operator 1.6.2,
+controllers/ray/common/pod.go, SetContainerTokenAuthEnvVars; rayjob_controller.go, configureSubmitterContainer).
 """
 HEAD, WORKER, SUBMITTER = "ray-head", "ray-worker", "ray-job-submitter"
-"""Names of containers; KubeRay sets the last one."""
+"""KubeRay sets the last container's name."""
 DASHBOARD_PORT = 8265
 _HEAD_NEEDS = {"cpu": "2", "memory": "8Gi"}
 """Estimated needs of Ray's services, its dashboard and the driver, which loads torch."""
 _SUBMITTER_NEEDS = {"cpu": "500m", "memory": "1Gi"}
 _BESIDE_CPUS, _BESIDE_GIB = 3, 9
-"""Needs of head and submitter on a node, where a worker has all GPUs."""
+"""Head and submitter need this much on a node where a worker has all GPUs."""
 _ASKS = "ray job status --address http://$RAY_DASHBOARD_ADDRESS $RAY_JOB_SUBMISSION_ID >/dev/null"
-"""A command that uses KubeRay's variables."""
+"""The command uses KubeRay's variables."""
 _HEAD_LOST: Manifest = {
     "exec": {"command": ["/bin/sh", "-c", _ASKS]},
     "initialDelaySeconds": 90,
@@ -43,8 +40,8 @@ _HEAD_LOST: Manifest = {
     "timeoutSeconds": 20,
     "failureThreshold": 4,
 }
-"""Liveness probe that ends a submitter if its head is on a dead node. It would follow the log forever (Ray 2.60.0,
-job/sdk.py, tail_job_logs: a WebSocket without heartbeat), and KubeRay marks the job as failed only after the submitter.
+"""Ends a submitter if its head is on a dead node. It would follow the log forever (Ray 2.60.0, job/sdk.py,
+tail_job_logs: a WebSocket without heartbeat), and KubeRay marks the job as failed only after the submitter.
 """
 _AWAY_FROM_HEADS: Manifest = {
     "weight": 100,
@@ -53,12 +50,12 @@ _AWAY_FROM_HEADS: Manifest = {
         "topologyKey": "kubernetes.io/hostname",
     },
 }
-"""Anti-affinity of the submitter to heads. If both are on a lost node, Kubernetes marks the submitter's Job as failed
-only when the node returns or is deleted (kubernetes/kubernetes#125510), and KubeRay waits for that.
+"""If submitter and head are both on a lost node, Kubernetes marks the submitter's Job as failed only when the node
+returns or is deleted (kubernetes/kubernetes#125510), and KubeRay waits for that.
 """
 _OBJECT_STORE = str(2**30)
-"""Bytes of Ray's object store, which is little used. By default Ray uses part of the machine's memory, and does not
-start if /dev/shm is smaller (Ray 2.60.0, _private/services.py, determine_plasma_store_config).
+"""Ray's object store is little used. By default Ray uses part of the machine's memory, and does not start if /dev/shm
+is smaller (Ray 2.60.0, _private/services.py, determine_plasma_store_config).
 """
 
 
@@ -66,15 +63,13 @@ start if /dev/shm is smaller (Ray 2.60.0, _private/services.py, determine_plasma
 class Run(TrainingRun[FinetuningOptions]):
     @property
     def workers(self) -> int:
-        """Number of processes: one for each GPU."""
+        """There is one process for each GPU."""
         return self.nodes * self.gpus
 
     @property
     def output(self) -> str:
-        """The folder of this training's output; others have other folders, as the loop distinguishes them
-        (finetuning/train.py, `_about`).
-
-        In the same folder, the loop would refuse to continue, however often it restarts.
+        """Other trainings have other folders, as the loop distinguishes them (finetuning/train.py, `_about`). In the
+        same folder, the loop would refuse to continue, however often it restarts.
         """
         options = self.options
         learnt = (options.model, options.data_container, options.longest, options.evaluation)
@@ -103,12 +98,12 @@ def arguments(run: Run) -> list[str]:
 
 
 def head(run: Run) -> Manifest:
-    """Returns the pod of Ray's services and the driver: no GPU, and `num-cpus` excludes it from training."""
+    """The head has no GPU, and `num-cpus` excludes it from training."""
     return in_gang(run.name, _plain_pod(run, HEAD, _HEAD_NEEDS, [run.checkpoints], limits=_HEAD_NEEDS))
 
 
 def worker(run: Run) -> Manifest:
-    """Returns a pod with GPUs. LoRA's gradients are only megabytes, so several nodes need no InfiniBand."""
+    """LoRA's gradients are only megabytes, so several nodes need no InfiniBand."""
     pod = GpuPod(
         pool=run.pool,
         rdma_resource=run.rdma_resource,
@@ -128,7 +123,7 @@ def worker(run: Run) -> Manifest:
 
 
 def submitter(run: Run) -> Manifest:
-    """Returns the pod that submits the driver to Ray and shows the driver's log; it starts once the gang runs."""
+    """The submitter shows the driver's log; it starts once the gang runs."""
     limits = {"memory": _SUBMITTER_NEEDS["memory"]}
     pod = _plain_pod(run, SUBMITTER, _SUBMITTER_NEEDS, [], limits=limits, livenessProbe=_HEAD_LOST)
     apart = {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [_AWAY_FROM_HEADS]}}
@@ -139,7 +134,7 @@ def submitter(run: Run) -> Manifest:
 def _plain_pod(
     run: Run, name: str, needs: Manifest, mounts: Sequence[Mount], limits: Manifest, **more: Any
 ) -> Manifest:
-    """Returns a pod without GPUs. It runs on GPU nodes, since Kueue admits all pods of a team's jobs only there."""
+    """Runs on GPU nodes although it has no GPUs, since Kueue admits all pods of a team's jobs only there."""
     container = {
         "name": name,
         "image": run.image,
@@ -163,10 +158,10 @@ def _tolerations(run: Run) -> list[Manifest]:
 
 
 def ray_job(run: Run) -> Manifest:
-    """Returns the spec of a RayJob. Each try has its own cluster, which is deleted with it, as Kueue requires.
+    """Each try has its own cluster, which is deleted with it, as Kueue requires.
 
-    It has a separate submitter (K8sJobMode), so that kubectl shows the driver's log. With HTTPMode, KubeRay submits and
-    no pod has that log. With SidecarMode, the submitter is on the head, and a lost head fails the job.
+    It has a separate submitter (K8sJobMode), so that kubectl shows the driver's log. With HTTPMode, KubeRay submits
+    and no pod has that log. With SidecarMode, the submitter is on the head, and a lost head fails the job.
     """
     return {
         "entrypoint": shlex.join(["python", "-m", "finetuning.ray_train", *arguments(run)]),
@@ -196,5 +191,5 @@ def ray_job(run: Run) -> Manifest:
 
 
 def gang_pods(run: Run) -> int:
-    """Returns the number of pods that start together: head and workers. The cluster of a retry uses the same gang."""
+    """Head and workers start together. The cluster of a retry uses the same gang."""
     return 1 + run.nodes

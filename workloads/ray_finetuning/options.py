@@ -1,5 +1,3 @@
-"""Options of the fine-tuning, under `workloadOptions.ray-finetuning`."""
-
 from __future__ import annotations
 
 from typing import Annotated
@@ -17,7 +15,7 @@ NAME = "ray-finetuning"
 _WORD = "[A-Za-z0-9][A-Za-z0-9._-]*"
 _PACKS = 8
 SYNTHETIC = 2048
-"""Number of synthetic examples (docker/ray-finetuning/finetuning/options.py)."""
+"""docker/ray-finetuning/finetuning/options.py has the same number."""
 
 Model = Annotated[
     str,
@@ -60,9 +58,8 @@ class FinetuningOptions(TeamOptions):
 
     @property
     def known(self) -> LanguageModel | None:
-        """The known facts about the model, or None."""
         return language_models().get(self.model)
 
     def packs(self, gpus: int) -> int:
-        """Returns the packs in a step on this many GPUs."""
+        """Counts one step."""
         return self.batch or -(-_PACKS // gpus) * gpus

@@ -1,7 +1,6 @@
-"""Checks of the fine-tuning's options and placement, before deployment.
-
-Memory is the sum of frozen bf16 weights, LoRA's parameters, a pack's activations without checkpointing, and some
-logits. OPT-1.3b with packs of 16,384 tokens was measured at 17.1 GiB (docs/performance.md); other shapes are estimates.
+"""Memory is the sum of frozen bf16 weights, LoRA's parameters, a pack's activations without checkpointing, and some
+logits. OPT-1.3b with packs of 16,384 tokens was measured at 17.1 GiB (docs/performance.md); other shapes are
+estimates.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from workloads.ray_finetuning.options import NAME, SYNTHETIC, FinetuningOptions
 _DEFAULT = FinetuningOptions.model_fields["model"].default
 _OPTIONS: Path = ("workloadOptions", NAME)
 _LEAST_PACK = 512
-"""Least tokens of a pack that keep a GPU busy."""
+"""Fewer tokens would not keep a GPU busy."""
 _FROZEN, _LEARNT = 2, 16
 """Bytes of a weight: frozen in bf16; trained in fp32 with its gradient and two moments."""
 _KEPT_WIDTH, _KEPT_KEYS = 10, 4
@@ -81,7 +80,7 @@ def _lengths(options: FinetuningOptions) -> Iterator[Problem]:
 
 
 def _evaluation(options: FinetuningOptions) -> Iterator[Problem]:
-    """Yields a problem with too many evaluation examples of synthetic data. For files, the loop checks that."""
+    """Checks only synthetic data. For files, the loop checks that."""
     if options.data_container is None and options.evaluation >= SYNTHETIC:
         where: Path = (*_OPTIONS, "evaluation")
         default = FinetuningOptions.model_fields["evaluation"].default
@@ -90,7 +89,7 @@ def _evaluation(options: FinetuningOptions) -> Iterator[Problem]:
 
 
 def _memory(options: FinetuningOptions, candidate: Candidate) -> Iterator[Problem]:
-    """Yields a problem with memory. Each GPU has the whole model, so more GPUs do not help."""
+    """Each GPU has the whole model, so more GPUs do not help."""
     model, sku = options.known, candidate.pool.sku
     if model is None or not sku.gpu_bf16_tflops or fits(model, options, sku):
         return
@@ -109,7 +108,7 @@ def _memory(options: FinetuningOptions, candidate: Candidate) -> Iterator[Proble
 
 
 def _smaller_packs(model: LanguageModel, options: FinetuningOptions, candidate: Candidate) -> Iterator[Way]:
-    """Yields the largest pack, a power of two, that fits and has space for the longest example."""
+    """Finds the largest pack, a power of two, that fits and has space for the longest example."""
     size = 1 << (options.pack - 1).bit_length() - 1
     while size >= max(options.longest, _LEAST_PACK):
         if fits(model, options.model_copy(update={"pack": size}), candidate.pool.sku):
@@ -124,7 +123,7 @@ def _on_other_gpus(model: LanguageModel, options: FinetuningOptions) -> Iterator
 
 
 def _smaller(options: FinetuningOptions, candidate: Candidate) -> Iterator[Way]:
-    """Yields models that are not gated."""
+    """Omits gated models."""
     fitting = [
         name
         for name, model in language_models().items()
@@ -135,7 +134,7 @@ def _smaller(options: FinetuningOptions, candidate: Candidate) -> Iterator[Way]:
 
 
 def bytes_per_gpu(model: LanguageModel, options: FinetuningOptions) -> float:
-    """Returns the bytes on each GPU: all weights, and its own pack."""
+    """Each GPU has all weights, and its own pack."""
     adapted = options.rank * model.layers * (2 * model.width + model.width + model.kv_width)
     per_unit = _KEPT_GATED if model.swiglu else _KEPT_SIGN
     per_layer = _KEPT_WIDTH * model.width + _KEPT_KEYS * model.kv_width + per_unit * model.inner
@@ -144,5 +143,4 @@ def bytes_per_gpu(model: LanguageModel, options: FinetuningOptions) -> float:
 
 
 def fits(model: LanguageModel, options: FinetuningOptions, sku: VmSku) -> bool:
-    """Returns whether GPUs of this VM size can hold the model."""
     return bytes_per_gpu(model, options) <= usable_bytes(sku)

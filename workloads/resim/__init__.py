@@ -1,4 +1,4 @@
-"""Runs resimulation: a batch of scenarios, each an index of a Job, that continues after evictions."""
+"""A batch has scenarios, each an index of a Job. It continues after evictions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ class Resim(Workload[ResimOptions]):
         return problems(options, candidate)
 
     def deploy(self, context: WorkloadContext, placement: Placement[ResimOptions]) -> Deployed:
-        """Creates the script that runs scenarios, the templates that `submit` reads, and a Job."""
         options = placement.options
         run = Run.placed(
             context,
@@ -60,7 +59,7 @@ class Resim(Workload[ResimOptions]):
 
 
 def _owner(context: WorkloadContext) -> None:
-    """Creates the owner of batches' Jobs. It does not depend on the templates: batches continue when these change."""
+    """The owner does not depend on the templates: batches continue when these change."""
     about = "Owns the Jobs of submitted batches, which are deleted with it, before volumes, nodes and namespace."
     kubernetes.core.v1.ConfigMap(
         OWNER,

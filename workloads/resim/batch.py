@@ -1,5 +1,3 @@
-"""Defines a batch: its scenarios, its name, its place in the output container, and errors of commands."""
-
 from __future__ import annotations
 
 import hashlib
@@ -10,8 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 MOST_SCENARIOS = 100_000
-"""The largest number of scenarios in a batch, which is one Job. With more indexes, Kubernetes also limits failed and
-parallel ones (pkg/apis/batch/validation/validation.go, completionsSoftLimit).
+"""A batch is one Job. With more indexes, Kubernetes also limits failed and parallel ones
+(pkg/apis/batch/validation/validation.go, completionsSoftLimit).
 """
 MAX_NAME = 100
 MAX_BATCH_NAME = 40
@@ -35,7 +33,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Layout:
-    """A batch's paths in the output container. Each namespace has its own folder."""
+    """Paths in the output container. Each namespace has its own folder."""
 
     namespace: str
     batch: str
@@ -50,38 +48,37 @@ class Layout:
         return f"{self.root}/batch.json"
 
     def run(self, number: int) -> str:
-        """Returns the file with the scenarios of one run: all, or the remaining ones."""
+        """Lists the scenarios of one run: all, or the remaining ones."""
         return f"{self.root}/runs/{number}.txt"
 
     @property
     def results(self) -> str:
-        """The folder with one folder per finished scenario, put there in one step."""
+        """Has one folder per finished scenario, put there in one step."""
         return f"{self.root}/results/"
 
     @property
     def attempts(self) -> str:
-        """The folder with the files of unsuccessful attempts, by scenario and pod."""
+        """Has the files of unsuccessful attempts, by scenario and pod."""
         return f"{self.root}/attempts/"
 
 
 def numbered(count: int) -> list[str]:
-    """Returns names of numbered scenarios, as run-scenario.sh names them."""
+    """run-scenario.sh uses the same names."""
     return [f"scenario-{number:06d}" for number in range(count)]
 
 
 def digest(scenarios: Iterable[str]) -> str:
-    """Returns a digest of the scenarios and their order."""
+    """Depends on the order."""
     return hashlib.sha256("\n".join(scenarios).encode()).hexdigest()[:16]
 
 
 def default_name(scenarios: Iterable[str]) -> str:
-    """Returns the default name, which is the same for the same scenarios."""
+    """Is the same for the same scenarios."""
     return f"batch-{digest(scenarios)[:8]}"
 
 
 def parse(content: bytes, source: str) -> list[str]:
-    """Returns the scenarios of a file, one per line, without empty lines and comments. Raises Refused with the first
-    errors.
+    """Reads one scenario per line, without empty lines and comments. Raises Refused with the first errors.
 
     The file is UTF-8, or UTF-16 or UTF-32 as PowerShell writes it. As in JSON, its first character is ASCII.
     """

@@ -1,4 +1,4 @@
-"""Builds the Jobs of batches, for both the program and `python -m workloads.resim`."""
+"""Both the program and `python -m workloads.resim` use this module."""
 
 from __future__ import annotations
 
@@ -21,25 +21,22 @@ from workloads.resim import metaseq
 from workloads.resim.options import NAME, ResimOptions
 
 TEMPLATES = f"{NAME}-templates"
-"""ConfigMap of the templates of batches, by name."""
 OWNER = f"{NAME}-batches"
-"""ConfigMap that owns the Jobs of submitted batches, so that they are deleted with the stack."""
+"""This ConfigMap owns the Jobs of submitted batches, so that they are deleted with the stack."""
 TEST_IO = "test-io"
 """The template of the stack's options, named after the image."""
 BATCH_LABEL = "ai-on-aks/batch"
 RUN_LABEL = "ai-on-aks/run"
 DIGEST_ANNOTATION = "ai-on-aks/scenarios"
-"""Annotation of a Job with the digest of its batch's scenarios (workloads/resim/batch.py, digest)."""
+"""Has the digest of the batch's scenarios (workloads/resim/batch.py, digest)."""
 GRACE_S = 25
-"""Grace period in seconds. Azure announces an eviction 30 seconds before, and a drain starts a little later."""
+"""Azure announces an eviction 30 seconds before, and a drain starts a little later."""
 _INPUT, _OUTPUT = "/input", "/output"
 _SCRIPTS = Path(__file__).parent / "scripts"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run(_base.Run[ResimOptions]):
-    """The platform's pools and its input and output containers for batches."""
-
     others: tuple[GpuPool, ...]
     inputs: BlobVolume
     outputs: BlobVolume
@@ -47,11 +44,11 @@ class Run(_base.Run[ResimOptions]):
 
 @dataclass(frozen=True)
 class Batch:
-    """One run of a batch. Its scenarios are listed or numbered."""
+    """Scenarios are listed or numbered."""
 
     name: str
     run: int = 0
-    """Number of the run; 0 is the stack's own batch with numbered scenarios."""
+    """0 is the stack's own batch with numbered scenarios."""
 
     @property
     def job(self) -> str:
@@ -81,12 +78,12 @@ class Load:
 
 
 def files() -> Files:
-    """Returns the script that runs one scenario in any image."""
+    """Runs one scenario in any image."""
     return Files(config_map=NAME, folder=f"/opt/{NAME}", contents=texts(_SCRIPTS, "run-scenario.sh"))
 
 
 def load_of_options(run: Run) -> Load:
-    """Returns the load of the image test-io, or the stack's own command."""
+    """Uses the load of the image test-io, or the stack's own command."""
     options = run.options
     sizes = (str(options.gpu_seconds), str(options.output_files), options.output_size)
     command = options.command or ("/bin/bash", "/opt/test-io/test-io.sh", *sizes)
@@ -107,7 +104,7 @@ def load_of_training(options: ResimOptions, of_scenario: MpiJob) -> Load:
 
 
 def template(run: Run, load: Load) -> Manifest:
-    """Returns the pod of one scenario, without a batch's own values."""
+    """Omits a batch's own values."""
     options, (pool, *others) = run.options, load.pools
     fields = {"NAMESPACE": "metadata.namespace", "POD": "metadata.name", "NODE": "spec.nodeName"}
     pod = GpuPod(
@@ -131,7 +128,7 @@ def template(run: Run, load: Load) -> Manifest:
 
 
 def blueprint(run: Run, load: Load) -> Manifest:
-    """Returns everything that defines a batch on this platform except its scenarios."""
+    """Defines a batch on this platform, except its scenarios."""
     options = run.options
     return {
         "template": template(run, load),
@@ -146,14 +143,14 @@ def blueprint(run: Run, load: Load) -> Manifest:
 
 
 def results_of(made_of: Mapping[str, Any]) -> str:
-    """Returns a digest of everything that determines a scenario's outputs: image, command and input path."""
+    """Hashes everything that determines a scenario's outputs: image, command and input path."""
     container = _container(made_of)
     decides = (container["image"], container["command"], _inputs(made_of), made_of["inputContainer"])
     return hashlib.sha256(json.dumps(decides).encode()).hexdigest()
 
 
 def own_folder(made_of: Mapping[str, Any]) -> str:
-    """Returns the folder of the stack's own batch, which differs by dataset to keep results apart."""
+    """The stack's own batch has a folder for each dataset, to keep results apart."""
     dataset = _inputs(made_of).removeprefix(_INPUT).strip("/")
     return f"{NAME}@{dataset.replace('/', '@')}" if dataset else NAME
 
@@ -168,7 +165,6 @@ def _inputs(made_of: Mapping[str, Any]) -> str:
 
 
 def job_spec(made_of: Mapping[str, Any], batch: Batch, count: int) -> Manifest:
-    """Returns the spec of the Job that runs `count` scenarios of a batch."""
     variables = {
         "BATCH": batch.name if batch.run else own_folder(made_of),
         "LIST": f"runs/{batch.run}.txt" if batch.run else "",
@@ -187,18 +183,18 @@ def job_spec(made_of: Mapping[str, Any], batch: Batch, count: int) -> Manifest:
 
 
 def owner(uid: str) -> Manifest:
-    """Returns the owner reference that ties a Job to the stack, by the uid of its ConfigMap.
+    """Ties a Job to the stack, by the uid of its ConfigMap.
 
     A deleted namespace deletes pods before their Jobs (kubernetes, pkg/controller/namespace/deletion
-    /namespaced_resources_deleter.go, OrderedNamespaceDeletion) and would hang: the Job controller keeps an interrupted
-    pod until it creates the next one of its index (pkg/controller/job/job_controller.go, canRemoveFinalizer), which no
-    longer happens. Both as of 1.33.5.
+    /namespaced_resources_deleter.go, OrderedNamespaceDeletion) and would hang: the Job controller keeps an
+    interrupted pod until it creates the next one of its index (pkg/controller/job/job_controller.go,
+    canRemoveFinalizer), which no longer happens. Both as of 1.33.5.
     """
     return {"apiVersion": "v1", "kind": "ConfigMap", "name": OWNER, "uid": uid}
 
 
 def job(made_of: Mapping[str, Any], batch: Batch, count: int, *, namespace: str, digest: str, uid: str) -> Manifest:
-    """Returns the whole Job for kubectl; `uid` is that of its owner."""
+    """`uid` is that of its owner."""
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
@@ -214,7 +210,7 @@ def job(made_of: Mapping[str, Any], batch: Batch, count: int, *, namespace: str,
 
 
 def _verdict(count: int, most_failed: int, enough: int) -> Manifest:
-    """Returns when the remaining scenarios are stopped; empty if all must run in any case."""
+    """Is empty if all scenarios must run in any case."""
     found: Manifest = {}
     if most_failed < 100:
         found["maxFailedIndexes"] = count * most_failed // 100

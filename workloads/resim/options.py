@@ -1,5 +1,3 @@
-"""Options of resimulation, under `workloadOptions.resim`."""
-
 from __future__ import annotations
 
 from typing import Annotated

@@ -1,5 +1,3 @@
-"""Summarizes a batch from its Jobs and the output container."""
-
 from __future__ import annotations
 
 from collections import Counter
@@ -13,21 +11,19 @@ from config.data.prices import price_list
 from workloads.resim.manifests import RUN_LABEL
 
 FAILED = "FAILED"
-"""The file of an attempt that failed (scripts/run-scenario.sh)."""
+"""Marks an attempt that failed (scripts/run-scenario.sh)."""
 _MB, _HOUR = 1e6, 3600
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
 @dataclass(frozen=True)
 class LastRun:
-    """The Job of a batch's last run."""
-
     name: str = ""
     """Empty if the batch has no Job."""
     active: int = 0
     succeeded: int = 0
     failed: int = 0
-    """Indexes that failed."""
+    """Counts indexes."""
     indexes: int = 0
     ended: bool = True
     reason: str = ""
@@ -35,7 +31,7 @@ class LastRun:
 
     @classmethod
     def of(cls, jobs: Iterable[Mapping[str, Any]]) -> LastRun:
-        """Returns the last run among the Jobs of one batch."""
+        """All Jobs must be of one batch."""
         job = max(jobs, key=lambda each: int(each["metadata"]["labels"][RUN_LABEL]), default=None)
         if job is None:
             return cls()
@@ -54,7 +50,6 @@ class LastRun:
 
     @property
     def state(self) -> str:
-        """The state in one word."""
         if not self.name:
             return "Stopped"
         if not self.ended:
@@ -67,9 +62,9 @@ class Cost:
     """The cost of nodes while they worked on a batch."""
 
     usd: float | None
-    """The cost in USD; None if a price is unknown."""
+    """None if a price is unknown."""
     at_most: bool = False
-    """Whether it is an upper limit: Spot nodes cost the market price, at most the list price."""
+    """Spot nodes cost the market price, at most the list price."""
 
 
 @dataclass(frozen=True)
@@ -87,9 +82,9 @@ class Summary:
     input_bytes: int
     output_bytes: int
     seconds: float
-    """Seconds from the first start to the last end of finished scenarios."""
+    """From the first start to the last end of finished scenarios."""
     scenario_seconds: float
-    """Sum of their durations in seconds: their work."""
+    """The sum of their durations: their work."""
     node_hours: float
     cost: Cost
     reason: str = ""
@@ -101,7 +96,7 @@ class Summary:
 
     @property
     def at_once(self) -> float:
-        """Average number of parallel scenarios."""
+        """The average number of parallel scenarios."""
         return self.scenario_seconds / self.seconds if self.seconds else 0.0
 
     def document(self) -> dict[str, Any]:
@@ -113,7 +108,7 @@ class Summary:
         return {to_camel(name): value for name, value in asdict(self).items()} | derived
 
     def lines(self) -> list[str]:
-        """Returns the summary as text, in the style of `kubectl describe`."""
+        """Follows the style of `kubectl describe`."""
         rows = {
             "Batch": self.batch,
             "State": self.state,
@@ -131,13 +126,13 @@ class Summary:
 
 
 def _count(indexes: str) -> int:
-    """Returns the number of indexes in a Job's notation, such as 1,3-5."""
+    """Parses a Job's notation, such as 1,3-5."""
     pairs = (part.partition("-") for part in indexes.split(",") if part)
     return sum(int(last or first) - int(first) + 1 for first, _, last in pairs)
 
 
 def node_hours(results: Iterable[Mapping[str, Any]]) -> dict[str, float]:
-    """Returns the hours that each node worked on any scenario; parallel scenarios count once."""
+    """Parallel scenarios on a node count once."""
     spans: dict[str, list[tuple[float, float]]] = {}
     for each in results:
         spans.setdefault(each["node"], []).append((each["started"], each["ended"]))
@@ -153,7 +148,7 @@ def _covered(spans: Iterable[tuple[float, float]]) -> float:
 
 
 def cost(hours: Mapping[str, float], pools: Mapping[str, tuple[str, bool]], region: str) -> Cost:
-    """Returns the cost of nodes by name. `pools` have VM size and Spot flag, by the ARM name in node names."""
+    """`pools` have VM size and Spot flag, by the ARM name in node names."""
     total, spot = 0.0, False
     for node, spent in hours.items():
         size, is_spot = next((found for arm, found in pools.items() if node.startswith(f"aks-{arm}-")), ("", False))
@@ -165,12 +160,12 @@ def cost(hours: Mapping[str, float], pools: Mapping[str, tuple[str, bool]], regi
 
 
 def evicted(attempts: Mapping[tuple[str, str], Collection[str]], known: Collection[str]) -> int:
-    """Returns how many attempts ended without success or failure; pods in `known` are still running."""
+    """Counts attempts that ended without success or failure; pods in `known` are still running."""
     return sum(FAILED not in files and pod not in known for (_, pod), files in attempts.items())
 
 
 def tried_again(attempts: Iterable[tuple[str, str]], done: Collection[str]) -> int:
-    """Returns the number of unfinished scenarios with several attempts."""
+    """Counts unfinished scenarios with several attempts."""
     tried = Counter(scenario for scenario, _ in attempts if scenario not in done)
     return sum(count > 1 for count in tried.values())
 

@@ -1,5 +1,3 @@
-"""Parses and runs the commands."""
-
 from __future__ import annotations
 
 import argparse
@@ -39,7 +37,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        """Reports the error in the format of all commands."""
         allowed = " ".join(self.format_usage().split()[1:])
         self.exit(2, f"error: {Refused(message, allowed, f'{self.prog} --help')}\n")
 

@@ -1,5 +1,3 @@
-"""Runs pulumi for a stack's outputs and kubectl for its cluster, as a user would."""
-
 from __future__ import annotations
 
 import json
@@ -24,7 +22,7 @@ _TIMEOUT = "--request-timeout=30s"
 
 
 class _Failed(Exception):
-    """The command's error output."""
+    """Has the command's error output."""
 
 
 def _run(*command: str, given: str | None = None) -> str:
@@ -39,7 +37,7 @@ def _run(*command: str, given: str | None = None) -> str:
 
 
 def outputs(stack: str) -> Mapping[str, Any]:
-    """Returns all outputs of a stack with secrets; an empty name means the selected stack. Raises Refused."""
+    """Includes secrets; an empty name means the selected stack. Raises Refused."""
     chosen = ["--stack", stack] if stack else []
     try:
         text = _run("pulumi", "stack", "output", "--json", "--show-secrets", "--non-interactive", *chosen)
@@ -64,7 +62,7 @@ class Kubectl:
         return found
 
     def find(self, kind: str, name: str) -> dict[str, Any] | None:
-        """Returns an object, or None if it does not exist. Raises Refused."""
+        """Raises Refused if kubectl fails."""
         text = self._run("get", kind, name, "--output=json", "--ignore-not-found")
         found: dict[str, Any] | None = json.loads(text) if text.strip() else None
         return found
@@ -73,7 +71,7 @@ class Kubectl:
         self._run("create", "--filename=-", given=json.dumps(manifest))
 
     def delete(self, kind: str, selector: str) -> None:
-        """Deletes objects; pods get their grace period. Raises Refused."""
+        """Pods get their grace period. Raises Refused."""
         self._run("delete", kind, f"--selector={selector}", "--wait=false", "--cascade=background")
 
     def _run(self, *arguments: str, given: str | None = None) -> str:
@@ -85,7 +83,7 @@ class Kubectl:
 
 @contextmanager
 def kubectl(kubeconfig: str, namespace: str) -> Iterator[Kubectl]:
-    """Yields a Kubectl with a temporary kubeconfig that only this user can read."""
+    """Only this user can read the temporary kubeconfig."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "kubeconfig"
         with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as text:

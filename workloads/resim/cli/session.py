@@ -1,5 +1,3 @@
-"""Gives a command access to its stack: the platform, the cluster and the container of a batch."""
-
 from __future__ import annotations
 
 import json
@@ -23,10 +21,9 @@ class Session:
     kubectl: Kubectl
     templates: Mapping[str, Mapping[str, Any]]
     owner: str
-    """Uid of the owner of the batches' Jobs."""
+    """The uid of the owner of the batches' Jobs."""
 
     def template(self, name: str) -> Mapping[str, Any]:
-        """Returns a template of the stack. Raises Refused if it does not exist."""
         if name not in self.templates:
             there = ", ".join(self.templates)
             what = f"--template is {name}, but the stack has no such template"
@@ -41,14 +38,14 @@ class Session:
 
     @contextmanager
     def store(self, batch: str) -> Iterator[Store]:
-        """Yields the batch's store; templates of a stack share one output container."""
+        """Templates of a stack share one output container."""
         name = next(iter(self.templates.values()))["outputContainer"]
         folder = own_folder(self.template(TEST_IO)) if batch == NAME else batch
         with store.opened(self.platform.container(name), Layout(self.platform.namespace, folder)) as found:
             yield found
 
     def scenarios(self, batch: str, kept: Store) -> list[str]:
-        """Returns all scenarios of a submitted batch or the stack's own. Raises Refused for others."""
+        """Takes a submitted batch or the stack's own. Raises Refused for others."""
         if kept.identity() is not None:
             return kept.scenarios()
         if batch == NAME and (own := self.jobs(NAME)):
@@ -63,7 +60,7 @@ class Session:
 
 @contextmanager
 def session(stack: str) -> Iterator[Session]:
-    """Yields a session. Raises Refused if the stack is not up or has no resim, or its API server does not answer."""
+    """Raises Refused if the stack is not up or has no resim, or its API server does not answer."""
     own = outputs(stack)
     shared_platform = own.get("platformStack", "")
     place = platform(stack, own, outputs(shared_platform) if shared_platform else own)

@@ -1,5 +1,3 @@
-"""Implements `status`, which reports a batch from its Jobs and its outputs, and `cancel`."""
-
 from __future__ import annotations
 
 import sys
@@ -16,7 +14,7 @@ _REGION = "topology.kubernetes.io/region"
 
 
 def wait(session: Session, batch: str) -> LastRun:
-    """Waits until the batch's Job has ended, and reports each change."""
+    """Reports each change."""
     before = ""
     while True:
         run = LastRun.of(session.jobs(batch))
@@ -33,13 +31,13 @@ def wait(session: Session, batch: str) -> LastRun:
 
 
 def _report(text: str) -> None:
-    """Prints progress to stderr, over the line before on a terminal."""
+    """Overwrites the previous line on a terminal."""
     end = "\r" if sys.stderr.isatty() else "\n"
     print(f"{text:<78}", end=end, file=sys.stderr, flush=True)
 
 
 def summary(session: Session, batch: str) -> Summary:
-    """Returns the summary of a batch from its Jobs and the container. Raises Refused if the batch does not exist."""
+    """Raises Refused if the batch does not exist."""
     with session.store(batch) as store:
         names = session.scenarios(batch, store)
         kept, run = store.kept(), LastRun.of(session.jobs(batch))
@@ -72,7 +70,7 @@ def _region(session: Session) -> str:
 
 
 def cancel(session: Session, batch: str) -> list[str]:
-    """Deletes a batch's Jobs and returns their names; finished scenarios stay. Raises Refused if it has no Jobs."""
+    """Finished scenarios stay. Raises Refused if the batch has no Jobs."""
     jobs = [job["metadata"]["name"] for job in session.jobs(batch)]
     if not jobs:
         allowed = ", ".join(session.batches()) or "a submitted batch"

@@ -1,4 +1,4 @@
-"""Reads and writes a batch in the output container through REST, with the stack's SAS or a login."""
+"""Accesses a batch in the output container through REST, with the stack's SAS or a login."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from workloads.resim.cli.platform import Container
 
 _AT_ONCE = 16
 _SAS_REJECTED = ("AuthenticationFailed", "AuthorizationFailure", "InvalidAuthenticationInfo")
-"""Error codes for an expired SAS or another account's, and for access from outside a private network."""
+"""Storage returns these for an expired SAS or another account's, and for access from outside a private network."""
 
 
 @dataclass
@@ -31,42 +31,41 @@ class Kept:
 
 
 class Store:
-    """One batch's part of the container. Methods raise Refused if storage returns an error."""
+    """Methods raise Refused if storage returns an error."""
 
     def __init__(self, client: ContainerClient, container: Container, layout: Layout) -> None:
         self._client, self._container, self._layout = client, container, layout
 
     def identity(self) -> dict[str, Any] | None:
-        """Returns the batch's description from its first submission."""
+        """Describes the batch's first submission."""
         text = self._read(self._layout.identity)
         found: dict[str, Any] | None = json.loads(text) if text is not None else None
         return found
 
     def scenarios(self) -> list[str]:
-        """Returns all scenarios of the batch, which are those of its first run."""
+        """The first run has all scenarios."""
         return self.run(1)
 
     def run(self, number: int) -> list[str]:
         return (self._read(self._layout.run(number)) or b"").decode().split()
 
     def last_run(self) -> int:
-        """Returns the last run's number; 0 before the first."""
+        """Returns 0 before the first run."""
         with self._refusing():
             names = [blob.name for blob in self._client.list_blobs(f"{self._layout.root}/runs/")]
         numbers = [name.rpartition("/")[2].removesuffix(".txt") for name in names]
         return max((int(number) for number in numbers if number.isdigit()), default=0)
 
     def begin(self, scenarios: Sequence[str], template: str, made_of: str) -> None:
-        """Writes the batch's scenarios and template; `made_of` is a digest of the template."""
+        """`made_of` is a digest of the template."""
         about = {"digest": digest(scenarios), "scenarios": len(scenarios), "template": template, "madeOf": made_of}
         self._write(self._layout.identity, json.dumps({**about, "submitted": datetime.now(UTC).isoformat()}))
 
     def begin_run(self, number: int, scenarios: Iterable[str]) -> None:
-        """Writes the list of scenarios for a run's pods."""
+        """The run's pods read the list."""
         self._write(self._layout.run(number), "".join(f"{name}\n" for name in scenarios))
 
     def kept(self) -> Kept:
-        """Returns the finished scenarios and the other attempts."""
         found = Kept()
         with self._refusing():
             for blob in self._client.list_blobs(self._layout.results):
@@ -81,7 +80,7 @@ class Store:
         return found
 
     def results(self, scenarios: Iterable[str]) -> Iterator[dict[str, Any]]:
-        """Yields the result of each scenario that is done."""
+        """Omits scenarios that are not done."""
         names = [f"{self._layout.results}{scenario}/result.json" for scenario in scenarios]
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             for text in pool.map(self._read, names):
@@ -117,14 +116,12 @@ class Store:
 
 @contextmanager
 def opened(container: Container, layout: Layout) -> Iterator[Store]:
-    """Yields the batch's store in its container."""
     credential = container.sas or DefaultAzureCredential()
     with ContainerClient.from_container_url(container.url, credential, retry_total=2) as client:
         yield Store(client, container, layout)
 
 
 def refusal(error: AzureError, container: Container) -> Refused:
-    """Returns why storage refused access, and the fix."""
     code = str(getattr(getattr(error, "error_code", None), "value", "") or getattr(error, "error_code", "") or "")
     where = f"container {container.name} ({container.url})"
     if not container.sas and (isinstance(error, ClientAuthenticationError) or "Permission" in code):

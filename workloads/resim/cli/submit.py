@@ -1,4 +1,4 @@
-"""Implements `submit` and `retry`, which run a batch's unfinished scenarios."""
+"""`submit` and `retry` run a batch's unfinished scenarios."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MOST_BYTES = (MOST_SCENARIOS + 1) * (MAX_NAME + 2)
 
 @dataclass(frozen=True)
 class Submitted:
-    """One run of a batch. If no scenarios are left, it has no Job."""
+    """If no scenarios are left, the run has no Job."""
 
     batch: str
     run: int
@@ -39,7 +39,6 @@ class Submitted:
     left: int
 
     def lines(self) -> list[str]:
-        """Returns the run as text in kubectl's style."""
         if not self.job:
             return [f"batch {self.batch}: all {self.scenarios} scenarios are done; nothing was created"]
         to_run = f"batch {self.batch}: {self.left} of {self.scenarios} scenarios to run"
@@ -47,7 +46,7 @@ class Submitted:
 
 
 def scenarios(file: str | None, count: int | None) -> list[str]:
-    """Returns the scenarios of a new batch. Raises Refused with the error."""
+    """Raises Refused with the error."""
     if file is None:
         return numbered(checked_count(count or 0))
     return parse(_content(file), file)
@@ -83,7 +82,7 @@ def retry(session: Session, batch: str, *, template: str, **changes: int | None)
 
 
 def _made_of(session: Session, batch: str, template: str, changes: Mapping[str, int | None]) -> Mapping[str, Any]:
-    """Returns the template for another run of the batch. Raises Refused if a run is not possible."""
+    """Raises Refused if another run of the batch is not possible."""
     made_of = {**session.template(template), **{key: value for key, value in changes.items() if value}}
     _check_idle(session, batch)
     _check_lasts(session, made_of)
@@ -116,7 +115,7 @@ def _check_lasts(session: Session, made_of: Mapping[str, Any]) -> None:
 
 
 def _check_same(batch: str, names: Sequence[str], known: Mapping[str, Any]) -> None:
-    """Rejects other scenarios with the same name: they would mix up outputs. Raises Refused."""
+    """Other scenarios with the same name would mix up outputs. Raises Refused."""
     if known["digest"] != digest(names):
         what = f"batch {batch} has other scenarios: {known['scenarios']}, submitted {known['submitted'][:16]}"
         allowed = "the same scenarios in the same order, or another name"
@@ -124,7 +123,7 @@ def _check_same(batch: str, names: Sequence[str], known: Mapping[str, Any]) -> N
 
 
 def _check_made_of(batch: str, made_of: Mapping[str, Any], known: Mapping[str, Any]) -> None:
-    """Rejects another image, command or dataset, since the results would differ. Raises Refused."""
+    """With another image, command or dataset, the results would differ. Raises Refused."""
     wanted = results_of(made_of)
     if known["madeOf"] != wanted:
         what = f"batch {batch} was submitted with another image, command or dataset than the stack has now"
