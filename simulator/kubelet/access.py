@@ -1,5 +1,3 @@
-"""Access to a pod through the API server: logs, commands in its containers, and its ports."""
-
 from __future__ import annotations
 
 import socket
@@ -26,11 +24,11 @@ class PodAccess:
         find: Callable[[str, str], Object | None],
         program: Callable[[Object], Runnable],
     ) -> None:
-        """`folder` is the cluster's. `find` takes namespace and name; `program` returns a container's program."""
+        """`folder` is the cluster's. `find` takes namespace and name."""
         self._folder, self._network, self._find, self._program = folder, network, find, program
 
     def log(self, namespace: str, name: str, container: str, *, previous: bool = False) -> Path | None:
-        """Returns the log of a container's last start, or of the previous one, or None if it does not exist.
+        """Returns the log of a container's last start, or of the previous one.
 
         Between two starts, the last log is both, as with kubelets.
         """
@@ -41,7 +39,7 @@ class PodAccess:
         return logs[-1] if logs else None
 
     def why_no_log(self, namespace: str, name: str, container: str) -> tuple[int, str]:
-        """Returns the HTTP status and message for a missing log.
+        """Returns the HTTP status and message.
 
         Messages for waiting containers are kubelets' (validateContainerLogStatus in pkg/kubelet/kubelet_pods.go).
         """
@@ -61,14 +59,13 @@ class PodAccess:
         return _BAD_REQUEST, f'container "{container}" in pod "{name}" is waiting to start: {why}'
 
     def can_grow(self, namespace: str, name: str, container: str, log: Path) -> bool:
-        """Reports whether a log can still grow."""
         pod = self._find(namespace, name) or {}
         ended = "terminated" in _status(pod, container).get("state", {}) or _is_between_starts(pod, container)
         may_run = pod.get("status", {}).get("phase") in ("Pending", "Running") and not ended
         return may_run and self.log(namespace, name, container) == log
 
     def shim(self, namespace: str, name: str, container: str) -> Shim:
-        """Returns the shim that runs commands in a container. Raises ShimError if the container is not a sandbox."""
+        """Raises ShimError if the container is not a sandbox."""
         pod = self._find(namespace, name)
         for found in pod["spec"]["containers"] if pod else []:
             if pod and found["name"] == container and isinstance(self._program(found), Script):
@@ -76,7 +73,7 @@ class PodAccess:
         raise ShimError(f"container {container} of pod {name} has no shell: the simulator does not run its image")
 
     def connect(self, namespace: str, name: str, port: int) -> socket.socket:
-        """Connects to a port of the pod. Raises ShimError."""
+        """Raises ShimError."""
         pod = self._find(namespace, name)
         local = self._network.local_port((pod or {}).get("status", {}).get("podIP", ""), port)
         if local is not None:
@@ -86,7 +83,6 @@ class PodAccess:
 
 
 def _status(pod: Object, container: str) -> Object:
-    """Returns the status of a container, empty before a kubelet has reported it."""
     status = pod.get("status", {})
     statuses = (*status.get("containerStatuses", []), *status.get("initContainerStatuses", []))
     return next((found for found in statuses if found["name"] == container), {})

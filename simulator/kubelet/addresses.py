@@ -1,4 +1,4 @@
-"""Addresses of pods that run here, and this machine's ports for their containers' ports."""
+"""Pods that run here need addresses, and ports of this machine for their containers' ports."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from k8s.objects import Object
 from simulator.host import ports
 
 POD_CIDR = "10.244.128.0/17"
-"""Addresses of pods that run here. KWOK's pods have the lower half of AKS's range."""
+"""KWOK's pods have the lower half of AKS's range."""
 
 
 class Addresses:
-    """Addresses and ports of one cluster's pods. Only the kubelets' loop calls `of`; `port` is thread-safe."""
+    """Only the kubelets' loop calls `of`; `port` is thread-safe."""
 
     def __init__(self, pods: Callable[[], Sequence[Object]]) -> None:
-        """`pods` returns all pods of the cluster. Some may have addresses already."""
         self._pods = pods
         self._ips: dict[str, str] = {}
         self._hosts = itertools.cycle(ipaddress.ip_network(POD_CIDR).hosts())
@@ -26,7 +25,7 @@ class Addresses:
         self._lock = threading.Lock()
 
     def of(self, pod: Object) -> str:
-        """Returns the pod's address. A restart of the simulator does not change it."""
+        """A restart of the simulator does not change the address."""
         uid = pod["metadata"]["uid"]
         if address := pod.get("status", {}).get("podIP"):
             self._ips[uid] = str(address)
@@ -36,7 +35,7 @@ class Addresses:
         return self._ips[uid]
 
     def port(self, uid: str, container: str, port: int) -> int:
-        """Returns a port of this machine for a container's port. Each pod has its own, since pods can overlap."""
+        """Returns a port of this machine. Each pod has its own, since pods can overlap."""
         with self._lock:
             key = (uid, container, port)
             if key not in self._ports:

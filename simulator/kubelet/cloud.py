@@ -1,4 +1,4 @@
-"""Requests of clusters and nodes to Azure. `simulator/azure/data_plane.py` implements them."""
+"""`simulator/azure/data_plane.py` implements these requests of clusters and nodes to Azure."""
 
 from __future__ import annotations
 
@@ -9,15 +9,13 @@ from simulator.world.azure_services import BlobService, Entra
 
 
 class Cloud(Protocol):
-    """Azure, as clusters and kubelets reach it."""
-
     @property
     def blobs(self) -> BlobService | None:
-        """The blob service of all storage accounts, or None without Azure."""
+        """None without Azure."""
 
     @property
     def proxy(self) -> str:
-        """URL of the proxy that resolves names as nodes do, or empty without Azure."""
+        """The URL of a proxy that resolves names as nodes do, or empty without Azure."""
 
     def at(self, cluster_id: str) -> Cloud:
         """Returns Azure as the nodes of a cluster reach it."""
@@ -26,35 +24,35 @@ class Cloud(Protocol):
         """Returns the service at https://<account>.blob.core.windows.net. Raises OSError if the name is unknown."""
 
     def issuer(self, cluster_id: str) -> str:
-        """Returns the issuer of the cluster's service account tokens, or an empty string if AKS publishes none."""
+        """Returns an empty string if AKS publishes no issuer."""
 
     def entra(self, cluster_id: str) -> Entra | None:
-        """Returns the cluster's Entra login, or None if it has none."""
+        """Returns None if the cluster has no Entra login."""
 
     def names(self, cluster_id: str) -> Sequence[str]:
-        """Returns the DNS names of a private cluster's API server. Other clusters have none, only an address."""
+        """Returns a private cluster's DNS names. Other clusters have only an address."""
 
     def storage_token(self, client_id: str, assertion: str) -> tuple[str, int]:
-        """Exchanges a service account token for a managed identity's blob token.
+        """Returns a managed identity's blob token and its end in seconds since 1970.
 
-        Returns the token and its end in seconds since 1970. Raises PermissionError with Entra's message.
+        Raises PermissionError with Entra's message.
         """
 
     def share_refusal(self, cluster_id: str, group: str, account: str, *, nfs: bool) -> str | None:
-        """Returns why a cluster's control plane cannot create a share in an account, or None.
+        """Returns Resource Manager's message if the control plane cannot create a share.
 
-        The message is Resource Manager's. Without a group, the account is in the resource group of the cluster's nodes.
+        Without a group, the account is in the resource group of the cluster's nodes.
         """
 
     def nfs_refusal(self, server: str, export: str) -> str | None:
-        """Returns why nodes cannot mount `<server>:<export>` (mount.nfs's message), or None."""
+        """Returns mount.nfs's message if nodes cannot mount `<server>:<export>`."""
 
     def may_pull(self, cluster_id: str, image: str) -> str | None:
-        """Returns why a cluster's kubelet identity cannot pull an image (containerd's message), or None."""
+        """Returns containerd's message if the cluster's kubelet identity cannot pull an image."""
 
 
 class NoCloud:
-    """A Cloud without Azure: no storage accounts, and every image can be pulled."""
+    """Without Azure, there are no storage accounts, and every image can be pulled."""
 
     blobs = None
     proxy = ""

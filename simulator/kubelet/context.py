@@ -1,5 +1,3 @@
-"""Environment, files, service account and log of a container, for its program (the PodContext of programs.py)."""
-
 from __future__ import annotations
 
 import re
@@ -54,7 +52,7 @@ class ContainerContext:
         return values
 
     def argv(self) -> list[str]:
-        """Returns command and arguments with `$(NAME)` expanded, or an empty list for the image's entrypoint."""
+        """Returns an empty list for the image's entrypoint."""
         env = self.env()
         return [expand(word, env) for word in (*self.container.get("command", []), *self.container.get("args", []))]
 
@@ -81,7 +79,7 @@ class ContainerContext:
         raise VolumeNotReady(f"container {self.container['name']} has no mount at {path}")
 
     def source(self, mount: Object) -> Path:
-        """Returns the file or folder of this machine behind a volumeMount. Creates a missing subPath."""
+        """Creates a missing subPath."""
         volume = self.volume(mount["name"])
         base = self.volumes.path(volume)
         below = expand(mount.get("subPathExpr", ""), self.env()) or mount.get("subPath", "")
@@ -132,7 +130,7 @@ class ContainerContext:
 
 
 def expand(text: str, values: Mapping[str, str]) -> str:
-    """Expands Kubernetes' `$(NAME)` references. Unknown ones stay, and `$$` is a dollar."""
+    """Expands Kubernetes' `$(NAME)`. Unknown names stay, and `$$` is a dollar."""
 
     def substitute(match: re.Match[str]) -> str:
         return "$" if match.group(0) == "$$" else values.get(match.group(1), match.group(0))

@@ -1,4 +1,4 @@
-"""The device manager of the simulated kubelet: the GPUs and HCAs of each pod, and the devices that a node offers."""
+"""The device manager assigns GPUs and HCAs to pods."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from simulator.world.hardware import Hca, NodeHardware
 
 Allocation = dict[str, list[Any]]
 _REGISTERED = "simulator/device-plugins"
-"""Node annotation with the resources that plugins registered, and the time when a plugin ended (`name@seconds`)."""
+"""The node annotation lists the resources that plugins registered, and the time when a plugin ended (`name@seconds`).
+"""
 _GRACE_S = 300
-"""endpointStopGracePeriod of the kubelet's device manager."""
+"""The endpointStopGracePeriod of the kubelet's device manager."""
 
 
 class Unavailable(Exception):
@@ -33,7 +34,7 @@ class _Holding:
 
 
 class DeviceManager:
-    """Assigns a node's devices to pods, lowest first, and frees them when the pod has ended."""
+    """Assigns the lowest devices first, and frees them when the pod has ended."""
 
     def __init__(self, pods: Callable[[], Iterable[Object]]) -> None:
         self._pods = pods
@@ -43,7 +44,7 @@ class DeviceManager:
     def allocate(
         self, pod: Object, hardware: NodeHardware, offered: Mapping[str, int], *, runs: bool = False
     ) -> Allocation:
-        """Returns the pod's devices, after freeing those of ended pods, which the scheduler may have assigned again.
+        """First frees devices of ended pods, which the scheduler may have assigned again.
 
         `offered` are the devices of running plugins, 0 for a stopped plugin; other resources are ignored. A pod that
         `runs` keeps its devices after a restart of the simulator. Raises Unavailable, as `devicesToAllocate` does
@@ -94,7 +95,7 @@ class DeviceManager:
         self._held = {uid: holding for uid, holding in self._held.items() if uid in alive}
 
     def _shares(self, node: str, gpus: Iterable[int], shares: int) -> list[int]:
-        """Returns free shares of GPUs, as GPU indices. The least used GPU comes first.
+        """Returns free shares as GPU indices. The least used GPU comes first.
 
         NVIDIA's device plugin assigns slices this way (k8s-device-plugin, internal/rm/allocate.go, distributedAlloc).
         """
@@ -151,12 +152,12 @@ def status_patch(
 
 
 def plugin_resources(node: Object) -> dict[str, int]:
-    """Returns a node's allocatable plugin resources, also those of stopped plugins."""
+    """Includes the resources of stopped plugins."""
     return {name: allocatable(node, name) for name in _registered(node)}
 
 
 def _registered(node: Object) -> dict[str, float | None]:
-    """Returns the resources that plugins registered. The value is when the plugin stopped, or None if it runs."""
+    """The value is when the plugin stopped, or None if it runs."""
     entries = node["metadata"].get("annotations", {}).get(_REGISTERED, "").split(",")
     pairs = (entry.partition("@") for entry in entries if entry)
     return {name: float(since) if since else None for name, _, since in pairs}

@@ -1,5 +1,3 @@
-"""The downward API: values of a pod's fields and resources in its environment and files."""
-
 from __future__ import annotations
 
 import math
@@ -14,7 +12,7 @@ _NODE_LIMITS = ("cpu", "memory", "ephemeral-storage")
 
 
 def field_text(pod: Object, path: str) -> str:
-    """Returns a field: `metadata.name`, `metadata.labels['a']`, `spec.nodeName`, `status.podIP`, ..."""
+    """Returns `metadata.name`, `metadata.labels['a']`, `spec.nodeName`, `status.podIP`, ..."""
     if "[" in path:
         parent, _, key = path.partition("[")
         return str((_walk(pod, parent) or {}).get(key.strip("]").strip("'\""), ""))

@@ -1,5 +1,3 @@
-"""Errors while the kubelet prepares a pod."""
-
 from __future__ import annotations
 
 

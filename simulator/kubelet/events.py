@@ -1,5 +1,3 @@
-"""Events of pods from the kubelet (`kubectl describe pod`)."""
-
 from __future__ import annotations
 
 import threading
@@ -12,7 +10,7 @@ from simulator.kubelet.pulls import Waiting
 
 
 class EventRecorder:
-    """Records warnings about a pod's containers, once for each pod and cause. Thread-safe."""
+    """Records each warning once for each pod and cause. Thread-safe."""
 
     def __init__(self, kube: KubeClient) -> None:
         self._kube = kube
@@ -37,7 +35,6 @@ class EventRecorder:
 
 
 def _as_event(image: str, waiting: Waiting) -> tuple[str, str]:
-    """Returns reason and message of a kubelet's event for the container's state."""
     if waiting.reason == "ErrImagePull":
         return "Failed", f'Failed to pull image "{image}": {waiting.message}'
     if waiting.reason == "ImagePullBackOff":

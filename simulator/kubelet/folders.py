@@ -1,5 +1,3 @@
-"""Folders of a cluster's pods and machines on this machine, and their removal."""
-
 from __future__ import annotations
 
 import shutil
@@ -12,25 +10,23 @@ _FOLDERS = ("nodes/*/*", "pods/*", "pod-logs/*")
 
 
 def of_pod(cluster: Path, pod: Object) -> Path:
-    """Returns the folder of a pod's volumes and its sandboxes' run folders."""
+    """The folder contains the pod's volumes and its sandboxes' run folders."""
     return cluster / "pods" / str(pod["metadata"]["uid"])
 
 
 def logs_of(cluster: Path, pod: Object) -> Path:
-    """Returns the folder of a pod's logs, with a folder for each container."""
+    """The folder contains a folder for each container."""
     metadata = pod["metadata"]
     return cluster / "pod-logs" / f"{metadata['namespace']}_{metadata['name']}_{metadata['uid']}"
 
 
 def of_machine(cluster: Path, node: Object) -> Path:
-    """Returns the folder of a node's file system. A new machine of the same name starts with an empty one."""
+    """A new machine of the same name starts with an empty folder."""
     metadata = node["metadata"]
     return Path(cluster, "nodes", metadata["name"], metadata.get("uid", "gone"))
 
 
 class Sweep:
-    """Removes the folders of pods and machines that no longer exist."""
-
     def __init__(self, cluster: Path) -> None:
         self._cluster = cluster
         self._there: set[str] = set()

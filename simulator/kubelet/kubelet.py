@@ -1,7 +1,5 @@
-"""The simulated kubelets of one cluster.
-
-A pod with an image that the simulator can run gets a worker. Every other pod is assigned to KWOK by annotation once its
-gates open. Nodes offer the devices of their plugins, and the sandboxes read the world from a file.
+"""A pod with an image that the simulator can run gets a worker. Every other pod is assigned to KWOK by annotation once
+its gates open. Nodes offer the devices of their plugins, and the sandboxes read the world from a file.
 """
 
 from __future__ import annotations
@@ -56,7 +54,7 @@ KUBELET_PORT = 10250
 _ACCOUNTS = ".blob.core.windows.net"
 _TICK_S = 1.0
 _GATHER_S = 0.05
-"""Time to collect changes, because one pass over all pods handles a whole burst."""
+"""One pass over all pods handles a whole burst of changes, collected for this time."""
 
 
 class ControlPlane(Protocol):
@@ -82,7 +80,7 @@ class Kubelet:
         cloud: Cloud,
         cluster_id: str,
     ) -> None:
-        """`cluster_id` is the cluster's ARM id, which identifies its kubelet identity in Azure."""
+        """`cluster_id` is the ARM id, which identifies the cluster's kubelet identity in Azure."""
         self.plane, self.network, cloud = plane, network, cloud.at(cluster_id)
         self.kube = plane.client()
         self.folder = plane.folder
@@ -118,7 +116,7 @@ class Kubelet:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends running pods. They stay in the API server, and run again after the next start."""
+        """Pods stay in the API server, and run again after the next start."""
         self._stop.set()
         self._wake.set()
         self._thread.join()
@@ -134,7 +132,7 @@ class Kubelet:
         self._server.stop()
 
     def is_ready(self, uid: str) -> bool:
-        """Returns whether a pod answers. A pod of KWOK does so after the kubelets' first pass."""
+        """A pod of KWOK is ready after the kubelets' first pass."""
         worker = self._workers.get(uid)
         return self._synced.is_set() and (worker is None or worker.ready)
 
@@ -150,7 +148,7 @@ class Kubelet:
             try:
                 self._sync()
                 self._synced.set()
-            except (ApiError, httpx.HTTPError):  # the API server restarts; the next tick retries
+            except (ApiError, httpx.HTTPError):
                 self._stop.wait(_TICK_S)
             except Exception:  # noqa: BLE001 - one pod's fault must not stop all kubelets; the daemon's log has it
                 _log.exception("kubelet of %s", self.plane.name)
@@ -189,16 +187,16 @@ class Kubelet:
         self.placements.record(bound)
 
     def _is_over(self, pod: Object, nodes: Mapping[str, Object]) -> bool:
-        """Returns whether nothing is left to do for the pod. Batches leave thousands of such pods."""
+        """Batches leave thousands of such pods."""
         return has_ended(pod) and "deletionTimestamp" not in pod["metadata"] and pod["spec"]["nodeName"] in nodes
 
     def _kill(self, pod: Object) -> None:
-        """Ends the pod's worker with its machine, without a report."""
+        """Ends the worker with its machine, without a report."""
         if worker := self._workers.get(pod["metadata"]["uid"]):
             worker.lose()
 
     def _reboot(self, pod: Object) -> None:
-        """Restarts the pod after its node's reboot, or marks it failed if its restart policy is Never."""
+        """Marks the pod failed if its restart policy is Never."""
         worker = self._workers.pop(pod["metadata"]["uid"], None)
         if worker is None:  # a pod of KWOK, without a process
             return
@@ -208,7 +206,6 @@ class Kubelet:
             self._patch_status(pod, ended_by_reboot(pod))
 
     def _forget(self, pods: Sequence[Object], nodes: Mapping[str, Object]) -> None:
-        """Drops the state of pods and machines that no longer exist."""
         alive = {pod["metadata"]["uid"] for pod in pods}
         for uid in [uid for uid in self._workers if uid not in alive]:
             self._workers.pop(uid).stop(delete=False)
@@ -260,7 +257,7 @@ class Kubelet:
             worker.stop(delete=True)
 
     def _lose(self, pod: Object) -> None:
-        """Ends a pod of a deleted node. In Kubernetes, the pod GC does so a minute later."""
+        """In Kubernetes, the pod GC ends such a pod a minute later."""
         self._kill(pod)
         if not has_ended(pod):
             self._patch_status(pod, lost_with_node(pod))

@@ -1,4 +1,4 @@
-"""Pods that KWOK runs: their conditions to start, and the status that shows that no process runs."""
+"""KWOK's pods start under conditions, and their status shows that no process runs."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from simulator.sandbox import sandbox
 from simulator.sandbox.images import has_recipe
 
 _TEMPORARY_DISK = "/mnt/"
-"""The folder for files that a node's pods create for each other. The node's own folders are not simulated."""
+"""A node's pods create files for each other here. The node's own folders are not simulated."""
 
 
 class KwokPods:
-    """Starts a pod once its images are pulled, its claims are mounted and the gates of its programs are open."""
+    """A pod starts once its images are pulled, its claims are mounted and the gates of its programs are open."""
 
     def __init__(
         self,
@@ -45,10 +45,7 @@ class KwokPods:
             self._hand_over(pod)
 
     def report(self, pod: Object) -> None:
-        """Reports the images without a process in the pod's status.
-
-        Pods of DaemonSets are excluded: they belong to the platform, and their effect is simulated elsewhere.
-        """
+        """Excludes pods of DaemonSets: they belong to the platform, and their effect is simulated elsewhere."""
         owners = [owner["kind"] for owner in pod["metadata"].get("ownerReferences", [])]
         containers = [*pod["spec"].get("initContainers", []), *pod["spec"]["containers"]]
         unknown = [container for container in containers if not self._catalogue.knows(container)]
@@ -71,7 +68,7 @@ class KwokPods:
         return not what
 
     def _closed_gate(self, pod: Object, node: Object) -> str:
-        """Returns why a program of the pod cannot be ready yet, or an empty string."""
+        """Returns why a program cannot be ready yet, or an empty string."""
         for container in pod["spec"]["containers"]:
             for gate in self._catalogue.gates(container):
                 if reason := gate(self._context(pod, container, node)):
@@ -79,7 +76,7 @@ class KwokPods:
         return ""
 
     def _waiting(self, pod: Object, node: Object) -> dict[str, Waiting]:
-        """Returns what containers wait for, by name. All wait for a volume, and each for its own image."""
+        """All containers wait for a volume, and each for its own image."""
         spec = pod["spec"]
         containers = [*spec.get("initContainers", []), *spec["containers"]]
         try:
@@ -115,7 +112,7 @@ class KwokPods:
         self._patch(pod, {"metadata": {"annotations": {RUN_BY: KWOK}}})
 
     def _patch(self, pod: Object, body: Object, kind: str = MERGE_PATCH, subresource: str = "") -> None:
-        """Patches the pod, unless it is gone or replaced by another."""
+        """Does nothing if the pod is gone or replaced by another."""
         metadata = pod["metadata"]
         body["metadata"] = {"uid": metadata["uid"]} | body.get("metadata", {})
         try:

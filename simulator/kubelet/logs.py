@@ -1,4 +1,4 @@
-"""Container logs in the CRI format, a file for each start of a container."""
+"""Each start of a container has a log file in the CRI format."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FOLLOW_POLL_S = 0.3
 
 
 class LogFile:
-    """The log of one start of a container. Appends lines as `<RFC 3339 time> stdout F <line>`.
+    """Appends lines as `<RFC 3339 time> stdout F <line>`.
 
     The file is created with the first line. Of earlier logs, only the last one is kept (`kubectl logs --previous`).
     """
@@ -24,7 +24,7 @@ class LogFile:
         self._lock = threading.Lock()
 
     def begin(self) -> None:
-        """Creates the log, empty if the container prints nothing."""
+        """The log stays empty if the container prints nothing."""
         with self._lock:
             self._begun().touch()
 
@@ -55,12 +55,12 @@ class LogFile:
 
 
 def logs_in(folder: Path) -> list[Path]:
-    """Returns a container's logs, oldest first: `0.log`, `1.log`, ..."""
+    """The oldest log is first."""
     return sorted(folder.glob("*.log"), key=lambda path: int(path.stem))
 
 
 def read(path: Path, goes_on: Callable[[], bool]) -> Iterator[list[str]]:
-    """Yields the complete lines of a log, then new ones while it can grow."""
+    """Yields complete lines, then new ones while the log can grow."""
     rest, more = "", True
     with path.open() as stream:
         while more:
@@ -73,17 +73,17 @@ def read(path: Path, goes_on: Callable[[], bool]) -> Iterator[list[str]]:
 
 @dataclass(frozen=True)
 class Wanted:
-    """The requested part of a log: PodLogOptions from the API server."""
+    """PodLogOptions from the API server."""
 
     tail: int | None = None
     since: datetime.datetime | None = None
     limit: int | None = None
-    """The limit in bytes."""
+    """Bytes."""
     timestamps: bool = False
 
     @classmethod
     def by(cls, query: Mapping[str, str]) -> Wanted:
-        """Creates it from a request's parameters, which the API server has validated."""
+        """The API server has validated the parameters."""
         since = None
         if "sinceSeconds" in query:
             since = datetime.datetime.now(datetime.UTC) - datetime.timedelta(seconds=int(query["sinceSeconds"]))
@@ -98,7 +98,7 @@ class Wanted:
 
 
 def select(lines: Sequence[str], wanted: Wanted) -> bytes:
-    """Returns the requested part of a log. As kubelets do, applies the tail before the time."""
+    """As kubelets do, applies the tail before the time."""
     chosen = lines if wanted.tail is None else lines[max(0, len(lines) - wanted.tail) :]
     text = ""
     for line in chosen:

@@ -1,5 +1,3 @@
-"""The file systems of a cluster's nodes, with the effects of hardware, reboots and running drivers."""
-
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +11,7 @@ from simulator.world.hardware import NodeHardware
 
 
 class Machines:
-    """The file systems of all nodes. Called with all nodes and bound pods at each pass."""
+    """Called with all nodes and bound pods at each pass."""
 
     def __init__(self, folder: Path, hardware: Callable[[Object], NodeHardware], catalogue: PodCatalogue) -> None:
         """`folder` is the cluster's. `catalogue` names the files that a pod creates on its node while it is Ready."""
@@ -23,7 +21,7 @@ class Machines:
         self._left: set[Path] = set()
 
     def sync(self, nodes: Mapping[str, Object], pods: Sequence[Object]) -> set[str]:
-        """Writes each machine's files, with its faults. Returns the nodes that rebooted since the last call."""
+        """Returns the nodes that rebooted since the last call."""
         booted = set()
         roots = {name: folders.of_machine(self._folder, node) for name, node in nodes.items()}
         for name, root in roots.items():
@@ -41,7 +39,7 @@ class Machines:
         return booted
 
     def _leave(self, pods: Sequence[Object], roots: Mapping[str, Path]) -> None:
-        """Creates files that other pods check to detect drivers. Empty files are sufficient."""
+        """Other pods check these files to detect drivers. Empty files are sufficient."""
         self._known = {pod["metadata"]["uid"]: self._of(pod) for pod in pods}
         left = {
             roots[pod["spec"]["nodeName"]] / path

@@ -1,5 +1,3 @@
-"""Updates the simulated nodes: their devices, their faults, and the world that sandboxed pods see."""
-
 from __future__ import annotations
 
 import time
@@ -23,11 +21,11 @@ from simulator.world.nodes import hardware_of
 
 FAULT = "simulator/fault"
 RUN_BY, KWOK, NONE = "simulator/run-by", "kwok", "nobody"
-"""Annotation of pods that KWOK runs, and its values: NONE while the node is down."""
+"""The annotation of pods that KWOK runs, and its values: NONE while the node is down."""
 
 
 class NodeKeeper:
-    """Updates all nodes. Called with all nodes and bound pods after each change."""
+    """Called with all nodes and bound pods after each change."""
 
     def __init__(self, kube: KubeClient, devices: DeviceManager, offers: Offers, folder: Path) -> None:
         self._kube, self._devices, self._offers, self._folder = kube, devices, offers, folder
@@ -43,7 +41,7 @@ class NodeKeeper:
         context: Callable[[Object, Object], ContainerContext],
         booted: Collection[str] = (),
     ) -> None:
-        """Updates nodes and world. Ended pods count only if others can find them by name: batches leave thousands."""
+        """Ended pods count only if others can find them by name: batches leave thousands."""
         pods = [pod for pod in pods if pod["spec"].get("subdomain") or not has_ended(pod)]
         alive = {pod["metadata"]["uid"] for pod in pods}
         self._read = {uid: read for uid, read in self._read.items() if uid in alive}
@@ -80,7 +78,7 @@ class NodeKeeper:
         return hardware_of(node)
 
     def allocate(self, pod: Object, node: Object) -> Allocation:
-        """Allocates a pod's devices. Raises Unavailable if they became unavailable after it was scheduled."""
+        """Raises Unavailable if the devices became unavailable after the pod was scheduled."""
         before_restart = plugin_resources(node)
         now = self._offered.get(node["metadata"]["name"])
         offered = before_restart if now is None else {**dict.fromkeys(before_restart, 0), **now}
@@ -88,7 +86,7 @@ class NodeKeeper:
         return self._devices.allocate(pod, self.hardware(node), offered, runs=runs)
 
     def _mark_fault(self, node: Object, pods: Sequence[Object], *, up: bool) -> None:
-        """Marks a stopped node as Unknown and its pods as not ready, as the controller-manager does after a timeout."""
+        """Marks the node Unknown and its pods not ready, as the controller-manager does after a timeout."""
         name = node["metadata"]["name"]
         marked = FAULT in node["metadata"].get("annotations", {})
         if up == (not marked):
@@ -108,7 +106,7 @@ class NodeKeeper:
             self._patch_status(name, {"status": {"conditions": [condition]}}, strategic=True)
 
     def _set_ready(self, pod: Object, *, ready: bool) -> None:
-        """Sets a pod's readiness. Takes a pod from KWOK until it is ready again. Workers report for other pods."""
+        """Takes a pod from KWOK until it is ready again. Workers report for other pods."""
         name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
         kept_by_kwok = RUN_BY in pod["metadata"].get("annotations", {})
         if has_ended(pod) or (ready and not kept_by_kwok):
@@ -132,7 +130,7 @@ class NodeKeeper:
         )
 
     def _show_world(self, nodes: Sequence[Object], pods: Sequence[Object], hardware: dict[str, NodeHardware]) -> None:
-        """Writes world.json, the nodes, pods and devices for sandboxed pods."""
+        """Writes world.json for sandboxed pods."""
         held = self._devices.held()
         allocations = {snapshot.pod_key(pod): held.get(pod["metadata"]["uid"], {}) for pod in pods}
         states: dict[str, Object] = {}

@@ -1,4 +1,4 @@
-"""HTTP pages of KWOK's pods, generated at each request without a process."""
+"""HTTP pages of KWOK's pods are generated at each request without a process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _REQUEST_LIMIT = 8192
 
 
 class Pages:
-    """The pages of one cluster, served while their pods are ready."""
+    """Pages are served while their pods are ready."""
 
     def __init__(
         self,
@@ -26,13 +26,11 @@ class Pages:
         pods: Callable[[], Sequence[Object]],
         held: Callable[[], Mapping[str, Allocation]],
     ) -> None:
-        """`pods` returns all current pods, `held` their devices by uid."""
         self._catalogue, self._network, self._pods, self._held = catalogue, network, pods, held
         self._known: dict[str, tuple[Page, int] | None] = {}
-        """The page and its port, or None, by pod uid."""
+        """The page and its port by pod uid."""
 
     def sync(self, pods: Sequence[Object], nodes: Mapping[str, Object]) -> None:
-        """Called with all bound pods after each change."""
         self._known = {uid: self._page(pod) for pod in pods for uid in [pod["metadata"]["uid"]]}
         served = {}
         for pod in pods:
@@ -63,7 +61,6 @@ class Pages:
 
 
 def _answer(client: socket.socket, text: Callable[[], str]) -> None:
-    """Answers one request for any path."""
     with client:
         request = b""
         while b"\r\n\r\n" not in request:

@@ -1,5 +1,3 @@
-"""The programs for container images."""
-
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -43,7 +41,6 @@ class PodCatalogue:
         return [claim.gate for claim in self.claims(container) if claim.gate is not None]
 
     def page(self, pod: Object) -> tuple[Page, int] | None:
-        """Returns the page of one of the pod's containers, and its port."""
         for container in pod["spec"]["containers"]:
             for claim in self.claims(container):
                 if claim.page is not None:
@@ -59,11 +56,10 @@ class PodCatalogue:
         return [claim.leaves for c in pod["spec"]["containers"] for claim in self.claims(c) if claim.leaves]
 
     def knows(self, container: Object) -> bool:
-        """Returns whether a program runs for the container, or simulates its effect."""
         return bool(self.claims(container)) or self.runnable(container) is not None
 
     def runs_here(self, pod: Object) -> bool:
-        """Returns whether a container needs a process. KWOK runs the other pods."""
+        """KWOK runs pods without a container that needs a process."""
         spec = pod["spec"]
         containers = [*spec.get("initContainers", []), *spec["containers"]]
         return any(isinstance(self.runnable(c), HostProcess | OneShot | Script) for c in containers)

@@ -1,7 +1,4 @@
-"""Startup, readiness and liveness probes of a container.
-
-Source: kubernetes/kubernetes, pkg/kubelet/prober; defaults of the API reference (Probe v1).
-"""
+"""Source: kubernetes/kubernetes, pkg/kubelet/prober; defaults of the API reference (Probe v1)."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ Probe = dict[str, Any]
 
 
 class ProbeFailed(Exception):
-    """A failed probe, with the kubelet's message."""
+    """The message is the kubelet's."""
 
 
 @dataclass(frozen=True)
@@ -31,16 +28,14 @@ class Prober:
     container: Object
     shim: Shim
     ended: threading.Event
-    """Set when the container has ended."""
     grace_s: float
     """The grace period for ending the container."""
     ready: Callable[[bool], None]
-    """Called whenever the readiness changes."""
     warn: Callable[[str, str], None]
     """Called with reason and message of an event."""
 
     def start(self) -> None:
-        """Probes until the container has ended. Without a readiness probe, it is ready once it has started."""
+        """Without a readiness probe, the container is ready once it has started."""
         threading.Thread(target=self._run, daemon=True).start()
 
     def _run(self) -> None:
@@ -104,7 +99,6 @@ class Prober:
         return True
 
     def _probe(self, probe: Probe) -> None:
-        """Raises ProbeFailed, or the connection's error."""
         timeout_s = probe.get("timeoutSeconds", 1)
         if "exec" in probe:
             self._run_command(probe["exec"]["command"])
@@ -141,7 +135,6 @@ class Prober:
             raise ProbeFailed(f"HTTP probe failed with statuscode: {status}")
 
     def _port(self, target: Object) -> int:
-        """Returns a port by number, or by the name of one of the container's ports."""
         wanted = target["port"]
         named = [port["containerPort"] for port in self.container.get("ports", []) if port.get("name") == wanted]
         return int(named[0] if named else wanted)

@@ -1,7 +1,4 @@
-"""Programs that the simulator runs for container images, and their interface to the pod.
-
-The kubelet looks up a container's image here. KWOK runs pods with unknown images.
-"""
+"""The kubelet looks up a container's image here. KWOK runs pods with unknown images."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ from simulator.world.hardware import NodeHardware
 
 
 class PodContext(Protocol):
-    """One container of one pod on one simulated node, for its program."""
+    """One container of one pod on one node, for its program."""
 
     pod: Object
     container: Object
@@ -27,19 +24,19 @@ class PodContext(Protocol):
         """A client with the pod's service account and its RBAC permissions."""
 
     def env(self) -> Mapping[str, str]:
-        """Returns the container's environment, with references to secrets, config maps and fields resolved."""
+        """References to secrets, config maps and fields are resolved."""
 
     def file(self, path: str) -> bytes | None:
         """Returns a file of a mounted config map, secret or projected volume, or None if it does not exist."""
 
     def host_path(self, path: str) -> str:
-        """Returns the path on this machine of a file or folder mounted in the container (for host processes)."""
+        """Returns this machine's path of a mounted file or folder (for host processes)."""
 
     def kubeconfig(self) -> str:
         """Returns the path of a kubeconfig file with the pod's service account (for host processes)."""
 
     def argv(self) -> list[str]:
-        """Returns the container's command and args with references expanded."""
+        """Returns command and args with references expanded."""
 
     def local_port(self, container_port: int) -> int:
         """Returns the port on 127.0.0.1 where a host process must serve this container port."""
@@ -55,11 +52,11 @@ class PodContext(Protocol):
 
 
 Gate = Callable[[PodContext], str | None]
-"""A function that returns why the container cannot be ready yet (for example a driver that waits for OFED), or None."""
+"""Returns why the container cannot be ready yet (for example a driver that waits for OFED)."""
 
 
 Offers = Callable[[Object, Sequence[Object], NodeHardware, Callable[[Object, str], bytes | None]], dict[str, int]]
-"""A function that returns a node's extended resources from device plugins.
+"""Returns a node's extended resources from device plugins.
 
 Its arguments are the node, its pods, its hardware, and a function for a pod's mounted file (None if missing).
 """
@@ -67,7 +64,7 @@ Its arguments are the node, its pods, its hardware, and a function for a pod's m
 
 @dataclass(frozen=True)
 class Controller:
-    """An operator or agent that runs as a thread of the simulator while its pod is Ready."""
+    """A controller runs as a thread of the simulator while its pod is Ready."""
 
     run: Callable[[PodContext, threading.Event], None]
     """Returns soon after the event is set. An exception is logged to the pod, and the program restarts."""
@@ -75,26 +72,26 @@ class Controller:
 
 @dataclass(frozen=True)
 class OneShot:
-    """A program that runs once (a chart's hook Job). An exception is exit code 1, and its text the log."""
+    """A chart's hook Job runs once. An exception is exit code 1, and its text the log."""
 
     run: Callable[[PodContext], None]
 
 
 @dataclass(frozen=True)
 class HostProcess:
-    """A real executable run on the host for this container (a scheduler, a controller-manager)."""
+    """A real executable on the host, such as a scheduler."""
 
     argv: Callable[[PodContext], list[str]]
     """Raises ValueError, naming the argument, for unsupported arguments."""
     ports: Callable[[PodContext], Mapping[int, int]] = field(default=lambda _: {})
-    """Container port -> port on 127.0.0.1 where the process serves it."""
+    """Maps a container port to the port on 127.0.0.1 where the process serves it."""
     tools: tuple[str, ...] = ()
-    """Required tools. Missing ones are built first."""
+    """Missing tools are built first."""
 
 
 @dataclass(frozen=True)
 class Holder:
-    """A pod of a node, and the indices of its GPUs."""
+    """`gpus` are indices."""
 
     pod: Object
     gpus: tuple[int, ...]
@@ -102,16 +99,15 @@ class Holder:
 
 @dataclass(frozen=True)
 class Page:
-    """An HTTP page of a container that KWOK runs, generated at each request from the node's current state."""
+    """The page of a container that KWOK runs is generated at each request from the node's current state."""
 
     port: Callable[[Object], int]
-    """Returns the page's port from the container."""
     text: Callable[[NodeHardware, Sequence[Holder]], str]
 
 
 @dataclass(frozen=True)
 class ImageProgram:
-    """A program for containers with this image (the end of its repository, without tag), and command if given."""
+    """`image` is the end of the repository, without tag."""
 
     image: str
     program: Controller | OneShot | HostProcess | None = None

@@ -1,5 +1,3 @@
-"""Runs one container (thread, host process or sandboxed script) once and returns its exit code."""
-
 from __future__ import annotations
 
 import contextlib
@@ -32,26 +30,24 @@ _PLACES = ("AI_ON_AKS_CACHE", "XDG_CACHE_HOME", "PYTHONPYCACHEPREFIX", "GO")
 """Prefixes of variables with the folders of tool builds and the settings of Go."""
 EXIT_START_ERROR = 128  # the code of container runtimes for a container that cannot be started
 _OUTPUT_S = 5
-"""Time to read a container's last output."""
+"""The seconds to read a container's last output."""
 _POLL_S = 0.1
 STUBBED_S = 1.0
-"""Time until a container without a process ends in a Job, as in KWOK (cluster/stages.yaml)."""
+"""The seconds until a container without a process ends in a Job, as in KWOK (cluster/stages.yaml)."""
 
 
 @dataclass(frozen=True)
 class Script:
-    """A container of an image that the simulator runs as scripts in a sandbox."""
+    """A container that the simulator runs in a sandbox."""
 
     command: Callable[[ContainerContext], tuple[Sequence[str], Mapping[str, str]]]
     """Prepares the sandbox and returns its argv and environment. Raises ValueError if that is not possible."""
     shim: Callable[[ContainerContext], Shim]
-    """Returns the shim of the sandbox."""
     tools: tuple[str, ...] = ()
-    """Required tools, as in HostProcess."""
 
 
 class Stop(threading.Event):
-    """An event that asks a container to end. `lost` is set first if the machine is gone: no grace period."""
+    """`lost` is set first if the machine is gone: no grace period."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -63,12 +59,11 @@ Prepared = TypeVar("Prepared")
 
 
 def termination_grace_s(pod: Object) -> int:
-    """Returns the time for the pod's containers to end. Kubernetes' default is 30."""
     return int(pod["spec"].get("terminationGracePeriodSeconds", 30))
 
 
 def _is_of_job(pod: Object) -> bool:
-    """Returns whether the pod belongs to a Job of Kubernetes or Volcano."""
+    """Also true for Volcano's Jobs."""
     return any(owner["kind"] == "Job" for owner in pod["metadata"].get("ownerReferences", []))
 
 
@@ -103,7 +98,7 @@ def run(ctx: ContainerContext, program: Runnable, stop: Stop, ready: Callable[[]
 
 
 def _retried(prepare: Callable[[], Prepared], stop: Stop) -> Prepared:
-    """Returns what `prepare` returns, and retries while the API server restarts: no container fails because of that."""
+    """Retries while the API server restarts: no container fails because of that."""
     while True:
         try:
             return prepare()
@@ -113,7 +108,7 @@ def _retried(prepare: Callable[[], Prepared], stop: Stop) -> Prepared:
 
 
 def _make_tools(ctx: ContainerContext, names: Sequence[str], stop: Stop) -> int:
-    """Builds missing tools. Until then the pod is not ready, and its log shows the progress."""
+    """Until the tools are built, the pod is not ready, and its log shows the progress."""
     missing = [name for name in names if not (paths.tools_bin() / name).exists()]
     if not missing:
         return 0
@@ -167,7 +162,7 @@ def _copy_output(popen: subprocess.Popen[str], ctx: ContainerContext) -> None:
 
 
 def _terminate_script(shim: Shim, popen: subprocess.Popen[str]) -> None:
-    """Sends SIGTERM to the container's command. The sandbox ends with it."""
+    """The sandbox ends with the container's command."""
     try:
         shim.signal(signal.SIGTERM)
     except ShimError:  # it is ending already
@@ -180,7 +175,7 @@ def _terminate(popen: subprocess.Popen[str]) -> None:
 
 
 def _end(popen: subprocess.Popen[str], grace_s: int, stop: Stop) -> None:
-    """Waits for a process to end, and kills it after the grace period or if its machine is gone."""
+    """Kills the process after the grace period or if its machine is gone."""
     deadline = time.monotonic() + grace_s
     while popen.poll() is None and time.monotonic() < deadline and not stop.lost.wait(_POLL_S):
         pass
@@ -191,7 +186,6 @@ def _end(popen: subprocess.Popen[str], grace_s: int, stop: Stop) -> None:
 
 
 def _serving(ports: Mapping[int, int], ready: Callable[[], None], stop: Stop) -> None:
-    """Calls `ready` as soon as all local ports accept connections."""
     waiting = set(ports.values())
     while waiting and not stop.is_set():
         for port in list(waiting):

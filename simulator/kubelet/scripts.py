@@ -1,5 +1,3 @@
-"""Sandboxes of containers with images that the simulator runs as scripts (`docker/`)."""
-
 from __future__ import annotations
 
 import contextlib
@@ -71,14 +69,14 @@ def _neighbours(ctx: ContainerContext) -> dict[int, str]:
 
 
 def _tools(image: str) -> tuple[str, ...]:
-    """Returns the image's tools. The container's log reports an invalid recipe at start."""
+    """The container's log reports an invalid recipe at start."""
     with contextlib.suppress(RecipeError):
         return tuple(image_named(image_name(image)).tools.values())
     return ()
 
 
 def _mounts(ctx: ContainerContext) -> list[Mount]:
-    """Returns the container's volumes. The sandbox creates /dev/shm itself, with the pod's size."""
+    """The sandbox creates /dev/shm itself, with the pod's size."""
     mounts = []
     for mount in sorted(ctx.container.get("volumeMounts", []), key=lambda mount: mount["mountPath"]):
         volume = ctx.volume(mount["name"])

@@ -1,4 +1,4 @@
-"""The kubelets' HTTPS endpoint, which the API server calls for `kubectl logs`, `exec` and `port-forward`."""
+"""The API server calls this HTTPS endpoint for `kubectl logs`, `exec` and `port-forward`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from simulator.kubelet.streaming.spdy import Connection
 
 
 class KubeletServer:
-    """The server of all simulated kubelets of a cluster. Authenticates the API server by its client certificate."""
+    """Authenticates the API server by its client certificate."""
 
     def __init__(self, authority: Authority, port: int, access: PodAccess) -> None:
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=authority.path("ca", "crt"))
@@ -69,7 +69,6 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self._stream(remote_command.PROTOCOL, functools.partial(remote_command.serve, command=command, find=find))
 
     def _stream(self, protocol: str, serve: Callable[[Connection], None]) -> None:
-        """Switches the connection to SPDY and serves it."""
         offered = [
             word.strip() for line in self.headers.get_all("X-Stream-Protocol-Version", []) for word in line.split(",")
         ]

@@ -1,5 +1,3 @@
-"""Status of pods with containers that the simulator runs itself. Pure functions."""
-
 from __future__ import annotations
 
 import datetime
@@ -17,7 +15,7 @@ def now() -> str:
 
 @dataclass
 class ContainerState:
-    """The state of one container. `exit_code` is None while it waits or runs."""
+    """`exit_code` is None while the container waits or runs."""
 
     name: str
     image: str
@@ -78,7 +76,6 @@ class ContainerState:
 
 
 def phase(init: list[ContainerState], main: list[ContainerState], restart_policy: str) -> str:
-    """Returns Pending, Running, Succeeded or Failed by Kubernetes' rules."""
     if any(state.exit_code not in (None, 0) for state in init) and restart_policy == "Never":
         return "Failed"
     if not any(state.started_at for state in main):
@@ -101,7 +98,7 @@ def pod_status(
     started: str,
     before: list[Object],
 ) -> Object:
-    """Returns the status. Conditions that stay the same keep their times from `before`."""
+    """Conditions that stay the same keep their times from `before`."""
     reached = phase(init, main, restart_policy)
     ready = all(state.ready for state in main)
     initialized = all(state.exit_code == 0 for state in init)
@@ -122,7 +119,7 @@ def pod_status(
 
 
 def lost_with_node(pod: Object) -> Object:
-    """Returns the patch of Kubernetes' pod GC (markFailedAndDeletePodWithCondition) for a pod of a deleted node."""
+    """Returns the patch of Kubernetes' pod GC (markFailedAndDeletePodWithCondition)."""
     why = {"reason": "DeletionByPodGC", "message": "PodGC: node no longer exists", "lastTransitionTime": now()}
     status = {"phase": "Failed", "conditions": [{"type": "DisruptionTarget", "status": "True", **why}]}
     return {"metadata": {"uid": pod["metadata"]["uid"]}, "status": status}

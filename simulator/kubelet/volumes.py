@@ -1,5 +1,3 @@
-"""Volumes of pods: config maps, secrets, projected sources, empty folders and the node's simulated file system."""
-
 from __future__ import annotations
 
 import base64
@@ -24,24 +22,23 @@ _FIXED = ("configMap", "secret", "projected", "downwardAPI")
 
 @dataclass(frozen=True)
 class PodVolumes:
-    """The volumes of one pod. `folder` is the pod's; `node_root` is its node's file system."""
+    """`folder` is the pod's; `node_root` is its node's file system."""
 
     kube: KubeClient
     pod: Object
     folder: Path
     node_root: Path
     certificate_authority: str
-    """PEM of the cluster's CA."""
+    """PEM."""
     claims: ClaimMounts
     allocatable: Mapping[str, str]
-    """The node's allocatable quantities."""
 
     @property
     def namespace(self) -> str:
         return str(self.pod["metadata"]["namespace"])
 
     def path(self, volume: Object) -> Path:
-        """Returns the folder (or file) of the volume on this machine, after updating it from its source."""
+        """Updates the folder (or file) from the volume's source."""
         name = volume["name"]
         if "hostPath" in volume:
             return host_path(self.node_root, volume["hostPath"])
@@ -61,7 +58,7 @@ class PodVolumes:
         return folder
 
     def refresh(self) -> None:
-        """Updates the mounted volumes after changes of config maps and secrets. Raises VolumeNotReady."""
+        """Updates mounted volumes after changes of config maps and secrets. Raises VolumeNotReady."""
         for volume in self.pod["spec"].get("volumes", []):
             if _follows_objects(volume) and (self.folder / "volumes" / volume["name"]).exists():
                 self.path(volume)
@@ -72,11 +69,11 @@ class PodVolumes:
         return any(kind in volume for kind in _FIXED) or (claim is not None and claim.read_only)
 
     def flush(self) -> None:
-        """Sends a container's writes to the volumes' stores, when the container has ended."""
+        """Called when a container has ended."""
         self.claims.flush(self.pod)
 
     def files(self, volume: Object) -> dict[str, bytes]:
-        """Returns the files of a config map, secret, downward API or projected volume, by relative path."""
+        """Returns files by relative path."""
         if "configMap" in volume:
             source = volume["configMap"]
             return self._keyed("ConfigMap", source["name"], source)
@@ -109,7 +106,6 @@ class PodVolumes:
         return str(self.kube.raw("POST", path, json=request)["status"]["token"])
 
     def kubeconfig(self, token: str) -> str:
-        """Returns a kubeconfig (YAML) for the pod's service account."""
         authority = base64.b64encode(self.certificate_authority.encode()).decode()
         account = str(self.pod["spec"].get("serviceAccountName", "default"))
         endpoint = {"server": self.kube.server, "certificate-authority-data": authority}
@@ -162,7 +158,7 @@ class PodVolumes:
         return {item["path"]: self.downward(item).encode() for item in source.get("items", [])}
 
     def downward(self, source: Object, container: str = "") -> str:
-        """Returns the value of a fieldRef or resourceFieldRef. The latter's default container is `container`."""
+        """The default container of a resourceFieldRef is `container`."""
         if "fieldRef" in source:
             return field_text(self.pod, source["fieldRef"]["fieldPath"])
         return resource_text(source["resourceFieldRef"], self.pod, container, self.allocatable)
@@ -194,16 +190,13 @@ class PodVolumes:
 
 
 def _follows_objects(volume: Object) -> bool:
-    """Returns whether a volume follows its objects. Tokens expire separately, and downward API volumes are fixed."""
+    """Tokens expire separately, and downward API volumes are fixed."""
     sources = volume.get("projected", {}).get("sources") or [volume]
     return all("configMap" in source or "secret" in source for source in sources)
 
 
 def host_path(node_root: Path, source: Object) -> Path:
-    """Returns a hostPath volume in the node's simulated file system, checked and created according to its type.
-
-    Raises VolumeNotReady with the kubelet's message.
-    """
+    """Checks and creates the path according to its type. Raises VolumeNotReady with the kubelet's message."""
     path = contained(node_root, node_root / str(source["path"]).lstrip("/"))
     kind = source.get("type") or ""
     if kind in ("", "DirectoryOrCreate") and not path.exists():
@@ -226,4 +219,4 @@ _HOST_PATH_TYPES: Mapping[str, tuple[str, Callable[[Path], bool]]] = {
     "CharDevice": ("character device", Path.exists),
     "BlockDevice": ("block device", Path.exists),
 }
-"""Type checks of hostPath. Devices and sockets of a node are plain files here."""
+"""Devices and sockets of a node are plain files here."""

@@ -1,5 +1,3 @@
-"""The lifecycle of a pod with containers that the simulator runs: volumes, init containers, restarts, end."""
-
 from __future__ import annotations
 
 import contextlib
@@ -26,12 +24,11 @@ from simulator.kubelet.status import ContainerState, now, pod_status
 _log = logging.getLogger(__name__)
 _FIRST_BACKOFF_S, _MAX_BACKOFF_S = 1.0, 30.0
 _FIRST_PAUSE_S, _LAST_PAUSE_S = 0.5, 2.0
-"""Pauses between checks whether a container can start."""
 _REFRESH_S = 20.0
 """Kubelets refresh about every minute."""
 _MAX_TRIES = 240  # two minutes
 _NOT_NOW = (VolumeNotReady, ApiError, httpx.HTTPError, OSError)
-"""Errors that keep a container waiting. The kubelet retries after any of them."""
+"""These errors keep a container waiting. The kubelet retries after any of them."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +44,7 @@ class PodServices:
 
 
 class PodWorker:
-    """The worker of one pod. It starts at once; `stop` ends the containers and can delete the pod."""
+    """Starts at once; `stop` ends the containers and can delete the pod."""
 
     def __init__(self, services: PodServices, pod: Object, pod_ip: str, host_ip: str) -> None:
         self._services, self._pod, self._ip, self._host_ip = services, pod, pod_ip, host_ip
@@ -70,7 +67,6 @@ class PodWorker:
 
     @property
     def ready(self) -> bool:
-        """Whether all of the pod's containers are ready."""
         return all(state.ready for state in self._main)
 
     def join(self) -> None:
@@ -86,7 +82,7 @@ class PodWorker:
         self._stop_event.set()
 
     def lose(self) -> None:
-        """Ends the pod at once with its machine, without further reports. Unsent data is lost."""
+        """Ends the pod with its machine, without further reports. Unsent data is lost."""
         self._stop_event.lost.set()
         self.stop(delete=False)
 
@@ -110,7 +106,7 @@ class PodWorker:
             self._delete()
 
     def _await(self, containers: list[threading.Thread]) -> None:
-        """Waits for all containers, and refreshes config maps and secrets in volumes, as late as on a node."""
+        """Refreshes config maps and secrets in volumes, as late as on a node."""
         while running := [container for container in containers if container.is_alive()]:
             running[0].join(_REFRESH_S)
             if running[0].is_alive():
@@ -118,7 +114,7 @@ class PodWorker:
                     self._services.context(self._pod, self._pod["spec"]["containers"][0]).volumes.refresh()
 
     def _complete(self, container: Object, state: ContainerState) -> bool:
-        """Runs a container, and restarts it by the restart policy. Returns whether it ended with 0."""
+        """Returns whether the container ended with 0."""
         pause = 0.0
         while not self._stop_event.is_set():
             ctx = self._prepared(container, state)
@@ -153,7 +149,7 @@ class PodWorker:
         return False
 
     def _run_once(self, ctx: ContainerContext, program: Runnable, state: ContainerState) -> int:
-        """Runs the container once and returns the exit code. Its probes, if it has any, decide when it is ready."""
+        """Returns the exit code. Probes, if any, decide when the container is ready."""
         ended = threading.Event()
 
         def ready(well: bool) -> None:
@@ -179,7 +175,7 @@ class PodWorker:
                 ended.set()
 
     def _prepared(self, container: Object, state: ContainerState) -> ContainerContext | None:
-        """Returns the container's context once volumes, image and environment exist, or None if stopped before."""
+        """Returns None if stopped before volumes, image and environment exist."""
         pause = _FIRST_PAUSE_S
         while not self._stop_event.is_set():
             ctx = self._services.context(self._pod, container)

@@ -1,4 +1,4 @@
-"""The node part of the blob CSI driver (blob.csi.azure.com): mounts a PersistentVolume with its credentials.
+"""The node part of the blob CSI driver (blob.csi.azure.com).
 
 Errors follow github.com/kubernetes-sigs/blob-csi-driver at 0744a60 (pkg/blob: GetAuthEnv, NodeStageVolume) and the
 start of blobfuse2 (see blobfuse.py). Sentences in brackets are the simulator's.
@@ -31,19 +31,19 @@ from simulator.kubelet.csi.mount import BlobMount, reason
 from simulator.world.azure_services import BlobService
 
 NODE_PLUGIN_IMAGE = "blob-csi"
-"""End of the repository of the node plugin's image, in AKS's add-on and in the chart."""
+"""The end of the repository of the node plugin's image, in AKS's add-on and in the chart."""
 _HELP = "\nPlease refer to http://aka.ms/blobmounterror for possible causes and solutions for mount errors."
 _API_VERSION = "2021-12-02"  # older than the versions of any Azurite
 _TIMEOUT_S = 10
 
 
 class StageError(Exception):
-    """The driver's error from NodeStageVolume, without the gRPC code."""
+    """The driver's error, without the gRPC code."""
 
 
 @dataclass(frozen=True)
 class Credentials:
-    """Credentials from the secret, empty if missing, or the pod's identity instead."""
+    """Fields are empty if the secret lacks them, or if the pod's identity replaces it."""
 
     account: str
     key: str
@@ -54,7 +54,7 @@ class Credentials:
 def credentials(
     secret: Mapping[str, str], attributes: Mapping[str, str], identity: PodIdentity | None = None
 ) -> Credentials:
-    """Reads credentials like GetAuthEnv: keys ignore case, values are stripped. An identity replaces the secret."""
+    """Reads like GetAuthEnv: keys ignore case, values are stripped. An identity replaces the secret."""
     if identity:
         return Credentials(attributes.get("storageaccount", ""), "", "", identity)
     data = {key.lower(): value.strip() for key, value in secret.items()}
@@ -73,7 +73,7 @@ def stage(
     report: Callable[[str], None],
     identity: PodIdentity | None = None,
 ) -> BlobMount:
-    """Mounts a PersistentVolume (`volume`) in `folder`, by its secret or by `identity`. Raises StageError."""
+    """Mounts by the secret or by `identity`. Raises StageError."""
     csi = volume["spec"]["csi"]
     attributes = {key.lower(): value for key, value in (csi.get("volumeAttributes") or {}).items()}
     found = credentials(secret, attributes, identity)
@@ -112,7 +112,7 @@ def stage(
 
 
 def may_write(sas: str, *, hierarchical_namespace: bool = False) -> bool:
-    """Returns whether a mount by this SAS can write: it has permission `w`, or is empty (an account key).
+    """The SAS has permission `w`, or is empty (an account key).
 
     In a hierarchical namespace, blobfuse2 also sets the permissions of each new file, and fails with EACCES if it may
     not (component/azstorage/datalake.go, CreateFile).
@@ -122,7 +122,7 @@ def may_write(sas: str, *, hierarchical_namespace: bool = False) -> bool:
 
 
 def _auth_mode(requested: str, found: Credentials) -> str:
-    """Returns the kind of credential for blobfuse2. Raises BlobfuseError if it is incomplete."""
+    """Raises BlobfuseError if the credential is incomplete."""
     mode = requested.lower() or ("key" if found.key else "sas" if found.sas else "spn" if found.identity else "msi")
     if not found.account:
         raise _config("account name not provided")
@@ -202,13 +202,13 @@ def _hint(error: AzureError, found: Credentials) -> str:
 
 
 def _time(text: str) -> datetime.datetime:
-    """Parses a time of a SAS. Seconds and time are optional."""
+    """Seconds and time are optional in a SAS."""
     moment = datetime.datetime.fromisoformat(text)
     return moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)
 
 
 def _container_of(handle: str) -> str:
-    """Returns the container of a volume handle in the driver's format, `group#account#container#...`."""
+    """The driver's format is `group#account#container#...`."""
     parts = handle.split("#")
     return parts[2] if len(parts) > 2 else ""
 

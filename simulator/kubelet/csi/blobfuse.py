@@ -1,7 +1,4 @@
-"""The options of blobfuse2, and its errors for a PersistentVolume's mountOptions.
-
-Source: github.com/Azure/azure-storage-fuse at 74098e3 (2.5.6): cmd/mount.go, component/block_cache/block_cache.go.
-"""
+"""Source: Azure/azure-storage-fuse at 74098e3 (2.5.6): cmd/mount.go, component/block_cache/block_cache.go."""
 
 from __future__ import annotations
 
@@ -28,12 +25,12 @@ _CONVERT: dict[str, tuple[str, Callable[[str], object]]] = {
 
 
 class BlobfuseError(Exception):
-    """An error of blobfuse2 before it exits with 1, without its leading "Error: "."""
+    """The message of blobfuse2 before it exits with 1, without "Error: "."""
 
 
 @dataclass
 class Options:
-    """The flags of one mount, with their last values, and the options of -o."""
+    """`flags` has the last values, `fuse` the options of -o."""
 
     flags: dict[str, str] = field(default_factory=dict)
     fuse: list[str] = field(default_factory=list)
@@ -64,14 +61,13 @@ class Options:
 
 @functools.cache
 def _known() -> tuple[dict[str, str], tuple[str, ...]]:
-    """Returns the type of each flag, and the prefixes of FUSE options."""
     data = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
     fuse = tuple(data.pop("fuse"))
     return {name: kind for kind, names in data.items() for name in names}, fuse
 
 
 def parse(mount_options: Sequence[str]) -> Options:
-    """Parses mount options. The CSI driver joins them by spaces, so one can be several words. Raises BlobfuseError."""
+    """The CSI driver joins options by spaces, so one can be several words. Raises BlobfuseError."""
     options = Options()
     words = iter(" ".join(mount_options).split())
     for word in words:

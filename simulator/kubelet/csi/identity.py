@@ -1,4 +1,4 @@
-"""Mounts of a container by a pod's token: the blob CSI driver's mountWithWorkloadIdentityToken, since 1.27.0.
+"""Mounts by a pod's token: the blob CSI driver's mountWithWorkloadIdentityToken, since 1.27.0.
 
 The kubelet regularly passes a token of the pod's service account to the driver (tokenRequests of its CSIDriver). The
 driver passes it to blobfuse2, which exchanges it for a token of the managed identity (kubernetes-sigs/blob-csi-driver
@@ -22,18 +22,18 @@ from simulator.kube.client import ApiError, KubeClient
 from simulator.kubelet.cloud import Cloud
 
 _SINCE = [1, 27, 0]
-"""The first version of the driver that mounts by the pod's token."""
+"""The first driver version that mounts by the pod's token."""
 _WITH_TOKEN, _CLIENT = "mountwithworkloadidentitytoken", "clientid"
 
 
 def is_asked(volume: Object) -> bool:
-    """Returns whether the driver mounts a PersistentVolume for each pod, by its token (useWorkloadIdentity)."""
+    """Returns whether each pod mounts the volume by its token (useWorkloadIdentity)."""
     attributes = _attributes(volume)
     return bool(attributes.get(_CLIENT)) or attributes.get(_WITH_TOKEN) == "true"
 
 
 def why_not(volume: Object, tag: str, driver: Object) -> str | None:
-    """Returns why a driver of this version and CSIDriver cannot mount by the token alone, or None."""
+    """Returns why this driver cannot mount by the token alone."""
     attributes = _attributes(volume)
     if _is_old(tag) or attributes.get(_WITH_TOKEN, "").lower() != "true":
         account = attributes.get("storageaccount", "")
@@ -50,14 +50,14 @@ def why_not(volume: Object, tag: str, driver: Object) -> str | None:
 
 
 def _is_old(tag: str) -> bool:
-    """Returns whether a driver is older than that. A tag that is not a version, such as `latest`, is not."""
+    """A tag that is not a version, such as `latest`, is not old."""
     numbers = [int(number) for number in re.findall(r"\d+", tag)[: len(_SINCE)]]
     return len(numbers) == len(_SINCE) and numbers < _SINCE
 
 
 @dataclass(frozen=True)
 class PodIdentity:
-    """The credential of blobfuse2. Implements the SDK's TokenCredential."""
+    """blobfuse2's credential implements the SDK's TokenCredential."""
 
     cloud: Cloud
     client_id: str
@@ -65,7 +65,7 @@ class PodIdentity:
     """Returns the latest service account token from the kubelet."""
 
     def get_token(self, *_scopes: str, **_options: Any) -> AccessToken:
-        """Returns a storage token. Raises ClientAuthenticationError with the message of Entra or the API server."""
+        """Raises ClientAuthenticationError with the message of Entra or the API server."""
         try:
             return AccessToken(*self.cloud.storage_token(self.client_id, self.token()))
         except (PermissionError, ApiError, httpx.HTTPError) as error:
@@ -74,12 +74,10 @@ class PodIdentity:
 
 
 def of_pod(volume: Object, pod: Object, kube: KubeClient, cloud: Cloud) -> PodIdentity:
-    """Returns the identity that the volume names, for the pod."""
     return PodIdentity(cloud, _attributes(volume)[_CLIENT], lambda: _service_account_token(kube, pod))
 
 
 def _service_account_token(kube: KubeClient, pod: Object) -> str:
-    """Returns a service account token for the driver's audience. Raises ApiError."""
     name, namespace, uid = (pod["metadata"][key] for key in ("name", "namespace", "uid"))
     bound = {"apiVersion": "v1", "kind": "Pod", "name": name, "uid": uid}
     spec = {"audiences": [AUDIENCE], "expirationSeconds": 3600, "boundObjectRef": bound}

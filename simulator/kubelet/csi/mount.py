@@ -1,4 +1,4 @@
-"""A blob container as a folder, instead of a blobfuse2 mount: bubblewrap has no FUSE. Copies blobs by real REST calls.
+"""A folder replaces a blobfuse2 mount, because bubblewrap has no FUSE. Blobs are copied by real REST calls.
 
 Pods' writes are sent to the container every two seconds, and when a container of the pod ends. Changes of others appear
 when a pod mounts the folder, or after the cache time of the kernel and blobfuse2, ten times faster than on real Azure.
@@ -45,7 +45,7 @@ _BEGINNING_BYTES = 2**20
 _COPIED_BYTES = 64 * 2**20
 """Larger blobs are always read from the container, because copies from other mounts are held in memory."""
 _NOT_AUTHENTIC = ("AuthorizationFailure", "InvalidAuthenticationInfo")
-"""Error codes of Azurite for Azure's AuthenticationFailed."""
+"""Azurite's error codes for Azure's AuthenticationFailed."""
 _NOT_FROM_HERE = "This request is not authorized to perform this operation."
 """The message of AuthorizationFailure for an account that rejects connections from that network."""
 
@@ -57,7 +57,7 @@ class _Copied:
 
 
 class BlobMount:
-    """A folder that is kept equal to the container. `report` gets write errors, which no process can receive."""
+    """`report` gets write errors, which no process can receive."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class BlobMount:
         changes: Changes = lambda _since: UNKNOWN,
         copies: Copies | None = None,
     ) -> None:
-        """Copies the container. `remembers_s` is as on real Azure. Mounts with one `lock` see complete passes only.
+        """`remembers_s` is as on real Azure. Mounts with one `lock` see complete passes only.
 
         Raises AzureError.
         """
@@ -84,7 +84,6 @@ class BlobMount:
         """Names that differ between folder and container."""
         self._copied: dict[str, _Copied] = {}
         self._folders: set[str] = set()
-        """Folders with a blob."""
         self._noticed: dict[tuple[str, str], float] = {}
         """The time when a pending change was first listed, by name and etag."""
         self._lock = lock or threading.Lock()
@@ -131,12 +130,11 @@ class BlobMount:
         return not any(self._to_send(settled=False)) and not any(self._folders_to_send())
 
     def discard(self) -> None:
-        """Removes the folder, after `close`. The next mount removes leftovers."""
         self._tree.close()
         shutil.rmtree(self.path, ignore_errors=True)
 
     def reopen(self) -> None:
-        """Mounts again after `close`, with the files that remain. If it raises AzureError, the mount stays closed."""
+        """Mounts again with the files that remain. If it raises AzureError, the mount stays closed."""
         with self._lock:
             self._closed = threading.Event()
             try:
@@ -155,7 +153,7 @@ class BlobMount:
             self._take()
 
     def _take(self, *, at_once: bool = False) -> None:
-        """Reads changes. An error does not end the mount, although blobfuse2's reads would fail in the pods."""
+        """An error does not end the mount, although blobfuse2's reads would fail in the pods."""
         try:
             with self._lock:
                 self._download(at_once=at_once)
@@ -176,7 +174,7 @@ class BlobMount:
                 self._here(name, partial(self._drop, name))
 
     def _differences(self) -> tuple[dict[str, str], list[str]]:
-        """Returns what differs in the container, by name and etag, and names that exist only here. Forgets the rest."""
+        """Returns changed names with etags, and names that exist only here. Forgets the rest."""
         changed, gone = {}, []
         for name in self._doubtful:
             entry = self._there.get(name)
@@ -192,13 +190,13 @@ class BlobMount:
         return name not in self._folders and (known is None or known.etag != entry.etag)
 
     def _seen(self, changes: Mapping[str, str], *, at_once: bool) -> list[str]:
-        """Returns the names of changes, by their etags, that pods see by now."""
+        """Returns the changed names that pods see by now."""
         now = time.monotonic()
         self._noticed = {(name, etag): self._noticed.get((name, etag), now) for name, etag in changes.items()}
         return [name for (name, _), since in self._noticed.items() if at_once or now - since >= self._late_s]
 
     def _here(self, name: str, change: Callable[[], None]) -> None:
-        """Makes a change in the folder. A pod's link or file may be in the way."""
+        """A pod's link or file may be in the way."""
         try:
             change()
         except OSError as error:
@@ -226,7 +224,6 @@ class BlobMount:
         self._copies.add(name, Entry(etag, found[0], is_folder=False), self.path, found)
 
     def _drop(self, name: str) -> None:
-        """Removes a file or folder, and parent folders that become empty."""
         if name in self._folders:
             self._folders.remove(name)
         else:
@@ -237,7 +234,7 @@ class BlobMount:
                 confined.remove_folder(self.path, folder)
 
     def _changed_here(self, name: str) -> bool:
-        """Returns whether a pod's write to the file is not sent yet. The file is then the newer one."""
+        """A pod's write that is not sent yet makes the file the newer one."""
         status, known = confined.status(self.path, name), self._copied.get(name)
         return status is not None and (known is None or known.signature != signature(status))
 
@@ -252,7 +249,7 @@ class BlobMount:
     # -- to the container ----------------------------------------------------------------------------------------------
 
     def _upload(self, *, settled: bool) -> None:
-        """Sends all changes. With `settled`, skips files that were just written to, as if they were still open."""
+        """With `settled`, skips files that were just written to, as if they were still open."""
         if self._closed.is_set():
             return
         try:
@@ -269,7 +266,7 @@ class BlobMount:
         self._tree.touched = {*unsent, *made}
 
     def _to_send(self, *, settled: bool) -> tuple[dict[str, Signature], list[str]]:
-        """Returns the touched files that differ from their blobs, and the blobs of deleted files."""
+        """Returns touched files that differ from their blobs, and the blobs of deleted files."""
         files, touched = self._tree.files, self._tree.touched
         here = {name: signature(files[name]) for name in touched & files.keys()}
         changed = {name: each for name, each in here.items() if not self._is_sent(name, each, settled=settled)}
@@ -287,7 +284,6 @@ class BlobMount:
         return [name for name in new if not self._there.shows(name)], near & self._folders - self._tree.folders.keys()
 
     def _upload_folders(self) -> None:
-        """Creates a blob for each folder without one, and removes the blobs of folders that are gone."""
         _, gone = self._folders_to_send()
         for name in gone:
             self._folders.remove(name)
@@ -318,7 +314,7 @@ class BlobMount:
             self._there.put(name, Entry(etag_of(answer), found[0], is_folder=False))
 
     def _delete(self, name: str) -> None:
-        """Deletes a blob. If that fails, the next refresh restores the file, because its etag is forgotten."""
+        """If the deletion fails, the next refresh restores the file, because its etag is forgotten."""
         del self._copied[name]
         self._doubtful.add(name)
         self._remove(name)

@@ -1,4 +1,4 @@
-"""Shares that azurefile-csi-driver mounts by NFS. A node can mount any reachable one, without a secret.
+"""azurefile-csi-driver can mount any reachable share by NFS, without a secret.
 
 Messages are from kubernetes-sigs/azurefile-csi-driver 1.35.1, nodeserver.go (NodeStageVolume), and mount-utils.
 """
@@ -15,13 +15,12 @@ _HELP = "Please refer to http://aka.ms/filemounterror for possible causes and so
 
 
 def is_asked(volume: Object) -> bool:
-    """Returns whether the volume is mounted by NFS."""
     attributes = volume["spec"]["csi"].get("volumeAttributes") or {}
     return bool(attributes.get("protocol") == "nfs")
 
 
 def why_not(volume: Object, cloud: Cloud) -> str | None:
-    """Returns why it cannot be mounted (the driver's message), or None. `cloud` is as nodes reach it."""
+    """Returns the driver's message if it cannot be mounted. `cloud` is as nodes reach it."""
     csi = volume["spec"]["csi"]
     handle, attributes = csi["volumeHandle"], csi["volumeAttributes"]
     account, share = handle.split("#")[1:3]

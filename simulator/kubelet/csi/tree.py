@@ -1,4 +1,4 @@
-"""Files and folders below a folder that pods write to, updated by the kernel's change events (inotify(7)).
+"""The kernel's change events (inotify(7)) update the tree.
 
 An update is as cheap for many thousand files as for a few. If the kernel has no watches left
 (fs.inotify.max_user_watches), each update reads all files.
@@ -28,7 +28,7 @@ _Found = TypeVar("_Found")
 
 
 class Tree:
-    """Regular files and folders below `root`. Links are not followed. Not thread-safe."""
+    """Links are not followed. Not thread-safe."""
 
     def __init__(self, root: Path) -> None:
         self.files: dict[str, os.stat_result] = {}
@@ -38,19 +38,14 @@ class Tree:
         """Paths that were created, removed or changed. The caller removes them after processing."""
         self._root = root
         self._inside: defaultdict[str, set[str]] = defaultdict(set)
-        """Paths in each folder. The root is an empty string."""
         self._notify: INotify | None = None
         self._no_more = False
         self._watched: dict[int, str] = {}
         self._watch_of: dict[str, int] = {}
         self._unseen: set[str] = set()
-        """Changed paths that are not read yet."""
 
     def look(self) -> None:
-        """Updates the tree.
-
-        Raises OSError if a folder cannot be read, since its content is then unknown. The next call tries again.
-        """
+        """Raises OSError if a folder cannot be read, since its content is then unknown. The next call tries again."""
         events = self._notify.read(timeout=0) if self._notify else []
         if self._notify is None or any(event.mask & flags.Q_OVERFLOW for event in events):
             self._read_all()
@@ -68,7 +63,7 @@ class Tree:
         self._settle()
 
     def close(self) -> None:
-        """Ends the watches. The next look reads everything."""
+        """The next look reads everything."""
         if self._notify:
             self._notify.close()
         self._notify, self._watched, self._watch_of = None, {}, {}
@@ -112,7 +107,7 @@ class Tree:
             self._forget(path)
 
     def _add(self, path: str) -> None:
-        """Adds a folder's content. Watches each folder before reading it, so that no change is missed."""
+        """Watches each folder before reading it, so that no change is missed."""
         files, folders = confined.tree(self._root, path, self._watch)
         self._put(files, self.files)
         self._put(folders, self.folders)
@@ -135,7 +130,6 @@ class Tree:
         self._watched[watch], self._watch_of[path] = path, watch
 
     def _lose(self, watch: int, folder: str) -> None:
-        """Handles that the kernel stopped watching a removed folder."""
         del self._watched[watch]
         if self._watch_of.get(folder) == watch:
             del self._watch_of[folder]
@@ -143,7 +137,6 @@ class Tree:
             self._unseen.add(folder)
 
     def _forget(self, path: str) -> None:
-        """Removes a path and its content."""
         self._inside[_folder_of(path)].discard(path)
         known = self.files.pop(path, None) or self.folders.pop(path, None) is not None
         if not known:
@@ -163,7 +156,6 @@ class Tree:
 
 
 def above(path: str) -> Iterable[str]:
-    """Yields the parent folders of a path."""
     while path := _folder_of(path):
         yield path
 

@@ -1,4 +1,4 @@
-"""`kubectl port-forward`: connections to a pod's ports, each by a pair of streams of one SPDY connection.
+"""Each connection of `kubectl port-forward` is a pair of streams of one SPDY connection.
 
 Source: kubernetes/kubernetes, pkg/kubelet/cri/streaming/portforward (protocol portforward.k8s.io).
 """
@@ -17,7 +17,6 @@ PROTOCOL = "portforward.k8s.io"
 _CHUNK = 2**15
 
 Connect = Callable[[int], socket.socket]
-"""A function that connects to a port of the pod. Raises ShimError."""
 
 
 def serve(connection: Connection, pod: str, connect: Connect) -> None:
@@ -50,7 +49,7 @@ def _forward(data: Stream, error: Stream, pod: str, connect: Connect) -> None:
 
 
 def _send(data: Stream, server: socket.socket) -> None:
-    """Sends the client's data, and the end of it, to the server."""
+    """Passes on the end of the data, too."""
     with contextlib.suppress(OSError):  # the server accepts no more
         for part in data.chunks():
             server.sendall(part)

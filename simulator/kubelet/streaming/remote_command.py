@@ -1,4 +1,4 @@
-"""`kubectl exec`: a command in a container, with its standard streams over a SPDY connection.
+"""`kubectl exec` has its standard streams in a SPDY connection.
 
 Source: kubernetes/kubernetes, pkg/kubelet/cri/streaming/remotecommand (protocol v4.channel.k8s.io).
 """
@@ -25,7 +25,7 @@ PROTOCOL = "v4.channel.k8s.io"
 _CHUNK = 2**15
 _STREAMS_S = 30
 _OUTPUT_S = 5
-"""Time that background processes of a command may keep its output open."""
+"""The seconds that background processes of a command may keep its output open."""
 
 
 @dataclass(frozen=True)
@@ -38,13 +38,13 @@ class Command:
 
     @property
     def streams(self) -> set[str]:
-        """The streams that the client opens. A terminal has one output."""
+        """A terminal has one output."""
         wanted = {"stdin": self.stdin, "stdout": self.stdout, "stderr": self.stderr and not self.terminal}
         return {"error"} | {name for name, on in wanted.items() if on} | ({"resize"} if self.terminal else set())
 
 
 def serve(connection: Connection, command: Command, find: Callable[[], Shim]) -> None:
-    """Runs the command and sends its result. Returns when the client is gone. `find` may raise ShimError."""
+    """Returns when the client is gone. `find` may raise ShimError."""
     opened: queue.SimpleQueue[Stream] = queue.SimpleQueue()
     reader = threading.Thread(target=connection.serve, args=(opened.put,), daemon=True)
     reader.start()
@@ -64,7 +64,7 @@ def serve(connection: Connection, command: Command, find: Callable[[], Shim]) ->
 
 
 def _status(command: Command, find: Callable[[], Shim], streams: dict[str, Stream]) -> dict[str, Any]:
-    """Runs the command and returns its result as a metav1.Status."""
+    """Returns a metav1.Status."""
     run = _in_terminal if command.terminal else _with_pipes
     try:
         code = run(command, find(), streams)
@@ -119,14 +119,13 @@ def _in_terminal(command: Command, shim: Shim, streams: dict[str, Stream]) -> in
 
 
 def _feed(stream: Stream, file: int) -> None:
-    """Passes the client's data on until it ends or the reader is gone."""
     with os.fdopen(file, "wb", buffering=0) as sink, contextlib.suppress(OSError):
         for data in stream.chunks():
             sink.write(data)
 
 
 def _drain(file: int, stream: Stream | None) -> None:
-    """Sends the command's output until no process has the file open."""
+    """Sends the output until no process has the file open."""
     with os.fdopen(file, "rb", buffering=0) as source:
         for data in _parts(source.fileno()):
             if stream is not None:
@@ -141,7 +140,7 @@ def _parts(file: int) -> Iterator[bytes]:
 
 
 def _resize(stream: Stream, terminal: int) -> None:
-    """Applies the client's window size, which it sends as JSON at the start and after each change."""
+    """The client sends its window size as JSON at the start and after each change."""
     with os.fdopen(terminal, "wb", buffering=0):
         for data in stream.chunks():
             for line in data.splitlines():
