@@ -1,4 +1,4 @@
-"""Writes a node's simulated /sys and a pod's device files, as plain files that the sandbox binds."""
+"""A node's simulated /sys and a pod's device files are plain files that the sandbox binds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RATE_NAMES = {50: "4X FDR10", 100: "4X EDR", 200: "4X HDR", 400: "4X NDR", 800: 
 
 
 def write_sys(folder: Path, hardware: NodeHardware) -> None:
-    """Updates the node's /sys, except disks. Every pod sees all HCAs, because sysfs is not namespaced.
+    """Every pod sees all HCAs, because sysfs is not namespaced.
 
     Running pods see changes, such as a fault, immediately.
     """
@@ -26,7 +26,7 @@ def write_sys(folder: Path, hardware: NodeHardware) -> None:
 
 
 def device_nodes(hardware: NodeHardware, gpus: Iterable[int], hcas: Iterable[str], *, privileged: bool) -> list[str]:
-    """Returns the device files of a container: its allocated devices, or all of the node if it is privileged."""
+    """A privileged container gets all of the node's devices."""
     indices = [gpu.index for gpu in hardware.gpus] if privileged else list(gpus)
     names = {hca.name for hca in hardware.hcas} if privileged else set(hcas)
     nodes = [f"/dev/nvidia{index}" for index in indices]
@@ -59,7 +59,7 @@ def _write_hca(folder: Path, hca: Hca) -> None:
 
 
 def _write_pci(folder: Path, functions: Sequence[PciDevice]) -> None:
-    """Writes PCI functions, and removes lost ones. Subsystem ids equal the function's ids (inferred)."""
+    """Removes lost functions. Subsystem ids equal the function's ids (inferred)."""
     for function in functions:
         ids = {"vendor": f"0x{function.vendor}", "device": f"0x{function.device}"}
         subsystem = {f"subsystem_{name}": text for name, text in ids.items()}
@@ -73,7 +73,6 @@ def _pci_class(hca: Hca) -> str:
 
 
 def write_files(folder: Path, contents: Mapping[str, str]) -> None:
-    """Writes files of one line each."""
     for name, text in contents.items():
         file = folder / name
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Finds the programs of a sandbox and their paths in it: real ones with their libraries, and simulated ones."""
+"""Finds real programs of a sandbox with their libraries, and simulated ones."""
 
 from __future__ import annotations
 
@@ -27,11 +27,9 @@ SHARED = (
     *("__init__.py", "host/__init__.py", "host/files.py", "host/relay.py"),
     *("sandbox/__init__.py", "world/__init__.py", "world/network.py"),
 )
-"""Modules of the simulator that they import."""
 _LIBRARY = re.compile(r"(/\S+) \(0x[0-9a-f]+\)")
 
 Bind = tuple[str, str]
-"""A path on this machine and the path in the sandbox, both absolute."""
 
 
 class MissingExecutables(LookupError):
@@ -45,7 +43,7 @@ class MissingExecutables(LookupError):
 
 @functools.cache
 def binds(names: tuple[str, ...]) -> tuple[Bind, ...]:
-    """Returns binds for the programs, as /usr/bin/<name>, and their libraries. Raises MissingExecutables."""
+    """Programs are bound at /usr/bin/<name>. Raises MissingExecutables."""
     found = {name: shutil.which(name, path=PATH) for name in names}
     if missing := sorted(name for name, path in found.items() if path is None):
         raise MissingExecutables(missing)
@@ -55,7 +53,7 @@ def binds(names: tuple[str, ...]) -> tuple[Bind, ...]:
 
 @functools.cache
 def python_binds(home: str = PYTHON_HOME) -> tuple[Bind, ...]:
-    """Returns binds for the running interpreter, as `home`/bin/python3, and its standard library.
+    """Binds the running interpreter as `home`/bin/python3.
 
     PYTHON_HOME is not on PATH: only simulated commands use it. Python of images is in /usr/local.
     """
@@ -73,14 +71,14 @@ def python_binds(home: str = PYTHON_HOME) -> tuple[Bind, ...]:
 
 @functools.cache
 def package_binds(packages: Path, target: str) -> tuple[Bind, ...]:
-    """Returns binds for packages of an image's Python, as the folder `target`, and for the libraries of all modules."""
+    """Also binds the libraries of all modules."""
     standard = Path(functools.__file__).parent.resolve() / "lib-dynload"
     modules = [str(file) for folder in (packages, standard) for file in sorted(folder.rglob("*.so"))]
     return ((str(packages), target), *_libraries(tuple(modules)))
 
 
 def command_binds() -> tuple[Bind, ...]:
-    """Returns binds for the compiled modules of simulated commands: a job starts dozens, and none can write bytecode.
+    """Binds compiled modules of simulated commands: a job starts dozens, and none can write bytecode.
 
     Each version has its own folder, so that running containers keep theirs.
     """
@@ -104,7 +102,6 @@ def command_binds() -> tuple[Bind, ...]:
 
 
 def _compile(source: Path, folder: Path, name: Path) -> None:
-    """Copies a module, with its bytecode where Python looks for it."""
     copied = folder / name
     copied.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(source, copied)
@@ -114,13 +111,13 @@ def _compile(source: Path, folder: Path, name: Path) -> None:
 
 
 def _libraries(programs: tuple[str, ...]) -> list[Bind]:
-    """Returns all shared libraries of the programs, and the loader. Static programs have none."""
+    """Includes the loader. Static programs have no libraries."""
     ldd = subprocess.run(["ldd", *programs], capture_output=True, text=True, check=False)
     found = sorted(set(_LIBRARY.findall(ldd.stdout)))
     return [(str(Path(path).resolve()), _inside(path)) for path in found]
 
 
 def _inside(library: str) -> str:
-    """Returns the path that the loader uses. /lib links to /usr/lib, as in current distributions."""
+    """The loader's path: /lib links to /usr/lib, as in current distributions."""
     merged = re.sub(r"^/lib", "/usr/lib", library)
     return merged if re.match(r"/usr/lib(32|64)?/", merged) else f"/usr/lib/{Path(library).name}"

@@ -1,5 +1,3 @@
-"""Reads the content of an image from its recipe and its Dockerfile."""
-
 from __future__ import annotations
 
 import functools
@@ -28,31 +26,29 @@ SHIM = "/opt/simulator/shim"
 
 @dataclass(frozen=True)
 class Image:
-    """One image that can run."""
-
     name: str
     executables: tuple[str, ...]
     """Programs of this machine."""
     commands: dict[str, str]
-    """Path in the image -> module of `simulator/sandbox/commands`."""
+    """Maps a path in the image to a module of `simulator/sandbox/commands`."""
     files: tuple[Bind, ...] = ()
     tools: dict[str, str] = field(default_factory=dict)
-    """Path in the image -> executable of the simulator's own tools."""
+    """Maps a path in the image to an executable of the simulator's own tools."""
     env: dict[str, str] = field(default_factory=dict)
     workdir: str = "/"
     python: bool = False
-    """Whether it has the Python that runs the simulator: `python3` in the recipe's executables."""
+    """Whether the image has the Python that runs the simulator: `python3` in the recipe's executables."""
     packages: Path | None = None
-    """The folder of this machine with the packages of its Python."""
+    """This machine's folder with the packages of the image's Python."""
     entrypoint: tuple[str, ...] = ()
     """The program of a container without a command."""
     user: int = 0
     kubernetes_api: bool = False
-    """Whether its sandbox can reach the Kubernetes API: `kubernetesApi` in its recipe."""
+    """Whether the sandbox can reach the Kubernetes API: `kubernetesApi` in the recipe."""
 
 
 class Recipe(BaseModel):
-    """The schema of files in `recipes/`. `Image` takes most fields unchanged."""
+    """Files in `recipes/`. `Image` takes most fields unchanged."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -61,7 +57,7 @@ class Recipe(BaseModel):
     commandSets: tuple[str, ...] = ()
     commands: dict[str, str] = {}
     files: dict[str, str] = {}
-    """Path in the image -> path below `files/`."""
+    """Maps a path in the image to a path below `files/`."""
     tools: dict[str, str] = {}
     env: dict[str, str] = {}
     workdir: str = "/"
@@ -78,27 +74,26 @@ class RecipeError(Exception):
 
 @functools.cache
 def programs() -> dict[str, Any]:
-    """Returns the recipes of programs by name, as plain data, because sandboxes have no YAML parser."""
+    """Returns plain data, because sandboxes have no YAML parser."""
     return {file.stem: _read(file) for file in sorted(_PROGRAMS.glob("*.yaml"))}
 
 
 def image_name(reference: str) -> str:
-    """Returns the last part of a reference without tag and digest: `nccl-test` for `host/team/nccl-test:1`."""
+    """Returns `nccl-test` for `host/team/nccl-test:1`."""
     return reference.partition("@")[0].rpartition("/")[2].partition(":")[0]
 
 
 def names() -> list[str]:
-    """Returns the names of all images that can run, one for each recipe."""
     return sorted(file.stem for file in RECIPES.glob("*.yaml"))
 
 
 def has_recipe(reference: str) -> bool:
-    """Reports whether containers of the image can run. Without a recipe, pods succeed without running anything."""
+    """Without a recipe, pods succeed without running anything."""
     return _recipe(image_name(reference)).is_file()
 
 
 def image_named(name: str) -> Image:
-    """Returns the image. Raises RecipeError if its recipe is missing or invalid."""
+    """Raises RecipeError if the recipe is missing or invalid."""
     files = (_recipe(name), _SETS, _dockerfile(name))
     if not has_recipe(name):
         raise RecipeError(f"image {name!r} has no recipe; images with a recipe: {', '.join(names())}")
@@ -107,7 +102,7 @@ def image_named(name: str) -> Image:
 
 @functools.lru_cache
 def _image(name: str, _: tuple[int, ...]) -> Image:
-    """Returns the image. The second argument, the modification times of its files, is only a cache key."""
+    """The modification times of its files are only a cache key."""
     recipe, sets = _read_recipe(_recipe(name)), _read(_SETS)
     if faults := list(_faults(recipe, sets)):
         raise RecipeError(f"recipes/{name}.yaml: {'; '.join(faults)}")
@@ -151,7 +146,7 @@ def _read_recipe(file: Path) -> Recipe:
 
 
 def _faults(recipe: Recipe, sets: Mapping[str, Any]) -> Iterator[str]:
-    """Yields names in the recipe that do not exist. Programs of this machine are checked when a sandbox starts."""
+    """Programs of this machine are checked when a sandbox starts."""
     for name in recipe.commandSets:
         if name not in sets["commands"]:
             yield f"commandSets: {name!r} does not exist; allowed: {', '.join(sets['commands'])}"
@@ -187,7 +182,7 @@ def _instructions(dockerfile: Path) -> list[tuple[str, str]]:
 
 
 def _copied(folder: Path, rest: str) -> list[Bind]:
-    """Returns the files that a COPY takes from the image's folder. Ignores other stages, which are not built here."""
+    """Ignores other stages, which are not built here."""
     words = shlex.split(rest)
     if any(word.startswith("--from=") for word in words):
         return []

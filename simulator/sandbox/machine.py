@@ -1,4 +1,4 @@
-"""The file system of a simulated node, as far as scripts reach it through hostPath volumes and /sys.
+"""A node's file system, as far as scripts reach it through hostPath volumes and /sys.
 
 It lives as long as its node, so that pods find the files of earlier pods. Disks are files in `dev/` with their content;
 `sys/block/` and `proc/1/mounts` are the kernel's current state of them.
@@ -19,7 +19,7 @@ MOUNTS = "proc/1/mounts"
 OS_RELEASE = "etc/os-release"
 SWAPS = "proc/swaps"  # none, the default of AKS
 MODEL_LENGTH = 40
-"""The length of the model in characters; NVMe pads it with blanks (NVM Express, Identify Controller)."""
+"""The characters of the model, which NVMe pads with blanks (NVM Express, Identify Controller)."""
 KERNEL_LOG = "var/log/syslog"
 _FOLDERS = ("dev", "etc", "mnt", "proc/1", "sys/block", "var/lib/hyperv", "var/log")
 
@@ -46,7 +46,7 @@ def os_release(hardware: NodeHardware) -> str:
 
 
 def _own(folder: Path, relative: str) -> Path:
-    """Returns a path below the node's root. Removes symbolic links in it, since pods may create them to escape."""
+    """Removes symbolic links in the path, since pods may create them to escape."""
     path = folder
     for part in Path(relative).parts:
         path /= part
@@ -56,7 +56,7 @@ def _own(folder: Path, relative: str) -> Path:
 
 
 def _write_os_disk(folder: Path, disk: Disk) -> str:
-    """Writes the OS disk, and returns the name of its partition with the node's root."""
+    """Returns the name of the partition with the node's root."""
     partition = f"{disk.name}p1" if disk.name[-1].isdigit() else f"{disk.name}1"
     _write_disk(folder, disk)
     _own(folder, f"sys/block/{disk.name}/{partition}").mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""Writes the log of a simulated node, `/var/log/syslog`: boots, Xids of its GPUs, lost links of its HCAs.
+"""The node's log, `/var/log/syslog`, has boots, Xids of its GPUs, and lost links of its HCAs.
 
 Timestamps are those of rsyslog on Ubuntu 24.04, which does not configure its traditional format. Healing a fault
 removes its lines; faults that a reboot ended stay above the line of the boot.
@@ -22,7 +22,7 @@ _TEXTS = {
     74: "NVLink: fatal error detected on link 0",
     79: "GPU has fallen off the bus.",
 }
-"""Texts of Xids from NVIDIA's documentation of its driver (Xid Errors); those of 64, 74 and others are invented."""
+"""Texts from NVIDIA's documentation of its driver (Xid Errors); those of 64, 74 and others are invented."""
 _NETWORKD = "systemd-networkd[801]: "
 _WITHOUT_PROCESS = {
     145: "RLW_RXPIPE Nonfatal XC0 i0 Link 13 (0x00000004 0x00000000 0x00000000 0x00000000 0x00000000 0x00000000)",
@@ -62,7 +62,7 @@ def _xid(code: int) -> str:
 
 
 def _carriers(hardware: NodeHardware) -> Iterator[str]:
-    """Yields the lost link of each flapping HCA; that of mlx5_2 is ibP259p0s0.
+    """Yields lost links; that of mlx5_2 is ibP259p0s0.
 
     The name has the domain of the PCI function, which on Azure is 257 (0x101) for mlx5_0 (systemd).
     """
@@ -72,7 +72,7 @@ def _carriers(hardware: NodeHardware) -> Iterator[str]:
 
 
 def _times(texts: Iterable[str]) -> Iterator[tuple[datetime, str]]:
-    """Yields texts with their times. A flapping link is lost each minute, and last of all now."""
+    """A flapping link is lost each minute, and last of all now."""
     now = datetime.now(UTC)
     for text in texts:
         if not text.startswith(_NETWORKD):
@@ -89,7 +89,7 @@ def _line(time: datetime, hardware: NodeHardware, text: str) -> str:
 
 
 def _what(line: str) -> str:
-    """Returns a line without time and node. A restored link counts as its loss."""
+    """Removes time and node. A restored link counts as its loss."""
     return " ".join(line.split(" ")[2:]).replace("Gained", "Lost")
 
 

@@ -1,5 +1,3 @@
-"""Runs a container's command in a bubblewrap sandbox that has the image's files and nothing of this machine."""
-
 from __future__ import annotations
 
 import functools
@@ -39,13 +37,11 @@ PROC_HIDDEN = (
 IMAGE_PYTHON = "/usr/local"
 """The folder of Python in images that have it, as in the official ones."""
 PACKAGES = "/opt/packages"
-"""The folder of the recipe's `packages` in an image."""
 _PACKAGE = paths.ROOT / "simulator"
 
 
 @functools.cache
 def available() -> str | None:
-    """Returns why this machine cannot run sandboxes, or None."""
     binary = _bwrap()
     if binary is None:
         return "bubblewrap is not installed (Debian, Ubuntu: apt-get install bubblewrap)"
@@ -62,7 +58,7 @@ def available() -> str | None:
 
 
 def start(spec: SandboxSpec, stdout: int) -> subprocess.Popen[bytes]:
-    """Prepares and starts the container, with both output streams to the file descriptor `stdout`. Raises SandboxError.
+    """`stdout` gets both output streams. Raises SandboxError.
 
     Killing the returned process kills everything in the sandbox.
     """
@@ -89,7 +85,7 @@ def overlaid(others: Mapping[str, Path]) -> list[str]:
 
 
 def prepare(spec: SandboxSpec) -> None:
-    """Writes run_dir: /etc, and the data for simulated commands. Deletes the state of an earlier container."""
+    """Writes /etc, and the data for simulated commands. Deletes the state of an earlier container."""
     image_of(spec)
     shutil.rmtree(spec.run_dir / "pod", ignore_errors=True)
     (spec.run_dir / "pod").mkdir(parents=True)
@@ -111,7 +107,7 @@ def prepare(spec: SandboxSpec) -> None:
 
 
 def command(spec: SandboxSpec) -> list[str]:
-    """Returns the command. Run it with `environment(spec)` as its complete environment. Raises SandboxError."""
+    """Run the command with `environment(spec)` as its complete environment. Raises SandboxError."""
     return [
         *_limits(spec),
         _bwrap() or "bwrap",
@@ -127,25 +123,25 @@ def command(spec: SandboxSpec) -> list[str]:
 
 
 def _workdir(spec: SandboxSpec) -> list[str]:
-    """Returns options for the working directory, which runtimes create if the image does not have it."""
+    """Runtimes create the working directory if the image does not have it."""
     folder = spec.workdir or image_of(spec).workdir
     return ["--dir", folder, "--chdir", folder]
 
 
 def environment(spec: SandboxSpec) -> dict[str, str]:
-    """Returns the container's complete environment: the image's, the runtime's and the pod's."""
+    """Contains the image's, the runtime's and the pod's variables."""
     service = {"HOST": "127.0.0.1", "PORT": str(port)} if (port := _api_port(spec)) else {}
     cluster = {f"KUBERNETES_SERVICE_{name}": value for name, value in service.items()}
     return {"HOME": "/root", "HOSTNAME": spec.hostname, **cluster, **image_of(spec).env, **spec.env}
 
 
 def _api_port(spec: SandboxSpec) -> int:
-    """Returns the port of the Kubernetes API, or 0 if the container cannot reach it."""
+    """Returns 0 if the container cannot reach the API."""
     return spec.api_port if spec.api_port is not None and image_of(spec).kubernetes_api else 0
 
 
 def image_of(spec: SandboxSpec) -> Image:
-    """Returns the container's image. Raises SandboxError if it has no valid recipe."""
+    """Raises SandboxError if the image has no valid recipe."""
     try:
         return image_named(spec.image)
     except RecipeError as error:
@@ -158,7 +154,7 @@ def _bwrap() -> str | None:
 
 
 def _limits(spec: SandboxSpec) -> list[str]:
-    """Returns the limit of locked memory: 64 KiB without IPC_LOCK, else this machine's limit."""
+    """Locked memory is limited to 64 KiB without IPC_LOCK, else to this machine's limit."""
     hard = resource.getrlimit(resource.RLIMIT_MEMLOCK)[1]
     unbounded = spec.privileged or "IPC_LOCK" in spec.capabilities
     limit = hard if unbounded else MEMLOCK_BYTES if hard == resource.RLIM_INFINITY else min(hard, MEMLOCK_BYTES)
@@ -167,7 +163,7 @@ def _limits(spec: SandboxSpec) -> list[str]:
 
 
 def _isolation(spec: SandboxSpec) -> list[str]:
-    """Returns options for separate namespaces: no network, processes or users of the machine, and no rights outside."""
+    """The container has no network, processes or users of the machine, and no rights outside."""
     namespaces = ["--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"]
     rights = ["--unshare-cgroup-try", "--disable-userns", "--cap-drop", "ALL"]
     who = ["--uid", str(_user(spec)), "--gid", str(spec.group)]
@@ -175,7 +171,7 @@ def _isolation(spec: SandboxSpec) -> list[str]:
 
 
 def _system(spec: SandboxSpec) -> list[str]:
-    """Returns options for an empty root in memory, and the kernel's folders with simulated devices."""
+    """The root in memory is empty, and the kernel's folders have simulated devices."""
     arguments = ["--size", str(ROOT_BYTES), "--tmpfs", "/", "--proc", "/proc", *_proc(spec), "--dev", "/dev"]
     arguments += ["--size", str(spec.shm_bytes), "--tmpfs", "/dev/shm"]
     for node in devices.device_nodes(spec.hardware, spec.gpus, spec.hcas, privileged=spec.privileged):
@@ -189,7 +185,7 @@ def _system(spec: SandboxSpec) -> list[str]:
 
 
 def _proc(spec: SandboxSpec) -> list[str]:
-    """Returns options that protect the parts of /proc that show the machine."""
+    """Protects the parts of /proc that show the machine."""
     arguments: list[str] = []
     for path in (Path("/proc") / name for name in PROC_READ_ONLY if (Path("/proc") / name).exists()):
         arguments += ["--ro-bind", str(path), str(path)]
@@ -221,7 +217,7 @@ def _program_files(image: Image) -> list[str]:
 
 
 def _pod_files(spec: SandboxSpec) -> list[str]:
-    """Returns binds for /etc, volumes, and /run/simulator, through which simulated commands see the world."""
+    """Simulated commands see the world through /run/simulator."""
     arguments: list[str] = []
     for name in _etc(spec):
         arguments += ["--ro-bind", str(spec.run_dir / "etc" / name), f"/etc/{name}"]
@@ -240,7 +236,7 @@ def _pod_files(spec: SandboxSpec) -> list[str]:
 
 
 def _disks(spec: SandboxSpec) -> list[str]:
-    """Returns binds for the node's disks, if the container is privileged and mounts the node's /dev.
+    """Only a privileged container that mounts the node's /dev gets the node's disks.
 
     They are links to files that simulated commands read and write. These commands also update sysfs and the mount
     table, as the kernel would.
@@ -256,7 +252,7 @@ def _disks(spec: SandboxSpec) -> list[str]:
 
 
 def _inside(target: str) -> str:
-    """Returns the path without the symbolic link /var/run: bubblewrap cannot create folders behind it."""
+    """/var/run is a symbolic link, and bubblewrap cannot create folders behind it."""
     return target.removeprefix("/var") if target.startswith("/var/run/") else target
 
 

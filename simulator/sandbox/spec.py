@@ -1,5 +1,3 @@
-"""The specification of one container for a sandbox."""
-
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -16,7 +14,7 @@ class SandboxError(RuntimeError):
 
 @dataclass(frozen=True)
 class Mount:
-    """A volume: a file or folder of this machine for this pod, and its path in the container."""
+    """A file or folder of this machine for this pod, and its path in the container."""
 
     source: Path
     target: str
@@ -27,8 +25,6 @@ class Mount:
 
 @dataclass(frozen=True)
 class SandboxSpec:
-    """One container of one pod."""
-
     pod: str
     """The pod's "namespace/name", its key in world.json."""
     image: str
@@ -37,9 +33,8 @@ class SandboxSpec:
     hostname: str
     hardware: NodeHardware
     run_dir: Path
-    """The pod's folder. `prepare` writes it, and simulated daemons keep their state in its `pod/`."""
+    """`prepare` writes this folder, and simulated daemons keep their state in its `pod/`."""
     world_dir: Path
-    """The folder of world.json."""
     env: Mapping[str, str] = field(default_factory=dict)
     workdir: str = ""
     mounts: tuple[Mount, ...] = ()
@@ -49,19 +44,19 @@ class SandboxSpec:
     capabilities: frozenset[str] = frozenset()
     privileged: bool = False
     user: int | None = None
-    """The user id, or None for the image's."""
+    """None for the image's user."""
     group: int = 0
     ip: str = ""
     api_port: int | None = None
-    """The API server's port on this machine, for images that call it. The uplink in `world_dir` must allow it."""
+    """The API server's port on this machine. The uplink in `world_dir` must allow it."""
     uid: str = ""
-    """The pod's uid, which distinguishes it from an earlier pod of the same name."""
+    """Distinguishes the pod from an earlier one of the same name."""
     neighbours: Mapping[int, str] = field(default_factory=dict)
-    """Declared ports of the pod's other containers, with their names: a pod has one network. Their run folders are
-    next to this one.
+    """Declared ports of the pod's other containers, with their names: a pod has one network. Their run folders are next
+    to this one.
     """
     node_dir: Path | None = None
-    """The file system of its node (`machine.py`), or None for a separate one."""
+    """The node's file system (`machine.py`), or None for a separate one."""
 
     @property
     def node(self) -> Path:

@@ -1,6 +1,5 @@
-"""Connects sandboxes, which have no network, to a few servers of this machine and ports of pods through a Unix socket.
-
-Only simulated commands use it.
+"""Sandboxes have no network. Simulated commands reach a few servers of this machine and ports of pods through a Unix
+socket.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ Address = tuple[str, int]
 
 
 class Uplink:
-    """The server. It listens in the folder of world.json, which sandboxes see, and puts the CAs that they trust there.
+    """Listens in the folder of world.json, which sandboxes see, and puts the CAs that they trust there.
 
     A client sends host and port in one line, gets `ok`, and is then connected to that server. Others are refused.
     """
@@ -49,7 +48,6 @@ class Uplink:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stops accepting clients."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -62,7 +60,7 @@ class _Server(socketserver.ThreadingUnixStreamServer):
     pods: Callable[[str, int], socket.socket | None]
 
     def dial(self, address: Address) -> socket.socket:
-        """Connects to the address. Raises OSError, also if the address is not allowed."""
+        """Raises OSError, also if the address is not allowed."""
         if self.allows(address):
             return socket.create_connection(address, _TIMEOUT_S)
         if by := self.proxy(address):
@@ -78,7 +76,7 @@ def _server(
     proxy: Callable[[Address], str],
     pods: Callable[[str, int], socket.socket | None],
 ) -> _Server:
-    """Returns a server bound through a descriptor of its folder: Unix socket addresses are limited to 107 bytes."""
+    """Binds through a descriptor of the folder: Unix socket addresses are limited to 107 bytes."""
     descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY)
     try:
         server = _Server(f"/proc/self/fd/{descriptor}/{SOCKET}", _Client)

@@ -9,7 +9,6 @@ from simulator.sandbox.library.ranks import Rank
 
 
 def main(arguments: list[str]) -> int:
-    """Runs one process with this pod's GPUs."""
     known = view.load()
     variables = {**nccl_net.nccl_configuration(), **os.environ}
     return nccl_tests.run([Rank(known.me, 0, 1)], ["all_reduce_perf", *arguments], variables, known)

@@ -1,4 +1,4 @@
-"""`chroot` into the root of NVIDIA's driver, for its nvidia-smi, which sees the GPUs of the container's devices."""
+"""`chroot` into the root of NVIDIA's driver, for its nvidia-smi."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ FAILED, NOT_FOUND = 125, 127
 
 
 def main(arguments: list[str]) -> int:
-    """Returns the command's exit code."""
     root, command, *rest = arguments
     known = view.load()
     if not Path(root).is_dir():

@@ -1,4 +1,4 @@
-"""`curl`: real HTTPS to servers that the uplink reaches, and a small emulation of olmo-data.org."""
+"""`curl` uses real HTTPS to servers that the uplink reaches, and a small emulation of olmo-data.org."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _REACHED = rf"{_ADDRESS.pattern}|[a-z0-9]+\.blob\.core\.windows\.net"
 
 
 class CurlError(Exception):
-    """An error that ends curl with `code`."""
+    """curl ends with `code`."""
 
     def __init__(self, code: int, text: str) -> None:
         super().__init__(text)
@@ -40,7 +40,6 @@ class _Parser(argparse.ArgumentParser):
 
 
 def main(arguments: list[str]) -> int:
-    """Runs curl. Returns the exit codes of the real one."""
     silent = show = False
     try:
         options = parse(arguments)
@@ -54,7 +53,7 @@ def main(arguments: list[str]) -> int:
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
-    """Parses the command line, and the URL in a --config file. Raises CurlError."""
+    """Also parses the URL in a --config file."""
     parser = _Parser(add_help=False, allow_abbrev=False)
     for flag in ("-s/--silent", "-S/--show-error", "-f/--fail", "-L/--location", "-I/--head", "--retry-all-errors"):
         parser.add_argument(*flag.split("/"), action="store_true")

@@ -1,4 +1,4 @@
-"""Simulates `finetuning.ray_train` of docker/ray-finetuning as Ray's job, without a model and with an invented loss.
+"""`finetuning.ray_train` of docker/ray-finetuning runs as Ray's job, without a model and with an invented loss.
 
 The image's own modules, which do not need torch, provide the command line, checks, line files, packing, checkpoint
 folders and all messages. Whether the model is available, and fits, is not simulated.
@@ -28,7 +28,7 @@ _POLL_S = 0.5
 
 
 class Retried(Failed):
-    """An error after which Ray Train starts all workers again. Each kind has its own limit."""
+    """Ray Train starts all workers again. Each kind of error has its own limit."""
 
     def __init__(self, text: str, kind: str) -> None:
         super().__init__(text)
@@ -36,7 +36,6 @@ class Retried(Failed):
 
 
 def main(arguments: list[str]) -> int:
-    """Runs the job. Returns the exit codes of the image."""
     sys.path.insert(0, str(Path.cwd()))
     options, recipe = _own("options"), view.program("finetuning_train")
     try:
@@ -65,7 +64,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _workers(wanted: int, recipe: Recipe) -> list[Pod]:
-    """Returns nodes with this many GPUs in total, once they have joined. Raises Failed."""
+    """Waits for nodes with this many GPUs in total. Raises Failed."""
     timeout = float(os.environ.get("RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S") or recipe["start_timeout_s"])
     deadline = time.monotonic() + timeout
     while True:
@@ -82,7 +81,7 @@ def _workers(wanted: int, recipe: Recipe) -> list[Pod]:
 
 
 def _joined(recipe: Recipe) -> list[Pod]:
-    """Returns the nodes of the cluster that have GPUs. Raises Failed if the head's own node is gone."""
+    """Raises Failed if the head's own node is gone."""
     known = view.load()
     if not known.node_of(known.me)["ready"]:
         raise Failed(recipe["texts"]["head"])
@@ -90,7 +89,7 @@ def _joined(recipe: Recipe) -> list[Pod]:
 
 
 def _train(chosen: Namespace, recipe: Recipe, workers: Sequence[Pod]) -> None:
-    """Trains from the newest checkpoint. Raises Failed, and ValueError for errors that a retry would not fix."""
+    """Continues from the newest checkpoint. Raises Failed, and ValueError for errors that a retry would not fix."""
     report, known, folder = _own("report"), view.load(), chosen.output / "checkpoints"
     examples, tokens, steps = _planned(chosen, recipe)
     before = math.log(recipe["vocabulary"])
@@ -118,17 +117,15 @@ def _train(chosen: Namespace, recipe: Recipe, workers: Sequence[Pod]) -> None:
 
 @dataclass
 class Run(Training):
-    """A training that logs and saves like the image."""
-
     chosen: Namespace = field(kw_only=True)
     about: dict[str, Any] = field(kw_only=True)
     """Settings that a checkpoint must match to be continued."""
     ip: str = field(kw_only=True)
-    """The address of the first worker."""
+    """The first worker's address."""
     folder: Path = field(kw_only=True)
 
     def print(self, line: str) -> None:
-        """Prints a line of the first worker, as Ray shows it in the driver's log."""
+        """Prints as Ray shows the first worker's lines in the driver's log."""
         print(self.values.recipe["texts"]["worker"].format(ip=self.ip, line=line), flush=True)
 
     def log(self, step: int, took: float) -> None:
@@ -145,7 +142,7 @@ class Run(Training):
 
 
 def _planned(chosen: Namespace, recipe: Recipe) -> tuple[int, int, int]:
-    """Returns the numbers of examples, tokens and steps. Raises ValueError."""
+    """Returns the numbers of examples, tokens and steps."""
     options, lines = _own("options"), _own("lines")
     if chosen.data:
         size = recipe["characters_of_a_token"]
@@ -160,7 +157,7 @@ def _planned(chosen: Namespace, recipe: Recipe) -> tuple[int, int, int]:
 
 
 def _restored(run: Run) -> int:
-    """Returns the step of the newest checkpoint, or 0. Raises ValueError for a checkpoint of another training."""
+    """Returns the newest checkpoint's step, or 0. Raises ValueError for a checkpoint of another training."""
     run.folder.mkdir(parents=True, exist_ok=True)
     complete = _own("folders").complete(run.folder)
     if not complete:

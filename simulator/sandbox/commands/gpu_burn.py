@@ -1,7 +1,7 @@
-"""`gpu_burn` of wilicc/gpu-burn: loads this pod's GPUs for some seconds and reports whether they are healthy.
+"""`gpu_burn` of wilicc/gpu-burn loads this pod's GPUs and reports whether they are healthy.
 
-It takes as long as the real one. Pods that share a GPU share its rate. The output is as in gpu_burn-drv.cpp
-(0831a45): progress overwrites itself.
+It takes as long as the real one. Pods that share a GPU share its rate. The output is as in gpu_burn-drv.cpp (0831a45):
+progress overwrites itself.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from simulator.sandbox.library import view
 from simulator.sandbox.library.view import View
 
 NO_DEVICE = 19
-"""The value of ENODEV."""
+"""ENODEV."""
 _FLAGS_WITH_VALUE = ("-m", "-stts", "-i", "-c")
 _OPERATIONS = 2 * 8192**3
 """The operations of one product of its matrices (OPS_PER_MUL)."""
@@ -47,7 +47,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _seconds(arguments: list[str]) -> int:
-    """Returns the one argument that belongs to no flag, or 10 without it."""
+    """Returns the argument that belongs to no flag, or 10."""
     plain = [
         word
         for before, word in zip(["", *arguments], arguments, strict=False)
@@ -57,7 +57,7 @@ def _seconds(arguments: list[str]) -> int:
 
 
 def _gflops(gpu: Mapping[str, Any], known: View) -> float:
-    """Returns the GPU's rate in single precision, divided by the number of pods that use it."""
+    """The pods that use the GPU share its rate."""
     numbers = view.numbers()
     peaks: dict[str, float] = numbers["fp32_tflops"]
     reached: float = numbers["gpu_burn_fraction"]

@@ -1,4 +1,4 @@
-"""`ibstat` and `ibv_devinfo`, for the HCAs that this container can open, from its /sys and /dev."""
+"""`ibstat` and `ibv_devinfo` show the HCAs that this container can open."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ DEVICES = Path("/dev/infiniband")
 
 
 def main(arguments: list[str]) -> int:
-    """Returns 0, or 255 without a device."""
+    """Returns 255 without a device."""
     if arguments:
         print(f"simulator: {Path(sys.argv[0]).name} is simulated without arguments only", file=sys.stderr)
         return 2

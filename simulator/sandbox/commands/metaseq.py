@@ -1,4 +1,4 @@
-"""`metaseq-train`: reads each rank's options, and simulates the training of all ranks until its last update."""
+"""`metaseq-train` reads each rank's options. Then the training of all ranks is simulated until its last update."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def main(arguments: list[str]) -> int:
 
 
 def simulate(calls: Sequence[Call], variables: Mapping[str, str], log: Log) -> tuple[int, int]:
-    """Simulates all ranks. Returns the first rank that failed and its exit code, or (0, 0)."""
+    """Returns the first rank that failed and its exit code, or (0, 0)."""
     try:
         _train(calls, variables, log)
     except Failed as error:
@@ -53,7 +53,7 @@ def _train(calls: Sequence[Call], variables: Mapping[str, str], log: Log) -> Non
 
 
 def _check_meeting(by_rank: Sequence[Call], program: recipe.Recipe) -> None:
-    """Raises Failed unless there is one process for each rank of the world, and the address leads to the first."""
+    """Needs one process for each rank of the world, and an address that leads to the first."""
     wanted = max(call.options["distributed_world_size"] for call in by_rank)
     if [call.options["distributed_rank"] for call in by_rank] != list(range(wanted)):
         few = view.program("torchrun")["too_few"]

@@ -10,11 +10,11 @@ from simulator.sandbox.library import block
 
 FLAGS = {"xfs": ["-q", "-f", "-K"], "ext4": ["-q", "-F", "-E", "nodiscard"]}
 MAX_LABEL = {"xfs": 12, "ext4": 16}
-"""The maximum number of characters of a label (mkfs.xfs(8), mke2fs(8))."""
+"""The most characters of a label (mkfs.xfs(8), mke2fs(8))."""
 
 
 def main(arguments: list[str]) -> int:
-    """Returns 0, or 1 if the disk is in use or the label too long."""
+    """Returns 1 if the disk is in use or the label too long."""
     command = Path(sys.argv[0]).name
     kind = command.partition(".")[2]
     *flags, option, label, device = arguments if len(arguments) > 2 else ["", "", ""]

@@ -1,4 +1,4 @@
-"""`mount -o <options> <device> <folder>`: mounts on the node if the folder is in a volume shared with it."""
+"""`mount -o <options> <device> <folder>` mounts on the node if the folder is in a volume shared with it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from pathlib import Path
 from simulator.sandbox.library import block, view
 
 FAILED = 32
-"""The exit code if the mount failed (mount(8))."""
+"""The exit code of a failed mount (mount(8))."""
 
 
 def main(arguments: list[str]) -> int:
-    """Returns 0 or 32."""
     if len(arguments) != 4 or arguments[0] != "-o":
         return block.not_simulated("mount", arguments)
     options, device, point = arguments[1], arguments[2], Path(arguments[3])

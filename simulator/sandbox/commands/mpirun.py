@@ -1,4 +1,4 @@
-"""`mpirun`: maps ranks to the hosts of its host file, reaches each by ssh, and runs the program there for each rank."""
+"""`mpirun` maps ranks to the hosts of its host file, reaches each by ssh, and runs the program there for each rank."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ RULE = "-" * 74
 
 @dataclass(frozen=True)
 class Host:
-    """A line of the host file. `slots` is 0 if the line does not set it."""
+    """`slots` is 0 if the line does not set it."""
 
     name: str
     slots: int = 0
 
 
 def main(arguments: list[str]) -> int:
-    """Returns the program's exit code, or 1 if it was not started."""
+    """Returns 1 if the program was not started."""
     try:
         options = mpi_arguments.parse(arguments)
         return _run(options, view.load())
@@ -52,7 +52,7 @@ def _run(options: Options, known: view.View) -> int:
 
 
 def hosts_of(options: Options) -> list[Host]:
-    """Returns the hosts of --host or the host file; without either, this pod. Raises MpiError."""
+    """Without --host or a host file, returns this pod."""
     if options.hosts:
         parts = [entry.partition(":") for entry in options.hosts.split(",")]
         return [Host(name, int(slots or 1)) for name, _, slots in parts]
@@ -69,7 +69,7 @@ def hosts_of(options: Options) -> list[Host]:
 
 
 def place(options: Options, pods: list[tuple[view.Pod, int]]) -> list[Rank]:
-    """Returns ranks in order. `pods` has each pod's slots. Raises MpiError if the ranks do not fit."""
+    """`pods` has each pod's slots. Raises MpiError if the ranks do not fit."""
     total = sum(slots for _, slots in pods)
     limits = [options.per_node if options.map_by == "ppr" else slots for _, slots in pods]
     np = options.np or sum(limits)
@@ -110,7 +110,7 @@ def _counts(np: int, limits: list[int], *, by_node: bool) -> list[int]:
 
 
 def _reach(known: view.View, hosts: Iterable[Host]) -> list[tuple[view.Pod, Host]]:
-    """Returns each host's pod. Every other pod must accept ssh from this one. Tries all, and each ssh prints its error.
+    """Every other pod must accept ssh from this one. Tries all, and each ssh prints its error.
 
     Open MPI adds a text without a host (4.1, orte/mca/errmgr/base/help-errmgr-base.txt, failed-daemon-launch). Its
     first sentence is printed here.

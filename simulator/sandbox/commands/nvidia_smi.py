@@ -1,4 +1,4 @@
-"""`nvidia-smi`: the GPUs of this pod as a table, as a list (-L), as CSV (--query-gpu and others), and their NVLinks."""
+"""`nvidia-smi` shows this pod's GPUs as a table, as a list (-L), as CSV (--query-gpu and others), and their NVLinks."""
 
 from __future__ import annotations
 
@@ -6,6 +6,5 @@ from simulator.sandbox.library import nvidia_smi, view
 
 
 def main(arguments: list[str]) -> int:
-    """Returns its exit code."""
     known = view.load()
     return nvidia_smi.answer(arguments, known.gpus_of(known.me))

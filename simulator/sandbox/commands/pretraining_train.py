@@ -1,4 +1,4 @@
-"""Simulates `pretraining.train` of docker/pytorch-pretraining under torchrun, without a model. The loss is invented.
+"""`pretraining.train` of docker/pytorch-pretraining under torchrun, without a model. The loss is invented.
 
 The image's own modules, which do not need torch, provide the command line, memory plan, checkpoint folders and
 messages.
@@ -25,7 +25,7 @@ def main(_: list[str]) -> int:
 
 
 def prepare(arguments: list[str], _: Team) -> Namespace:
-    """Reads the command line and checks the data on each node. Raises Failed."""
+    """Runs on each node."""
     sys.path.insert(0, str(Path.cwd()))
     try:
         chosen: Namespace = _own("options").parsed(arguments)
@@ -38,7 +38,7 @@ def prepare(arguments: list[str], _: Team) -> Namespace:
 
 
 def train(chosen: Namespace, team: Team) -> None:
-    """Simulates all ranks, on the first node. Raises Failed."""
+    """Runs on the first node, for all ranks."""
     ranks, report = team.connect(), _own("report")
     gpus = len(ranks.devices)
     shape = _own("shape").Shape(chosen.layers, chosen.width, chosen.heads, chosen.vocabulary, chosen.sequence)
@@ -61,8 +61,6 @@ def train(chosen: Namespace, team: Team) -> None:
 
 @dataclass
 class Run(Training):
-    """A training that logs and saves like the image."""
-
     chosen: Namespace = field(kw_only=True)
     shape: Any = field(kw_only=True)
     folder: Path = field(kw_only=True)
@@ -85,7 +83,7 @@ class Run(Training):
 
 
 def _checked(call: Callable[[], Any]) -> Any:
-    """Returns the result of a function of the image. Raises Failed if the image rejects its input."""
+    """Raises Failed if the image's function rejects its input."""
     try:
         return call()
     except ValueError as error:
@@ -93,5 +91,5 @@ def _checked(call: Callable[[], Any]) -> Any:
 
 
 def _own(name: str) -> Any:
-    """Returns a module of the image, which is in torchrun's working directory."""
+    """The module is in torchrun's working directory."""
     return importlib.import_module(f"pretraining.{name}")

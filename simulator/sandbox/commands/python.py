@@ -1,4 +1,4 @@
-"""`python -m` of an image: emulates modules with files that its recipe names, and runs other modules unchanged."""
+"""`python -m` of an image emulates modules with files that its recipe names, and runs other modules unchanged."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from simulator.sandbox.library.main import run
 
 
 def main(arguments: list[str]) -> int:
-    """Returns the exit code of the module."""
     if arguments[:1] != ["-m"] or len(arguments) == 1:
         print("simulator: only `python -m MODULE` is emulated", file=sys.stderr)
         return 2

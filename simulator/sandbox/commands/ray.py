@@ -1,4 +1,4 @@
-"""`ray start`, `ray health-check` and `ray job` for KubeRay's pods. `job` uses real HTTP through the uplink."""
+"""Commands of KubeRay's pods. `job` uses real HTTP through the uplink."""
 
 from __future__ import annotations
 
@@ -32,7 +32,6 @@ class _Connection(http.client.HTTPConnection):
 
 
 def main(arguments: list[str]) -> int:
-    """Runs the command. Returns the exit codes of the real one."""
     program, commands = view.program("ray"), {"start": _start, "health-check": _head}
     words = arguments[1:] if arguments[:1] == ["job"] else arguments
     command = words[0] if words else ""
@@ -55,7 +54,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _start(chosen: Namespace, program: Recipe) -> None:
-    """Stays a node of its cluster while its head answers. Then raises Failed."""
+    """Stays a node of its cluster while its head answers."""
     known = view.load()
     head = known.me.key if chosen.head else _head(chosen, program)
     print(program["started"].format(ip=known.me.ip))
@@ -75,14 +74,13 @@ def _start(chosen: Namespace, program: Recipe) -> None:
 
 
 def _head(chosen: Namespace, program: Recipe) -> str:
-    """Returns the head of a cluster. Raises Failed."""
     if head := ray_cluster.head_at(view.load(), str(chosen.address)):
         return head.key
     raise Failed(program["no_head"].format(address=chosen.address))
 
 
 def _job(command: str, chosen: Namespace, program: Recipe) -> None:
-    """Runs a subcommand of `job`. Raises Failed. A failed job does not change the exit code."""
+    """A failed job does not change the exit code."""
     print(f"Job submission server address: {chosen.address}")
     if command == "submit":
         body = {"entrypoint": shlex.join(chosen.entrypoint), "submission_id": chosen.submission_id or None}
@@ -95,7 +93,7 @@ def _job(command: str, chosen: Namespace, program: Recipe) -> None:
 
 
 def _print_log(chosen: Namespace, program: Recipe) -> None:
-    """Prints the log of a job. Without an answer it waits forever, as on a WebSocket."""
+    """Without an answer it waits forever, as on a WebSocket."""
     printed, ended = 0, False
     while not ended:
         try:
@@ -115,7 +113,6 @@ def _print_status(program: Recipe, name: str, details: dict[str, Any]) -> None:
 
 
 def _ask(address: str, program: Recipe, method: str, path: str, body: Any = None) -> dict[str, Any]:
-    """Returns the answer of a head's job API. Raises Failed."""
     parts, known = urlsplit(address), view.load()
     pod = known.resolve(parts.hostname or "")
     refused = program["no_dashboard"].format(address=address)

@@ -1,8 +1,8 @@
-"""Starts a container's command with the services of its kubelet and node, like a container runtime's shim.
+"""A container's command starts with the services of its kubelet and node, like under a container runtime's shim.
 
 The sandbox calls `shim <port of the Kubernetes API, or 0> -- <command>...`. While the command runs, the shim
 - serves the kubelet on a Unix socket: runs other commands in the container, connects to its ports, sends signals to the
-  command;
+command;
 - forwards the API's port on 127.0.0.1 to the same port of the machine, through the uplink;
 - forwards ports of the pod's other containers, which share the pod's network, through their shims.
 All this runs in processes that end with the sandbox.
@@ -29,12 +29,11 @@ HOST = "127.0.0.1"
 SOCKET = view.FOLDER / "pod" / "shim"
 TIMEOUT_S = 60.0
 NOT_FOUND = 127
-"""The exit code of shells and container runtimes for a missing command."""
+"""Shells and container runtimes use this code for a missing command."""
 _REQUEST_BYTES = 2**17
 
 
 def main(arguments: list[str]) -> int:
-    """Starts the services, and replaces this process by the command."""
     port, command = int(arguments[0]), arguments[2:]
     kubelet = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     kubelet.bind(str(SOCKET))
@@ -53,7 +52,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _beside(listener: socket.socket, serve: Callable[[socket.socket], None]) -> None:
-    """Serves each client in a separate process, in the background."""
+    """Each client gets a separate process, in the background."""
     if child := os.fork():
         os.waitpid(child, 0)  # the listener must not be the command's child
         listener.close()
@@ -73,13 +72,13 @@ def _beside(listener: socket.socket, serve: Callable[[socket.socket], None]) -> 
 
 
 def _forward(client: socket.socket, port: int) -> None:
-    """Forwards a client to the API. Closes a refused client immediately."""
+    """Closes a refused client immediately."""
     with contextlib.suppress(ConnectionRefusedError), uplink_client.connect(HOST, port, TIMEOUT_S) as server:
         relay(client, server)
 
 
 def _next_door(name: str, port: int) -> None:
-    """Listens on a port of another container. Closes clients immediately if nothing answers there."""
+    """Closes clients immediately if nothing answers at the other container."""
     shim = view.FOLDER / "neighbours" / name / "pod" / "shim"
 
     def forward(client: socket.socket) -> None:
@@ -95,7 +94,7 @@ def _next_door(name: str, port: int) -> None:
 
 
 def _answer(kubelet: socket.socket, command: int) -> None:
-    """Handles one JSON request of the kubelet, with its file descriptors. `command` is the process for signals."""
+    """`command` is the process for signals."""
     message, files, _, _ = socket.recv_fds(kubelet, _REQUEST_BYTES, 3)
     request: dict[str, Any] = json.loads(message)
     if "connect" in request:
@@ -117,7 +116,7 @@ def _connect(kubelet: socket.socket, port: int) -> None:
 
 
 def _run(argv: list[str], files: list[int], *, terminal: bool) -> dict[str, Any]:
-    """Runs a command with `files` as standard streams. Returns its exit code as in shells, or why it did not start."""
+    """Returns the exit code as in shells, or why the command did not start. `files` are the standard streams."""
 
     def take_terminal() -> None:
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)

@@ -1,4 +1,4 @@
-"""`ssh-keygen`: accepts `-A`, since simulated servers need no host keys, and refuses to create other keys."""
+"""`ssh-keygen` accepts `-A`, since simulated servers need no host keys, and refuses to create other keys."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import sys
 
 
 def main(arguments: list[str]) -> int:
-    """Returns 0 for -A, otherwise prints the reason and returns 1."""
     if arguments == ["-A"]:
         return 0
     print(

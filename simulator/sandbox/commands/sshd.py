@@ -1,4 +1,4 @@
-"""`sshd`: publishes the container's ports, keys and NCCL files for ssh and mpirun, and then runs MPI ranks."""
+"""`sshd` publishes the container's ports, keys and NCCL files for ssh and mpirun, and then runs MPI ranks."""
 
 from __future__ import annotations
 

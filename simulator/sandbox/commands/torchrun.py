@@ -1,4 +1,4 @@
-"""`torchrun`: one agent on each node. All meet at the first node, which then simulates the training of all ranks."""
+"""`torchrun` is one agent on each node. All meet at the first node, which then simulates the training of all ranks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from simulator.sandbox.library.torch_team import DONE, FAILED, STARTED, Team
 
 
 def main(arguments: list[str]) -> int:
-    """Runs this node's agent. Returns 0 if the program succeeded on all nodes.
+    """Returns 0 if the program succeeded on all nodes.
 
     A program is a module with `prepare(arguments, team)`, which reads command line and files on each node, and
     `train(prepared, team)`, which simulates all ranks on the first node. Both raise Failed.
@@ -47,7 +47,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _options(arguments: list[str], texts: Recipe) -> Namespace:
-    """Reads the command line. Exits with 2 if torchrun would reject it."""
+    """Exits with 2 if torchrun would reject the command line."""
     parser = recipe.parser(texts["options"])
     options = parser.parse_args(arguments)
     least, _, most = options.nnodes.partition(":")
@@ -65,7 +65,7 @@ def _options(arguments: list[str], texts: Recipe) -> Namespace:
 
 
 def _module(options: Namespace, texts: Recipe) -> str:
-    """Returns the module of the program. Exits with 2 if the program cannot run."""
+    """Exits with 2 if the program cannot run."""
     program = options.program[0]
     path = Path(f"{program.replace('.', '/')}.py" if options.module else program).resolve()
     module = view.load_self()["commands"].get(str(path))

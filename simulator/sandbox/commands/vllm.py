@@ -24,7 +24,6 @@ _LOOKS_S, _TIMEOUT_S, _SHOWN_ERRORS = 1.0, 60.0, 10
 
 
 def main(arguments: list[str]) -> int:
-    """Returns the exit code."""
     program = view.program("vllm")
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # the other side may have disconnected
     for name, run in {"serve": _serve, "bench serve": _bench}.items():
@@ -78,19 +77,19 @@ def _healthy(known: view.View) -> list[view.Json]:
 
 
 def _snapshot_of(name: str) -> Path:
-    """Returns huggingface_hub's folder for a model (file_download.py, repo_folder_name)."""
+    """Source: huggingface_hub, file_download.py, repo_folder_name."""
     home = Path(os.environ.get("HF_HOME", Path.home() / ".cache" / "huggingface"))
     return home / "hub" / f"models--{name.replace('/', '--')}" / "snapshots" / "simulated"
 
 
 def _say(values: Values, point: str, seconds: float) -> None:
-    """Prints the recipe's lines of that point, after `seconds` of real Azure."""
+    """`seconds` are those of real Azure."""
     time.sleep(min(seconds / values.recipe["faster"], values.recipe["longest_s"]))
     print("\n".join(values.lines(point, {"seconds": seconds})))
 
 
 def _answer(values: Values, request: Request) -> Answer:
-    """Serves the used part of OpenAI's API. A completion has prompts of equal length."""
+    """A completion has prompts of equal length."""
     if request.method == "GET":
         return (200, None) if request.path == "/health" else (404, {"detail": "Not Found"})
     body = json.loads(request.body)
@@ -101,7 +100,7 @@ def _answer(values: Values, request: Request) -> Answer:
 
 
 def _bench(chosen: Namespace, program: Recipe) -> int:
-    """Sends all prompts, and prints and writes the results. Returns 0 even if prompts failed; the table shows them."""
+    """Returns 0 even if prompts failed; the table shows them."""
     if os.environ.get("HF_HUB_OFFLINE") == "1" and not _snapshot_of(chosen.model).exists():
         print(program["offline"].format(model=chosen.model), file=sys.stderr)
         return 1
@@ -129,7 +128,7 @@ def _bench(chosen: Namespace, program: Recipe) -> int:
 
 
 def _ask(chosen: Namespace, count: int) -> dict[str, float]:
-    """Returns the server's seconds for `count` prompts at once. Raises OSError."""
+    """Returns the server's seconds for `count` prompts at once."""
     connection = http.client.HTTPConnection(chosen.host, chosen.port, timeout=_TIMEOUT_S)
     body = json.dumps({"prompt": [[0] * chosen.random_input_len] * count, "max_tokens": chosen.random_output_len})
     try:
@@ -142,7 +141,7 @@ def _ask(chosen: Namespace, count: int) -> dict[str, float]:
 
 
 def _result(chosen: Namespace, values: Values) -> dict[str, Any]:
-    """Returns the results, with the keys of vLLM 0.33.0 (vllm/benchmarks/serve.py)."""
+    """Keys are those of vLLM 0.33.0 (vllm/benchmarks/serve.py)."""
     result = {name: values[value] for name, value in values.recipe["results"].items()}
     statistics = ["mean", "median", *(f"p{each}" for each in chosen.metric_percentiles.split(","))]
     times = {metric: values[metric] * 1000 for metric in values.recipe["metrics"]}

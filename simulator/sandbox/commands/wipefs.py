@@ -1,4 +1,4 @@
-"""`wipefs`: lists the types of signatures on a disk, or with `--all` removes superblocks and file systems."""
+"""`wipefs` lists the types of signatures on a disk, or with `--all` removes superblocks and file systems."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ LIST = ["--noheadings", "--output", "TYPE"]
 
 
 def main(arguments: list[str]) -> int:
-    """Returns 0, or 1 if a disk is in use or does not exist."""
     if arguments[:-1] == LIST:
         return _list(arguments[-1])
     devices = [word for word in arguments if word not in FLAGS]

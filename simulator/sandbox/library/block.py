@@ -1,4 +1,4 @@
-"""The simulated block layer: content of disks, running arrays and mounts, for all commands that use disks.
+"""The content of disks, running arrays and mounts, for all commands that use disks.
 
 A disk is a file in /run/simulator/dev. An empty file is a blank disk. Otherwise it has JSON with `raid` (a member's
 superblock), `filesystem`, or `signatures` (types of others: LVM2_member, gpt). Arrays are like disks; their content is
@@ -28,7 +28,7 @@ class Refused(Exception):
 
 
 def disk_name(path: str) -> str:
-    """Returns the name of the disk or array at /dev/<name>. Raises Refused if it does not exist."""
+    """Raises Refused if the disk or array does not exist."""
     name = path.removeprefix("/dev/")
     if not (DISKS / name).is_file() or not path.startswith("/dev/"):
         raise Refused(f"cannot open {path}: No such file or directory")
@@ -36,14 +36,13 @@ def disk_name(path: str) -> str:
 
 
 def read(name: str) -> Json:
-    """Returns the content of a disk."""
     text = (DISKS / name).read_text()
     found: Json = json.loads(text) if text else {}
     return found
 
 
 def write(name: str, content: Json) -> None:
-    """Overwrites the content of a disk, and deletes the files of an earlier file system."""
+    """Also deletes the files of an earlier file system."""
     before = read(name).get("filesystem")
     if before and before != content.get("filesystem"):
         shutil.rmtree(contents(before), ignore_errors=True)
@@ -51,7 +50,7 @@ def write(name: str, content: Json) -> None:
 
 
 def contents(filesystem: Json) -> Path:
-    """Returns the folder with the files of a file system while it is not mounted."""
+    """The folder has the files of a file system while it is not mounted."""
     return DISKS / ".contents" / str(filesystem["uuid"])
 
 
@@ -76,7 +75,7 @@ def refuse_busy(name: str) -> None:
 
 
 def new_array(number: int, array: str, *, state: str, members: list[str]) -> str:
-    """Creates /dev/md<number> for the members of the array with that UUID, and returns its name."""
+    """Returns the array's name."""
     name = f"md{number}"
     sysfs = BLOCK / name
     for folder in ("md", "slaves", "holders"):
@@ -96,7 +95,7 @@ def new_array(number: int, array: str, *, state: str, members: list[str]) -> str
 
 
 def remove_array(name: str) -> None:
-    """Stops an array. The content of its members stays."""
+    """The content of the members stays."""
     for member in (BLOCK / name / "slaves").iterdir():
         (BLOCK / member.name / "holders" / name).rmdir()
     shutil.rmtree(BLOCK / name)
@@ -105,12 +104,11 @@ def remove_array(name: str) -> None:
 
 
 def not_simulated(command: str, arguments: list[str]) -> int:
-    """Prints that a command is not simulated with these arguments, and returns its exit code."""
+    """Returns the exit code."""
     print(f"simulator: {command} {' '.join(arguments)} is not simulated", file=sys.stderr)
     return 2
 
 
 def complain(command: str, error: Refused) -> int:
-    """Prints the error of a command, and returns its exit code."""
     print(f"{command}: {error}", file=sys.stderr)
     return 1

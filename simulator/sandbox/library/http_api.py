@@ -1,5 +1,3 @@
-"""Serves the HTTP API of a simulated program, with one function for all requests."""
-
 from __future__ import annotations
 
 import json
@@ -14,8 +12,6 @@ Answer = tuple[int, Any]
 
 
 class Request(NamedTuple):
-    """One request. The path has no query."""
-
     method: str
     path: str
     headers: Message[str, str]
@@ -23,8 +19,6 @@ class Request(NamedTuple):
 
 
 def serve(host: str, port: int, answer: Callable[[Request], Answer]) -> ThreadingHTTPServer:
-    """Serves in separate threads. Port 0 selects a free one."""
-
     class Handler(BaseHTTPRequestHandler):
         def _respond(self) -> None:
             # Always reads the body: otherwise a refused client may get a reset instead of an answer.

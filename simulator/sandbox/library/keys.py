@@ -1,5 +1,3 @@
-"""Reads ssh's key files, to check whether a private key is authorized."""
-
 from __future__ import annotations
 
 import base64
@@ -16,7 +14,7 @@ class BadKey(ValueError):
 
 
 def authorized(text: str) -> list[str]:
-    """Returns the base64 key of each line of an authorized_keys file. Ignores options before the key type."""
+    """Ignores options before the key type."""
     lines = [line.split() for line in text.splitlines() if line.strip() and not line.startswith("#")]
     return [word for words in lines for word in words if word.startswith("AAAA")]
 
@@ -60,7 +58,7 @@ def _from_openssh(raw: bytes) -> bytes:
 
 
 def _der(raw: bytes, position: int) -> tuple[int, int, int]:
-    """Returns (tag, start, end) of the contents of the DER element at `position`."""
+    """Returns (tag, start, end) of the DER element's contents."""
     length, start = raw[position + 1], position + 2
     if length & 0x80:
         size = length & 0x7F

@@ -1,5 +1,3 @@
-"""Finds the module of the command that was called and runs its `main`."""
-
 from __future__ import annotations
 
 import importlib
@@ -11,7 +9,6 @@ from simulator.sandbox.library import view
 
 
 def main() -> int:
-    """Runs the command that has the path of this process, and returns its exit code."""
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # like other programs: `mpirun ... | head` ends without an error
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     try:
@@ -22,5 +19,4 @@ def main() -> int:
 
 
 def run(name: str, arguments: list[str]) -> int:
-    """Runs the command in a module, and returns its exit code."""
     return int(importlib.import_module(f"simulator.sandbox.commands.{name}").main(arguments))

@@ -1,4 +1,4 @@
-"""Sets up a simulated NCCL communicator: logs NCCL's lines, fails as NCCL would, and determines its speed."""
+"""A simulated communicator logs NCCL's lines, fails as NCCL would, and determines its speed."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ REMOTE_ERROR = "remote process exited or there was a network error"
 
 
 class NcclError(Exception):
-    """A failed call, with NCCL's text for it."""
+    """The message is NCCL's text."""
 
 
 @dataclass(frozen=True)
 class Device:
-    """One GPU of the communicator, in rank order."""
+    """Devices are in rank order."""
 
     process: Process
     pod: view.Pod
@@ -35,7 +35,7 @@ class Device:
 
 @dataclass(frozen=True)
 class Setup:
-    """The parts of the communicator. `variables` and `networks` are by pod key."""
+    """`variables` and `networks` are by pod key."""
 
     devices: Sequence[Device]
     pods: Sequence[view.Pod]
@@ -53,7 +53,7 @@ class Setup:
 
 @dataclass(frozen=True)
 class Communicator:
-    """Ranks that know each other but have no channels yet. The first collective creates them (since NCCL 2.22)."""
+    """Ranks know each other but have no channels yet. The first collective creates them (since NCCL 2.22)."""
 
     setup: Setup
     sku: str
@@ -82,7 +82,7 @@ class Communicator:
 
 
 def initialise(devices: Sequence[Device], variables: Mapping[str, str], known: view.View, log: Log) -> Communicator:
-    """Creates a communicator. `variables` are the ranks' environment, added to /etc/nccl.conf. Raises NcclError."""
+    """`variables` are the ranks' environment, added to /etc/nccl.conf. Raises NcclError."""
     pods = list({device.pod.key: device.pod for device in devices}.values())
     by_pod = environments(pods, variables)
     networks = {pod.key: nccl_net.choose(known, pod, by_pod[pod.key]) for pod in pods}
@@ -99,7 +99,7 @@ def initialise(devices: Sequence[Device], variables: Mapping[str, str], known: v
 
 
 def environments(pods: Sequence[view.Pod], variables: Mapping[str, str]) -> dict[str, Mapping[str, str]]:
-    """Returns NCCL's settings by pod key: /etc/nccl.conf, overridden by the ranks' environment."""
+    """The ranks' environment overrides /etc/nccl.conf."""
     return {pod.key: {**pod.nccl_files.get("nccl_conf", {}), **variables} for pod in pods}
 
 
@@ -126,7 +126,7 @@ def _milestone(setup: Setup, what: str, log: Log) -> None:
 
 
 def _address(device: Device) -> str:
-    """Returns the communicator's memory address in the rank, which is invented and differs between ranks."""
+    """The memory address is invented and differs between ranks."""
     return f"{0x55D000000000 + device.process.rank * 0x100000:#x}"
 
 
@@ -167,9 +167,9 @@ def _topology(setup: Setup, known: view.View, log: Log) -> bool:
 
 
 def _networks(setup: Setup, log: Log, *, sharp: bool) -> None:
-    """Logs NCCL's lines about networks, in the order of its attempts: plugin, InfiniBand, TCP (src/plugin/net.cc).
+    """The order is that of NCCL's attempts: plugin, InfiniBand, TCP (src/plugin/net.cc).
 
-    A process also logs them if it does not use a network.
+    A process also logs networks that it does not use.
     """
     for device in setup.devices:
         network = setup.networks[device.pod.key]
@@ -199,7 +199,7 @@ def _networks(setup: Setup, log: Log, *, sharp: bool) -> None:
 
 
 def _network_name(transport: str, *, sharp: bool) -> str:
-    """Returns the name of the network. SHARP's plugin has its own InfiniBand transport."""
+    """SHARP's plugin has its own InfiniBand transport."""
     return PLUGIN if sharp and transport == INFINIBAND else transport
 
 
@@ -209,7 +209,7 @@ def _hca_text(index: int, hca: Mapping[str, Any], *, sharp: bool) -> str:
 
 
 def _shared_memory(setup: Setup, log: Log) -> None:
-    """Checks /dev/shm, which ranks of one node use with one segment each. Raises NcclError if it is too small."""
+    """Ranks of one node use one segment each in /dev/shm. Raises NcclError if it is too small."""
     for device in setup.devices:
         local = sum(other.pod is device.pod for other in setup.devices)
         disabled = setup.variables[device.pod.key].get("NCCL_SHM_DISABLE", "0") == "1"
@@ -270,7 +270,7 @@ def _end(device: Device) -> str:
 
 
 def _algorithms(setup: Setup, facts: Mapping[str, Any]) -> set[str]:
-    """Returns the possible algorithms. SHARP needs the fabric and a setting; NVLS needs an NVSwitch that reduces."""
+    """SHARP needs the fabric and a setting; NVLS needs an NVSwitch that reduces."""
     found = {"Ring", "Tree"}
     by_ib = all(network.transport == INFINIBAND for network in setup.networks.values())
     sharp = facts.get("sharp") and by_ib and setup.environment.get("NCCL_COLLNET_ENABLE", "0") == "1"
@@ -283,7 +283,7 @@ def _algorithms(setup: Setup, facts: Mapping[str, Any]) -> set[str]:
 
 
 def _choose_algorithms(setup: Setup, possible: Set[str], log: Log) -> Set[str]:
-    """Returns the algorithms that NCCL_ALGO allows. Raises NcclError if none is left."""
+    """Raises NcclError if NCCL_ALGO allows none."""
     setting = setup.environment.get("NCCL_ALGO", "")
     if not setting:
         return possible

@@ -13,8 +13,6 @@ DEFAULT_SUBSYSTEMS = "INIT,BOOTSTRAP,ENV"
 
 @dataclass(frozen=True)
 class Process:
-    """The process that logs: one GPU of one rank."""
-
     rank: int
     host: str
     pid: int
@@ -22,7 +20,7 @@ class Process:
 
 
 class Log:
-    """The output of NCCL, filtered by NCCL_DEBUG and NCCL_DEBUG_SUBSYS, and of the program."""
+    """NCCL_DEBUG and NCCL_DEBUG_SUBSYS filter NCCL's output."""
 
     def __init__(self, variables: Mapping[str, str], *, tag: bool = False) -> None:
         level = variables.get("NCCL_DEBUG", "NONE").upper()
@@ -33,7 +31,6 @@ class Log:
         self._tag = tag
 
     def line(self, text: str, rank: int = 0) -> None:
-        """Prints a line of the program."""
         print(f"[1,{rank}]<stdout>:{text}" if self._tag else text, flush=True)
 
     def version(self, text: str) -> None:
@@ -46,7 +43,7 @@ class Log:
             self.line(f"{_prefix(process)} NCCL INFO {text}", process.rank)
 
     def warn(self, process: Process, place: str, text: str) -> None:
-        """Logs a warning. `place` is its source line in NCCL."""
+        """`place` is the warning's source line in NCCL."""
         if self._level >= LEVELS.index("WARN"):
             self.line("", process.rank)
             self.line(f"{_prefix(process)} {place} NCCL WARN {text}", process.rank)
@@ -61,6 +58,5 @@ def _prefix(process: Process) -> str:
 
 
 def pause(seconds: float) -> None:
-    """Flushes the output and waits."""
     sys.stdout.flush()
     time.sleep(seconds)

@@ -1,5 +1,3 @@
-"""`all_reduce_perf` of nccl-tests: its command line, its checks, its table."""
-
 from __future__ import annotations
 
 import re
@@ -49,7 +47,7 @@ def run(
     *,
     tag: bool = False,
 ) -> int:
-    """Runs all processes of the test. Returns the real program's exit code: 1 usage, 2 CUDA, 3 NCCL."""
+    """Returns the real program's exit code: 1 usage, 2 CUDA, 3 NCCL."""
     log = nccl_log.Log(variables, tag=tag)
     name, host = Path(command[0]).name, ranks[0].pod.hostname
     try:
@@ -73,7 +71,7 @@ def run(
 
 
 def parse(arguments: Sequence[str]) -> dict[str, str]:
-    """Returns settings by their short option. Raises UsageError."""
+    """Keys are short options. Raises UsageError."""
     settings = dict(DEFAULTS)
     rest = list(arguments)
     while rest:
@@ -98,7 +96,7 @@ def parse(arguments: Sequence[str]) -> dict[str, str]:
 
 
 def _check_sizes(settings: Mapping[str, str]) -> None:
-    """Raises UsageError, also for steps of zero: the real program would measure one size forever."""
+    """Rejects steps of zero: the real program would measure one size forever."""
     first, last = size(settings["b"]), size(settings["e"])
     if first > last:
         raise UsageError(f"invalid sizes: -b {settings['b']} is more than -e {settings['e']}")
@@ -136,7 +134,6 @@ def _devices(
 
 
 def visible(gpus: list[dict[str, Any]], variables: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Returns the GPUs that CUDA_VISIBLE_DEVICES selects, in its order."""
     chosen = variables.get("CUDA_VISIBLE_DEVICES")
     if chosen is None:
         return gpus
@@ -161,7 +158,7 @@ def _header(log: nccl_log.Log, name: str, options: Mapping[str, str], devices: S
 
 
 def _table(log: nccl_log.Log, options: Mapping[str, str], communicator: nccl.Communicator) -> None:
-    """Prints the table. The first run creates the channels, so NCCL logs them below the column names."""
+    """The first run creates the channels, so NCCL logs them below the column names."""
     memory = min(int(device.gpu["memory_gb"]) for device in communicator.setup.devices) * 10**9
     fits = (memory - GIB) // (3 if options["c"] != "0" else 2)  # buffers: send, receive and, to check, expected
     largest = size(options["e"])
@@ -192,7 +189,7 @@ def _sizes(options: Mapping[str, str], largest: int) -> Iterator[int]:
 
 
 def _next_size(message: int, options: Mapping[str, str]) -> int:
-    """Returns the next size. Like nccl-tests, ignores factors of 1 or less."""
+    """Like nccl-tests, ignores factors of 1 or less."""
     factor = int(options["f"])
     return message * factor if factor > 1 else message + size(options["i"])
 

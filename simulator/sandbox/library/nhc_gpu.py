@@ -1,4 +1,4 @@
-"""Checks of aznhc that use the GPUs: count, errors, copies, all-reduce within the node, GPUDirect RDMA."""
+"""Checks of aznhc that use the GPUs."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from simulator.sandbox.library.ranks import Rank
 XIDS = (48, 56, 57, 58, 62, 63, 64, 65, 68, 69, 73, 74, 79, 80, 81, 92, 119, 120)
 """The GPU errors that make aznhc fail a node."""
 XID_HOURS = 2
-"""The default maximum age of an error, in hours."""
+"""The default maximum age of an error."""
 LOST_EXIT_CODE = 15
-"""The exit code of nvidia-smi for a GPU that fell off the bus."""
+"""nvidia-smi's exit code for a GPU that fell off the bus."""
 NCCL_VARIABLES = {"NCCL_IB_PCI_RELAXED_ORDERING": "1", "CUDA_DEVICE_ORDER": "PCI_BUS_ID", "NCCL_SOCKET_IFNAME": "eth0"}
 
 
@@ -39,7 +39,7 @@ def _healthmon(known: view.View, arguments: Sequence[str]) -> str:
 
 
 def _xid(known: view.View, arguments: Sequence[str]) -> str | None:
-    """Checks for Xids. Like the real check, treats an error with an unreadable time as old."""
+    """Like the real check, treats an error with an unreadable time as old."""
     log = node_log()
     if log is None:
         return None
@@ -101,7 +101,7 @@ def _nvlink(known: view.View, arguments: Sequence[str]) -> str:
 
 
 def _allreduce(known: view.View, arguments: Sequence[str]) -> str:
-    """Measures all-reduce. Arguments: limit in GB/s, repeats, message size, and a topology file, which is unused."""
+    """Arguments: limit in GB/s, repeats, message size, and a topology file, which is unused."""
     limit = number("check_nccl_allreduce", arguments, 0)
     found = _bus_bandwidth(known, "nccl_allreduce", arguments[2] if len(arguments) > 2 else "")
     if found < limit:
@@ -111,7 +111,7 @@ def _allreduce(known: view.View, arguments: Sequence[str]) -> str:
 
 
 def _loopback(known: view.View, arguments: Sequence[str]) -> str:
-    """Measures all-reduce through the HCAs. The slowest HCA determines the result."""
+    """The slowest HCA determines the result."""
     name = "check_nccl_allreduce_ib_loopback"
     limit = number(name, arguments, 0)
     _bus_bandwidth(known, "nccl_allreduce (IB loopback)", arguments[2] if len(arguments) > 2 else "")
@@ -124,7 +124,7 @@ def _loopback(known: view.View, arguments: Sequence[str]) -> str:
 
 
 def _bus_bandwidth(known: view.View, what: str, size: str) -> float:
-    """Returns the average of all_reduce_perf on all GPUs of this pod, GB/s. Fails like it for a wrong size."""
+    """Returns all_reduce_perf's average in GB/s. Fails like it for a wrong size."""
     gpus = known.gpus_of(known.me)
     ranks = [Rank(known.me, index, len(gpus)) for index in range(len(gpus))]
     command = ["all_reduce_perf", "-b", size, "-f", "2", "-g", "1", "-e", size, "-c", "1"]

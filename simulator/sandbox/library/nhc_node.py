@@ -1,4 +1,4 @@
-"""Checks of aznhc for the node: processors, memory, InfiniBand ports, interfaces, disks, its log."""
+"""Checks of aznhc for the node."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _KIB = {"kB": 1, "MB": 2**10, "GB": 2**20, "TB": 2**30}
 
 
 def node_log() -> list[str] | None:
-    """Returns the lines of the node's log from aznhc's path, or None without it, which skips the check."""
+    """Without the log at aznhc's path, the check is skipped."""
     file = _root() / "syslog"
     return file.read_text(errors="replace").splitlines() if file.exists() else None
 
 
 def date(line: str) -> datetime | None:
-    """Returns the time of a line that starts with `Mon dd hh:mm:ss`, or None for other lines."""
+    """Returns None for lines that do not start with `Mon dd hh:mm:ss`."""
     with contextlib.suppress(ValueError):
         return datetime.strptime(f"{' '.join(line.split()[:3])} {datetime.now().year}", "%b %d %H:%M:%S %Y")
     return None
@@ -57,7 +57,7 @@ def _physmem(known: view.View, arguments: Sequence[str]) -> None:
 
 
 def kib(text: str) -> int:
-    """Returns a size in KiB. As in NHC, kB, MB and GB are binary."""
+    """As in NHC, kB, MB and GB are binary."""
     match = re.fullmatch(r"(\d+)(kB|MB|GB|TB)", text)
     if match is None:
         raise Failed(f"nhc_common_parse_size:  {text} is not a size. {NOT_RUN}")
@@ -65,7 +65,7 @@ def kib(text: str) -> int:
 
 
 def _swap(known: view.View, arguments: Sequence[str]) -> None:
-    """Checks the swap size, which is 0 on AKS nodes."""
+    """The swap size of AKS nodes is 0."""
     least = kib(arguments[0])
     if least > 0:
         raise Failed(f"check_hw_swap:  Actual SWAP size (0 kB) less than minimum allowed ({least} kB).")
@@ -91,7 +91,7 @@ def _eth(known: view.View, arguments: Sequence[str]) -> None:
 
 
 def _topology(known: view.View, arguments: Sequence[str]) -> str:
-    """Passes. The real check compares lstopo with the image's file. Simulated devices are built from that file."""
+    """The real check compares lstopo with the image's file. Simulated devices are built from that file."""
     sku = known.node_of(known.me)["sku"]
     name = view.numbers()["skus"][sku]["topology"]
     if name is None:

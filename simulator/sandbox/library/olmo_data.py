@@ -1,4 +1,4 @@
-"""Emulates olmo-data.org: it has every data file that a training config can name, with bytes derived from the path."""
+"""olmo-data.org has every data file that a training config can name, with bytes derived from the path."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ _FOLDERS = ("/preprocessed/", "/eval-data/")
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer of an HTTP server."""
-
     status: int
     reason: str
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -22,12 +20,11 @@ class Answer:
 
 
 def content(path: str) -> bytes:
-    """Returns the file's bytes, which only depend on the path."""
     return hashlib.shake_256(path.encode()).digest(FILE_BYTES)
 
 
 def answer(method: str, path: str, byte_range: str) -> Answer:
-    """Returns the server's answer. `byte_range` is `first-last`, or empty for all."""
+    """`byte_range` is `first-last`, or empty for all."""
     if not (path.startswith(_FOLDERS) and path.endswith(".npy")):
         return Answer(404, "Not Found", {"Content-Length": "0"})
     if method not in ("GET", "HEAD"):

@@ -1,4 +1,4 @@
-"""Runs a program on other nodes for mpirun: each node's sshd really runs it in its sandbox, once for each rank.
+"""Each node's sshd really runs mpirun's program in its sandbox, once for each rank.
 
 mpirun publishes an order (as "mpirun"). Each node's sshd finds it in the world, executes it and answers (as "ranks"). A
 simulated framework that a rank starts does not train: it leaves a call (`leave_call`). Once all ranks have succeeded,
@@ -29,7 +29,7 @@ MAX_OUTPUT = 32_000  # the limit of a rank's output in characters: answers of mo
 
 @dataclass(frozen=True)
 class Rank:
-    """One process: the `local`-th of `of_local` on its pod."""
+    """The process is the `local`-th of `of_local` on its pod."""
 
     pod: view.Pod
     local: int
@@ -39,8 +39,6 @@ class Rank:
 
 @dataclass(frozen=True)
 class Ended:
-    """The end of one rank: exit code, both output streams, and the call that it left, if any."""
-
     rank: int
     code: int
     output: str
@@ -52,7 +50,7 @@ class Lost(Exception):
 
 
 def run(ranks: Sequence[Rank], program: Sequence[str], variables: Mapping[str, str]) -> list[Ended]:
-    """Runs the program for every rank, on each node one at a time. Returns results in rank order. Raises Lost."""
+    """Each node runs its ranks one at a time. Returns results in rank order. Raises Lost."""
     known = view.load()
     order = f"{known.me.key}-{time.time_ns()}"
     tasks: dict[str, list[dict[str, str]]] = {}
@@ -73,7 +71,7 @@ def run(ranks: Sequence[Rank], program: Sequence[str], variables: Mapping[str, s
 
 
 def serve() -> None:
-    """Executes orders for this pod, one at a time and forever, as part of sshd."""
+    """Executes orders for this pod, one at a time and forever."""
     done: set[str] = set()
     while True:
         time.sleep(POLL_SECONDS)
@@ -91,7 +89,7 @@ def serve() -> None:
 
 
 def leave_call(module: str, call: Mapping[str, Any]) -> bool:
-    """Leaves a call for mpirun, which runs a module of `commands` for it. Returns False without mpirun."""
+    """A module of `commands` is run for the call. Returns False without mpirun."""
     place = os.environ.get(CALL)
     if place is None:
         return False
@@ -100,7 +98,7 @@ def leave_call(module: str, call: Mapping[str, Any]) -> bool:
 
 
 def _variables(rank: Rank, size: int, exported: Mapping[str, str]) -> dict[str, str]:
-    """Returns a rank's complete environment. As over the real ssh, it has no variables of the container."""
+    """As over the real ssh, the environment has no variables of the container."""
     return {
         "HOME": "/root",
         "PATH": PATH,
@@ -121,7 +119,7 @@ def _answer(known: view.View, key: str, order: str) -> list[Ended] | None:
 
 
 def _carry_out(tasks: Sequence[Mapping[str, str]], program: Sequence[str], workdir: str) -> list[Ended]:
-    """Runs ranks until one fails, after which mpirun would kill the others."""
+    """After a failed rank, mpirun would kill the others."""
     ended: list[Ended] = []
     for variables in tasks:
         ended.append(_run_one(variables, program, workdir))

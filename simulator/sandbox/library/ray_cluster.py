@@ -1,4 +1,4 @@
-"""The nodes of a Ray cluster. Each pod that runs `ray start` publishes the head that it has joined, also the head."""
+"""Each pod that runs `ray start` publishes the head that it has joined, also the head."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ _DOCUMENT = "ray"
 
 
 def join(head: str) -> None:
-    """Publishes that this pod is a node of the cluster with this head."""
     view.publish(_DOCUMENT, {"head": head})
 
 
 def head_at(known: View, address: str) -> Pod | None:
-    """Returns the head behind `host:port`, if it answers there."""
     host, _, port = address.rpartition(":")
     pod = known.resolve(host)
     return pod if pod and port == GCS_PORT and _head_of(pod) == pod.key and answers(known, pod) else None

@@ -1,4 +1,4 @@
-"""Serves a Ray head's job API, as far as KubeRay and `ray job` use it, and runs its jobs.
+"""A Ray head's job API, as far as KubeRay and `ray job` use it.
 
 Source: Ray 2.60.0, dashboard/modules/job/job_head.py and job_supervisor.py. Tokens: dashboard/http_server_head.py and
 _private/authentication/http_token_authentication.py.
@@ -24,19 +24,18 @@ ENDED = ("SUCCEEDED", "FAILED", "STOPPED")
 _LAST_LINES = 10
 _PUBLIC = ("/", "/api/healthz", "/api/gcs_healthz", "/api/local_raylet_healthz")
 _TOKEN_HEADERS = ("Authorization", "X-Ray-Authorization")
-"""Headers that may have the token; the second one is KubeRay's."""
+"""The second header is KubeRay's."""
 _HEALTH = {"/api/healthz": "raylet: success\ngcs: success", "/api/local_raylet_healthz": "success"}
 _MISSING = HTTPStatus.NOT_FOUND, "404: Not Found"
 
 
 def bearer() -> str:
-    """Returns the expected header value if the environment requires a token, otherwise an empty text."""
+    """Returns the expected header value, empty if the environment requires no token."""
     is_required = os.environ.get("RAY_AUTH_MODE", "disabled") == "token"
     return f"Bearer {os.environ.get('RAY_AUTH_TOKEN', '')}" if is_required else ""
 
 
 def health(request: Request) -> Answer:
-    """Returns the health of a node."""
     return (HTTPStatus.OK, _HEALTH[request.path]) if request.path in _HEALTH else _MISSING
 
 
@@ -57,11 +56,9 @@ class Job:
         threading.Thread(target=self._wait, daemon=True).start()
 
     def text(self) -> str:
-        """Returns its log."""
         return self._log.read_text(errors="replace")
 
     def stop(self) -> None:
-        """Sends SIGTERM to all processes of the job."""
         if not self._ended:
             self._stopped = True
             os.killpg(self._process.pid, signal.SIGTERM)
@@ -73,7 +70,7 @@ class Job:
         return "STOPPED" if self._stopped else "FAILED" if self._process.returncode else "SUCCEEDED"
 
     def details(self) -> dict[str, Any]:
-        """Returns the job as in the API, with times in ms."""
+        """Times are in ms."""
         last = "".join(self.text().splitlines(keepends=True)[-_LAST_LINES:])
         message = self._messages[self.status].format(code=self._process.returncode, last=last)
         times = {"start_time": int(self._began * 1000), "end_time": int(self._ended * 1000) or None}
@@ -86,14 +83,14 @@ class Job:
 
 
 class Dashboard:
-    """The job API of a head. The first page lists the jobs as text."""
+    """The first page lists the jobs as text."""
 
     def __init__(self, messages: Recipe) -> None:
         self._messages, self._logs = messages, Path(tempfile.mkdtemp())
         self._jobs: dict[str, Job] = {}
 
     def answer(self, request: Request) -> Answer:
-        """Handles a request. Rejects it without the token, if the cluster has one."""
+        """Rejects a request without the token, if the cluster has one."""
         given = next(filter(None, (request.headers.get(name) for name in _TOKEN_HEADERS)), "")
         if bearer() and request.path not in _PUBLIC and given != bearer():
             missing, wrong = "Unauthorized: Missing authentication token", "Forbidden: Invalid authentication token"

@@ -1,4 +1,4 @@
-"""Reads a recipe of a program (simulator/sandbox/programs): its options, values, errors and lines.
+"""A recipe of a program (simulator/sandbox/programs).
 
 Options are listed by kind: `switches`, `integers`, `floats`, `text`, `lists`, `choices`; `words` have no dashes.
 `values` are Python expressions of options and of each other. An entry of `fails` has a text, and a condition, `if`.
@@ -28,7 +28,7 @@ Recipe = Mapping[str, Any]
 
 
 class Failed(Exception):
-    """An error that ends a program or all ranks: text (empty if already printed), first failed rank, exit code."""
+    """Ends a program or all ranks. The text is empty if already printed; `rank` is the first that failed."""
 
     def __init__(self, text: str = "", rank: int = 0, code: int = 1) -> None:
         super().__init__(text)
@@ -48,7 +48,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def parser(options: Recipe) -> Parser:
-    """Returns the parser of a command line. Options cannot be abbreviated."""
+    """Options cannot be abbreviated."""
     made = Parser(prog=options["prog"], usage=options.get("usage"), allow_abbrev=False)
     made.refusal = options.get("refusal", "")
     for kind, how in KINDS.items():
@@ -64,7 +64,7 @@ def parser(options: Recipe) -> Parser:
 
 
 class Values(dict[str, Any]):
-    """The known values of one run. The recipe's own values are computed at first use."""
+    """The recipe's own values are computed at first use."""
 
     def __init__(self, recipe: Recipe, known: Mapping[str, Any]) -> None:
         super().__init__({**recipe.get("defaults", {}), **known})
@@ -77,7 +77,7 @@ class Values(dict[str, Any]):
         return found
 
     def error(self) -> str:
-        """Returns the text of the first error whose condition holds; empty if the program can run."""
+        """Returns an empty text if the program can run."""
         fails = self.recipe.get("fails", ())
         return next((str(each["text"]).format_map(self) for each in fails if self._evaluate(each["if"])), "")
 
@@ -87,7 +87,7 @@ class Values(dict[str, Any]):
             raise Failed(text)
 
     def lines(self, point: str, more: Mapping[str, Any]) -> list[str]:
-        """Returns the lines that the program prints at a point that the recipe names."""
+        """The recipe names the point at which the program prints the lines."""
         known, prefix = Values(self.recipe, {**self, **more}), self.recipe.get("prefix", "")
         return [f"{prefix}{line}".format_map(known) for line in self.recipe["lines"][point]]
 

@@ -1,5 +1,3 @@
-"""Checks whether one pod can log in to another by ssh, with the errors that a client gets."""
-
 from __future__ import annotations
 
 import fnmatch
@@ -13,11 +11,11 @@ FOLDER = Path("/root/.ssh")
 
 
 class SshError(Exception):
-    """An error message of ssh, with exit code 255."""
+    """The message is ssh's, the exit code 255."""
 
 
 def connect(known: view.View, host: str, options: Mapping[str, str], folder: Path = FOLDER) -> view.Pod:
-    """Returns the pod behind the host if its ssh server would accept this pod. Raises SshError.
+    """Raises SshError if the host's ssh server would not accept this pod.
 
     Messages are those of OpenSSH (sshconnect.c, ssh_connect_direct; ssh.c, resolve_host), and the C library's for
     errno.
@@ -57,7 +55,7 @@ def _own_key(file: Path) -> str | None:
 
 
 def _configured(file: Path, host: str) -> dict[str, str]:
-    """Returns the configuration file's settings for this host. As in ssh, the first value applies."""
+    """As in ssh, the first value applies."""
     settings: dict[str, str] = {}
     applies = True
     for line in file.read_text().splitlines() if file.exists() else []:

@@ -1,5 +1,3 @@
-"""Reads NCCL topology files, and checks them against a node."""
-
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -14,7 +12,7 @@ Topology = dict[str, Any]
 
 
 def parse(text: str) -> Topology:
-    """Returns the devices that share a PCI bridge in the XML."""
+    """Returns the devices that share a PCI bridge."""
     try:
         system = ElementTree.fromstring(text)  # noqa: S314 - the user's own file, in the user's own sandbox
     except ElementTree.ParseError as error:
@@ -26,7 +24,6 @@ def parse(text: str) -> Topology:
 
 
 def found_in(folders: Iterable[str]) -> dict[str, Topology]:
-    """Returns all topology files below some paths of this container, by path."""
     files: dict[str, Topology] = {}
     for folder in map(Path, folders):
         for file in [folder] if folder.is_file() else sorted(folder.rglob("*.xml")):

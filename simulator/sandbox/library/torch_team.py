@@ -1,4 +1,4 @@
-"""The agents of one torchrun launch, which find each other and serve the program."""
+"""The agents of one torchrun launch find each other and serve the program."""
 
 from __future__ import annotations
 
@@ -23,14 +23,11 @@ END_SECONDS = 30
 
 
 def refuse_alone(name: str) -> int:
-    """Prints why a program does not run without torchrun, and returns its exit code."""
     print(view.program(name)["without_torchrun"], file=sys.stderr)
     return 1
 
 
 class Team:
-    """The agents of one launch, as one of them sees them."""
-
     def __init__(self, options: Namespace, texts: Recipe, program: Recipe) -> None:
         self.options, self.program = options, program
         self._texts, self._more = texts, dict[str, Any]()
@@ -38,7 +35,7 @@ class Team:
         """One entry for each SIGTERM that this process received."""
 
     def meet(self) -> str:
-        """Waits until all agents have reached the first node, and returns the key of its pod. Raises Failed."""
+        """Returns the key of the first node's pod. Raises Failed."""
         options, deadline, pods, there = self.options, time.monotonic() + self.options.timeout, dict[int, Pod](), None
         self.publish(WAITING)
         while time.monotonic() < deadline:
@@ -55,12 +52,12 @@ class Team:
         raise Failed(f"torch.distributed.DistStoreError: {few}")
 
     def catch_sigterm(self) -> None:
-        """Records SIGTERM from now on if the program saves before it stops. Otherwise SIGTERM ends the process."""
+        """Records SIGTERM if the program saves before it stops. Otherwise SIGTERM ends the process."""
         if self.program.get("stops_on_sigterm"):
             signal.signal(signal.SIGTERM, lambda number, _: self._signals.append(number))
 
     def publish(self, phase: str, **more: Any) -> None:
-        """Publishes this agent's phase and NCCL's settings here. `more` is kept for later calls."""
+        """Publishes this agent's phase and NCCL's settings. `more` is kept for later calls."""
         self._more |= more
         environment = {name: value for name, value in os.environ.items() if name.startswith("NCCL_")}
         files = topology.found_in(filter(None, [environment.get("NCCL_TOPO_FILE")]))
@@ -68,7 +65,7 @@ class Team:
         view.publish(DOCUMENT, {**self._more, **own, "nccl_conf": environment, "topologies": files})
 
     def check(self) -> list[Pod]:
-        """Returns the pods in rank order. Raises Failed if one has gone or has failed."""
+        """Returns pods in rank order. Raises Failed if one has gone or has failed."""
         known = view.load()
         pods = self._pods(known)
         for node in range(self.options.nodes):
@@ -78,7 +75,7 @@ class Team:
         return [pods[node] for node in range(self.options.nodes)]
 
     def connect(self) -> training.Ranks:
-        """Connects NCCL over all GPUs of all nodes, once all agents have prepared the program. Raises Failed."""
+        """Waits until all agents have prepared the program. Raises Failed."""
         while any(published(pod)["phase"] == WAITING for pod in self.check()):
             time.sleep(POLL_SECONDS)
         places = [(pod, index) for pod in self.check() for index in range(self.options.nproc_per_node)]
@@ -96,7 +93,7 @@ class Team:
             time.sleep(POLL_SECONDS)
 
     def follow(self, first: str) -> None:
-        """Waits on another node until the first one has trained. Raises Failed if it fails or goes away."""
+        """Waits until the first node has trained. Raises Failed if it fails or goes away."""
         seen, begun = time.monotonic(), False
         while time.monotonic() - seen < END_SECONDS:
             known = view.load()
@@ -139,7 +136,6 @@ class Team:
         return [self.options.rdzv_id, f"{self.options.host}:{self.options.port}"]
 
     def _pods(self, known: View) -> dict[int, Pod]:
-        """Returns running pods of this launch, by node rank."""
         found = [pod for pod in known.pods.values() if pod.running and pod.namespace == known.me.namespace]
         return {published(pod)["rank"]: pod for pod in found if published(pod).get("launch") == self._launch()}
 
@@ -148,5 +144,4 @@ class Team:
 
 
 def published(pod: Pod) -> Mapping[str, Any]:
-    """Returns the data that the agent of a pod has published."""
     return pod.published(DOCUMENT) or {}

@@ -1,4 +1,4 @@
-"""Plays all trainings: connects the ranks, simulates each step on the current hardware, and fails as it does."""
+"""Connects the ranks, simulates each step on the current hardware, and fails as it does."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ GPU_FAILURE = "CUDA error: unspecified launch failure"
 
 @dataclass(frozen=True)
 class Ranks:
-    """All ranks of a training, each with its GPU, and their communicator."""
-
     devices: Sequence[nccl.Device]
     variables: Mapping[str, str]
     collective: Collective
@@ -29,7 +27,6 @@ class Ranks:
 
     @property
     def gpu_bytes(self) -> float:
-        """The memory of the smallest GPU."""
         return min(float(device.gpu["memory_gb"]) for device in self.devices) * 1e9
 
     def check_memory(self, needed: float, kind: str) -> None:
@@ -42,7 +39,7 @@ class Ranks:
             )
 
     def seconds(self, flops: float) -> float:
-        """Returns the duration of a step. Raises Failed if a node, a GPU or a link has failed since the start."""
+        """Raises Failed if a node, a GPU or a link has failed since the start."""
         known = view.load()
         for device in self.devices:
             rank, pod = device.process.rank, known.pods.get(device.pod.key)
@@ -60,7 +57,7 @@ class Ranks:
 
 
 def connect(places: Sequence[tuple[view.Pod, int]], variables: Mapping[str, str], log: Log, cuda_error: str) -> Ranks:
-    """Connects ranks with a pod and a GPU of it each. Raises Failed for a GPU or a link that does not work."""
+    """Raises Failed for a GPU or a link that does not work."""
     known, devices = view.load(), list[nccl.Device]()
     for rank, (pod, index) in enumerate(places):
         gpus = nccl_tests.visible(known.gpus_of(pod), variables)
@@ -78,7 +75,7 @@ def connect(places: Sequence[tuple[view.Pod, int]], variables: Mapping[str, str]
 
 
 def seconds(flops: float, collective: Collective, numbers: Mapping[str, Any]) -> float:
-    """Returns the duration of a step. A network that is slower than a healthy one slows its exchange."""
+    """A network that is slower than a healthy one slows its exchange."""
     sku = numbers["skus"][collective.sku]
     healthy = flops / (collective.ranks * sku["tflops"] * 1e12 * numbers["training_mfu"])
     if collective.nodes == 1:
@@ -91,7 +88,7 @@ def seconds(flops: float, collective: Collective, numbers: Mapping[str, Any]) ->
 
 @dataclass
 class Training:
-    """One training, from the step after `first` to the `last`. Subclasses override methods for other lines or files."""
+    """Runs from the step after `first` to the `last`. Subclasses override methods for other lines or files."""
 
     values: Values
     last: int
@@ -107,16 +104,15 @@ class Training:
     elapsed: float = 0
 
     def say(self, point: str, **values: Any) -> None:
-        """Prints the recipe's lines of that point."""
         for line in self.values.lines(point, {"elapsed": self.elapsed, **values}):
             self.write(line)
 
     def log(self, step: int, took: float) -> None:
-        """Prints the numbers of a step. The first one of a process has no speed."""
+        """The first step of a process has no speed."""
         self.say("first" if step == self.first + 1 else "step", **self.numbers(step, took))
 
     def numbers(self, step: int, took: float) -> dict[str, float]:
-        """Returns the numbers of a step. The loss depends on the step only, so a resumed training has the same loss."""
+        """The loss depends on the step only, so a resumed training has the same loss."""
         before, end = self.loss
         shrinks = (1 + step) ** -0.5
         loss = {"step": step, "loss": end + (before - end) * shrinks, "gradient": 1 + shrinks}
@@ -126,7 +122,7 @@ class Training:
         """Writes a checkpoint."""
 
     def run(self, seconds: Callable[[], float], stopped: Callable[[], bool] = lambda: False) -> int | None:
-        """Simulates all steps. Returns the step that was saved if the training was asked to stop, otherwise None.
+        """Returns the step that was saved if the training was asked to stop.
 
         `seconds` returns the duration of the next step, and raises Failed for a failure.
         """

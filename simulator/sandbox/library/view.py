@@ -1,5 +1,3 @@
-"""The simulated world under /run/simulator, for commands in a sandbox."""
-
 from __future__ import annotations
 
 import fcntl
@@ -21,8 +19,6 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Pod:
-    """One pod of world.json. `key` is "namespace/name"."""
-
     key: str
     facts: Mapping[str, Any]
 
@@ -52,16 +48,16 @@ class Pod:
 
     @property
     def sshd(self) -> Json | None:
-        """The data that its ssh server published, or None without one."""
+        """Published by the pod's ssh server."""
         return self.published("sshd")
 
     @property
     def nccl_files(self) -> Json:
-        """NCCL's files and settings in its container, as its ssh server or its torchrun published them."""
+        """NCCL's files and settings in the container, as its ssh server or its torchrun published them."""
         return self.published("sshd") or self.published("torchrun") or {}
 
     def published(self, name: str) -> Json | None:
-        """Returns the document that a simulated command in it published under this name (`publish`), or None."""
+        """Simulated commands publish documents under a name (`publish`)."""
         return (self.facts.get("state") or {}).get(name)
 
     @property
@@ -70,12 +66,12 @@ class Pod:
 
     @property
     def names(self) -> set[str]:
-        """The names for pods of its namespace: address and records of headless services. Ended pods have none."""
+        """The address and records of headless services, for pods of its namespace. Ended pods have none."""
         return self._names(SERVICE_SUFFIXES)
 
     @property
     def names_elsewhere(self) -> set[str]:
-        """The names for pods of other namespaces, which include its namespace."""
+        """Names for pods of other namespaces, which include its namespace."""
         return self._names(SERVICE_SUFFIXES[1:])
 
     def _names(self, suffixes: tuple[str, ...]) -> set[str]:
@@ -88,14 +84,12 @@ class Pod:
 
 @dataclass(frozen=True)
 class View:
-    """All nodes and pods, and this command's pod."""
-
     nodes: Mapping[str, Json]
     pods: Mapping[str, Pod]
     me: Pod
 
     def resolve(self, host: str) -> Pod | None:
-        """Returns the pod with that name or address. Names of pods without an address do not resolve.
+        """Names of pods without an address do not resolve.
 
         Also returns None for an address without a pod (`is_address`), which is not an unknown name.
         """
@@ -110,18 +104,17 @@ class View:
         return self.nodes.get(pod.node, {"sku": "", "ready": False, "cpus": 1, "gpus": [], "hcas": []})
 
     def gpus_of(self, pod: Pod) -> list[Json]:
-        """Returns the GPUs allocated to the pod, in PCI order, which is CUDA's."""
+        """The order is PCI's, which is CUDA's."""
         held = set(pod.facts["gpus"])
         return [gpu for gpu in self.node_of(pod)["gpus"] if gpu["index"] in held]
 
     def hcas_of(self, pod: Pod) -> list[Json]:
-        """Returns the HCAs that the pod can open: its allocated ones, or all of the node if it is privileged."""
+        """A privileged pod can open all HCAs of the node."""
         held = set(pod.facts["hcas"])
         return [hca for hca in self.node_of(pod)["hcas"] if pod.facts.get("privileged") or hca["name"] in held]
 
 
 def is_address(host: str) -> bool:
-    """Reports whether the host is an IP address, which needs no DNS lookup."""
     try:
         ipaddress.ip_address(host)
     except ValueError:
@@ -130,13 +123,12 @@ def is_address(host: str) -> bool:
 
 
 def load_self() -> Json:
-    """Returns the data of this sandbox's own pod: key, uid, commands, mounts."""
     found: Json = json.loads((FOLDER / "self.json").read_text())
     return found
 
 
 def load() -> View:
-    """Returns the current world. Waits until it has this pod, which may be new. Raises TimeoutError."""
+    """Waits until the world has this pod, which may be new. Raises TimeoutError."""
     itself = load_self()
     own = itself["pod"]
     file = FOLDER / "world" / "world.json"
@@ -151,7 +143,7 @@ def load() -> View:
 
 
 def publish(name: str, document: Json) -> None:
-    """Publishes a document of this pod, replacing an earlier one. All pods see it in world.json soon after."""
+    """All pods see the document in world.json soon after. It replaces an earlier one."""
     target = FOLDER / "pod" / f"{name}.json"
     unfinished = target.with_suffix(".new")
     unfinished.write_text(json.dumps(document))
@@ -159,7 +151,7 @@ def publish(name: str, document: Json) -> None:
 
 
 def hold(name: str) -> TextIO:
-    """Returns the file of a published document. The document expires when all processes have closed the file.
+    """The document expires when all processes have closed the returned file.
 
     For documents that are valid only while their daemon lives (`STANDING` of simulator/world/snapshot.py).
     """
@@ -169,12 +161,11 @@ def hold(name: str) -> TextIO:
 
 
 def numbers() -> Json:
-    """Returns the performance data (`simulator/world/performance.py`)."""
+    """The data is that of `simulator/world/performance.py`."""
     found: Json = json.loads((FOLDER / "performance.json").read_text())
     return found
 
 
 def program(name: str) -> Json:
-    """Returns the recipe of a program (`simulator/sandbox/programs`)."""
     found: Json = json.loads((FOLDER / "programs.json").read_text())[name]
     return found
