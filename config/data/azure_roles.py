@@ -1,5 +1,3 @@
-"""Azure's built-in roles, from `azure_roles.yaml`."""
-
 from __future__ import annotations
 
 import functools
@@ -15,10 +13,9 @@ def _guids() -> Mapping[str, str]:
 
 
 def guid(name: str) -> str:
-    """Returns the GUID of a role definition; raises KeyError for a role that the file lacks."""
+    """Raises KeyError for a role that the file lacks."""
     return _guids()[name]
 
 
 def name_of(role: str) -> str:
-    """Returns the name of a role in the file by its GUID."""
     return next(name for name, found in _guids().items() if found == role)

@@ -1,4 +1,4 @@
-"""Mounts of blob containers: the CSI driver, and the profiles of `blobfuse.yaml` as mount options."""
+"""The profiles of `blobfuse.yaml` are mount options of the blob CSI driver."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from config.data import data
 
 DRIVER = "blob.csi.azure.com"
 ACCOUNT = "blobs"
-"""The service account of pods that mount containers by identity."""
+"""The account of pods that mount containers by identity."""
 AUDIENCE = "api://AzureADTokenExchange"
-"""The audience of the tokens that the driver requests for mounts by identity (tokenRequests of its CSIDriver)."""
+"""The driver requests tokens with this audience (tokenRequests of its CSIDriver)."""
 _WRITTEN_WITHOUT = 4
 _MOST_BLOCKS = 50_000
 Profile = dict[str, bool | int | float | str]
@@ -24,23 +24,23 @@ def profiles() -> dict[str, Profile]:
 
 
 def remembers(profile: str) -> bool:
-    """Returns whether a node may briefly see stale metadata after another node changes a file."""
+    """A node may briefly see stale metadata after another node changes a file."""
     flags = profiles()[profile]
     timeouts = (flags.get(f"{of}-timeout") for of in ("attr", "entry", "negative"))
     return any(timeout != 0 for timeout in timeouts) or flags.get("use-attr-cache") is not False
 
 
 def has_folder(profile: str) -> bool:
-    """Returns whether a mount caches blocks on the node's disk, in a separate folder."""
+    """The mount caches blocks on the node's disk, in a separate folder."""
     return "block-cache-path" in profiles()[profile]
 
 
 def files_at_once(profile: str) -> int:
-    """Returns how many files of any size a node can write at once: each keeps blocks of the pool until it is closed.
+    """A node can write only so many files at once: each keeps blocks of the pool until it is closed.
 
     Each file uses as many blocks as it prefetches, or four without prefetching. One block is reserved
-    (azure-storage-fuse at blobfuse2-2.5.4, component/block_cache: block_cache.go, getOrCreateBlock, MIN_WRITE_BLOCK;
-    blockpool.go, NewBlockPool). If no block is free for 5 seconds, a write fails with EIO.
+    (azure-storage-fuse at blobfuse2-2.5.4, component/block_cache: block_cache.go, getOrCreateBlock,
+    MIN_WRITE_BLOCK; blockpool.go, NewBlockPool). If no block is free for 5 seconds, a write fails with EIO.
     """
     flags = profiles()[profile]
     blocks = int(float(flags["block-cache-pool-size"]) / float(flags["block-cache-block-size"])) - 1
@@ -48,12 +48,12 @@ def files_at_once(profile: str) -> int:
 
 
 def largest_file(profile: str) -> float:
-    """Returns the size in bytes of the largest file that can be written: a blob has 50,000 blocks at most."""
+    """Returns bytes: a blob has 50,000 blocks at most."""
     return _MOST_BLOCKS * float(profiles()[profile]["block-cache-block-size"]) * 2**20
 
 
 def mount_options(profile: str, volume: str, *, hierarchical_namespace: bool) -> list[str]:
-    """Returns the mount options of a volume; raises KeyError for an unknown profile.
+    """Raises KeyError for an unknown profile.
 
     Pods run as any user, so other users than root need access. Without `--use-adls`, an account with a hierarchical
     namespace is mounted as if it had none (kubernetes-sigs/blob-csi-driver, docs/driver-parameters.md).

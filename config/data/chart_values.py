@@ -1,8 +1,8 @@
 """Checks Helm values against the keys of a pinned chart, because Helm accepts typos silently.
 
-`charts/<chart>.keys` has one line per key, `dotted.path: type = default`, with a backslash before dots in a key. Not
-checked: keys below a default that is a map, a list or null (free-form), and keys below Kubernetes' own types that
-charts pass on (labels, node selectors, resources).
+`charts/<chart>.keys` has one line per key, `dotted.path: type = default`, with a backslash before dots in a key.
+Not checked: keys below a default that is a map, a list or null (free-form), and keys below Kubernetes' own types
+that charts pass on (labels, node selectors, resources).
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from config.data.data import FOLDER
 
 _TYPES: dict[str, tuple[type, ...]] = {"bool": (bool,), "int": (int,), "float": (int, float), "str": (str, int, float)}
 _KUBERNETES = ("annotations", "labels", "nodeselector", "resources", "affinity", "securitycontext", "updatestrategy")
-"""The ends of keys with contents that Kubernetes defines."""
+"""Kubernetes defines the contents of keys that end so."""
 _ALERTMANAGER = ("alertmanager", "config")
-"""The key of Alertmanager's configuration in kube-prometheus-stack, which allows more keys than the chart sets."""
+"""Alertmanager's configuration in kube-prometheus-stack allows more keys than the chart sets."""
 _FREE = {"map": (dict,), "list": (list,), "null": ()}
 
 
 @dataclass(frozen=True)
 class ValueProblem:
-    """A value that the chart does not accept: not of the `expected` type, or its key is not among the `known` ones."""
+    """The value is not of the `expected` type, or its key is not among the `known` ones."""
 
     path: tuple[str, ...]
     value: Any
@@ -44,26 +44,26 @@ class ChartKey:
     path: tuple[str, ...]
     kind: str
     default: str
-    """The default as Python writes it; empty if it is long."""
+    """As Python writes it; empty if it is long."""
 
 
 @dataclass
 class _Node:
-    """A key of the chart: a leaf with a type, or a map with keys."""
+    """A leaf with a type, or a map with keys."""
 
     kind: str = ""
     keys: dict[str, _Node] = field(default_factory=dict)
 
 
 def own_keys(chart: str) -> list[ChartKey]:
-    """Returns the chart's keys without subcharts that have a file; raises FileNotFoundError for an unknown chart."""
+    """Omits subcharts that have a file; raises FileNotFoundError for an unknown chart."""
     _, *lines = _lines(chart)
     return [_key(line) for line in lines if line.strip()]
 
 
 @functools.cache
 def chart_keys(chart: str) -> tuple[str, _Node]:
-    """Returns the version of a keys file and its tree of keys; raises FileNotFoundError for an unknown chart."""
+    """Returns the version of a keys file and its keys; raises FileNotFoundError for an unknown chart."""
     root = _Node()
     _add(root, own_keys(chart))
     for name, subchart in root.keys.items():
@@ -88,7 +88,6 @@ def _key(line: str) -> ChartKey:
 
 
 def parts(path: str) -> list[str]:
-    """Returns the keys of a line's path."""
     return [part.replace("\\.", ".") for part in re.split(r"(?<!\\)\.", path)]
 
 
@@ -101,7 +100,7 @@ def _add(root: _Node, keys: Iterable[ChartKey]) -> None:
 
 
 def value_problems(chart: str, values: Mapping[str, Any]) -> list[ValueProblem]:
-    """Returns all values that the pinned chart lacks, or has with another type."""
+    """Finds values that the chart lacks, or has with another type."""
     _, root = chart_keys(chart)
     return list(_check(root, values, ()))
 

@@ -1,4 +1,4 @@
-"""Content-based tags of the images of `docker/`: a changed file gives another tag."""
+"""A changed file in `docker/` gives its image another tag."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from config.data.near import hint, near
 IMAGES = FOLDER.parents[1] / "docker"
 TAG_LENGTH = 12
 _LEFTOVERS = ("__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache")
-"""Files of tools, which git ignores and no Dockerfile copies."""
+"""git ignores these files of tools, and no Dockerfile copies them."""
 
 
 class UnknownImage(ValueError):
@@ -20,12 +20,11 @@ class UnknownImage(ValueError):
 
 
 def image_names(folder: Path = IMAGES) -> list[str]:
-    """Returns the names of the images: the folders of `docker/` with a Dockerfile."""
     return sorted(file.parent.name for file in folder.glob("*/Dockerfile"))
 
 
 def chosen_images(names: Iterable[str], folder: Path = IMAGES) -> list[str]:
-    """Returns these images (commas separate names, too), or all if none is given; raises UnknownImage."""
+    """Commas separate names, too. Returns all images if none is given; raises UnknownImage."""
     chosen = sorted({part for name in names for part in name.split(",") if part})
     for name in chosen:
         _require_known(name, folder)
@@ -39,7 +38,7 @@ def _require_known(name: str, folder: Path) -> None:
 
 
 def content_tag(name: str, folder: Path = IMAGES) -> str:
-    """Returns a twelve-digit hexadecimal hash of all files in docker/<name>: path, executable bit, content.
+    """Hashes path, executable bit and content of all files in docker/<name>.
 
     Other mode bits are ignored, because they depend on the umask of the checkout. Raises UnknownImage.
     """

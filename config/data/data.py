@@ -1,5 +1,3 @@
-"""Reads the YAML data files of this folder, and other long YAML."""
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -13,7 +11,6 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def read(name: str) -> Any:
-    """Returns the parsed YAML of a data file."""
     return parsed((FOLDER / name).read_text(encoding="utf-8"))
 
 

@@ -1,4 +1,4 @@
-"""The software of a jump box and its installation at first boot. `jump_box.yaml` has the data with its sources."""
+"""`jump_box.yaml` has the data with its sources."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pydantic import BaseModel, ConfigDict
 from config.data import data
 
 INSTALLER = "/usr/local/sbin/install-tools"
-"""The path of the script on the machine; it can run again."""
+"""The script can run again on the machine."""
 FUNCTIONS = data.FOLDER / "install_tools.sh"
-"""The shell functions that the script calls."""
+"""The script calls these shell functions."""
 
 
 class _Fact(BaseModel):
@@ -22,7 +22,7 @@ class _Fact(BaseModel):
 
 
 class Tool(_Fact):
-    """A release of a tool; its URLs contain `{version}`."""
+    """URLs contain `{version}`."""
 
     version: str
     url: str
@@ -30,13 +30,12 @@ class Tool(_Fact):
     members: str = ""
 
     def command(self, name: str) -> str:
-        """Returns the call of the installer's function for the tool."""
         urls = (each.format(version=self.version) for each in (self.url, self.checksums))
         return f"{join(['release', name, *urls])} {quote(self.members)}"
 
 
 class AzureCli(_Fact):
-    """The Azure CLI from a repository of Debian packages."""
+    """Comes from a repository of Debian packages."""
 
     version: str
     repository: str
@@ -50,8 +49,6 @@ class AzureCli(_Fact):
 
 
 class JumpBox(_Fact):
-    """The image of the jump box, and its software."""
-
     image: dict[str, str]
     disk_gb: int
     packages: list[str]
@@ -65,14 +62,14 @@ def jump_box() -> JumpBox:
 
 
 def installer() -> str:
-    """Returns a script that installs all tools and verifies each against its release."""
+    """The script verifies each tool against its release."""
     found = jump_box()
     calls = [found.azure_cli.command(), *(tool.command(name) for name, tool in found.tools.items())]
     return "\n".join([FUNCTIONS.read_text(encoding="utf-8"), *calls, ""])
 
 
 def custom_data() -> str:
-    """Returns cloud-init's data for the machine, encoded for Resource Manager."""
+    """Returns cloud-init's data, encoded for Resource Manager."""
     script = {"path": INSTALLER, "permissions": "0755", "content": installer()}
     config = {
         "package_update": True,

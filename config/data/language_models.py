@@ -1,4 +1,4 @@
-"""Language models by their names on huggingface.co: their architecture and memory needs."""
+"""Language models have their names on huggingface.co."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from config.data import data
 from config.data.skus import Facts
 
 BYTES = 2
-"""Bytes of a parameter, and of an entry of the KV cache: bf16."""
+"""bf16: bytes of a parameter, and of an entry of the KV cache."""
 _TYPO = 0.95
-"""The minimum similarity (difflib's ratio) of a misspelt name: one or two wrong letters of forty."""
+"""difflib's ratio of one or two wrong letters of forty."""
 
 
 class LanguageModel(Facts):
@@ -33,15 +33,15 @@ class LanguageModel(Facts):
     context: int
     """The maximum number of tokens of a prompt and its answer."""
     tied: bool = False
-    """Whether the embedding is also the output layer."""
+    """The embedding is also the output layer."""
     targets: list[str] = []
     """Layers with LoRA, if peft has no default for them."""
     gated: bool = False
-    """Whether its download needs a token."""
+    """Its download needs a token."""
 
     @property
     def swiglu(self) -> bool:
-        """Whether feed-forward layers use SwiGLU, which multiplies two projections, instead of ReLU."""
+        """SwiGLU multiplies two projections, instead of ReLU."""
         return self.type != "opt"
 
     @property
@@ -51,7 +51,7 @@ class LanguageModel(Facts):
 
     @property
     def parameters(self) -> int:
-        """The number of parameters. OPT has biases, norms with two vectors, and two more positions than its context."""
+        """OPT has biases, norms with two vectors, and two more positions than its context."""
         projected = self.head * self.heads + 2 * self.kv_width
         attention = self.width * (projected + self.head * self.heads)
         embedded = self.vocabulary * self.width * (1 if self.tied else 2)
@@ -67,7 +67,7 @@ class LanguageModel(Facts):
         return BYTES * self.parameters
 
     def kv_bytes(self, gpus: int) -> int:
-        """Returns the KV cache's bytes per token on each of `gpus`, which share the heads (at least one each)."""
+        """Returns bytes per token on each of `gpus`, which share the heads (at least one each)."""
         return 2 * BYTES * self.layers * max(1, self.kv_heads // gpus) * self.head
 
 
@@ -77,7 +77,7 @@ def language_models() -> Mapping[str, LanguageModel]:
 
 
 def misspelt(name: str) -> list[str]:
-    """Returns the known models that a name clearly misspells; none if numbers differ, which means another model."""
+    """Returns nothing if numbers differ, which means another model."""
     known = language_models()
     if name in known:
         return []

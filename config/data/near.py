@@ -1,5 +1,3 @@
-"""Finds known names that a mistyped name resembles."""
-
 from __future__ import annotations
 
 import difflib
@@ -10,9 +8,9 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from config.data import data
 
 _LONGEST = 200
-"""The maximum length of a name that is compared; known names are much shorter, and comparisons take time."""
+"""Known names are much shorter, and comparisons take time."""
 _LONG = 9
-"""The minimum length, with hyphens, of a first word that may stand for a longer name."""
+"""A first word of this length, with hyphens, may stand for a longer name."""
 _NEGATIONS = "disabled disable no not without skip public unprotected allow"
 _GENERAL = "day gpu group permission policy taint upload"
 """Names of protecting settings that are also words in other names (resourceGroupName, eviction_policy)."""
@@ -20,20 +18,20 @@ _OF_SECTIONS = (
     *("count", "enabled", "id", "key", "name", "path", "repo", "repository", "server", "size", "source", "type"),
     *("url", "value", "zones"),
 )
-"""Names with a different meaning in each section."""
+"""Each section has its own meaning for these."""
 _OF_RESOURCES = ("location", "sku", "tier", "version")
-"""Names that many Azure resources have."""
+"""Many Azure resources have these."""
 _KINDS = ("enabled", "id", "profile", "type")
-"""Last words that add no meaning to a name."""
+"""As last words, these add no meaning to a name."""
 _NEAR, _ALIKE, _ALIKE_WORD = 0.6, 0.8, 0.75
-"""The minimum similarity (difflib's ratio) of names in hints, of misspelt names, and of misspelt words.
+"""difflib's ratio of names in hints, of misspelt names, and of misspelt words.
 
 The limit for words is lower, because one letter of a short word weighs more.
 """
 
 
 def near(name: str, known: Iterable[str], limit: int = 3) -> list[str]:
-    """Returns similar known names, the best first, ignoring case: first those that end with it, then those like it.
+    """Ignores case. Names that end with the given one come first, then those like it.
 
     Without any, returns names with a similar first word, or else names that contain it.
     """
@@ -55,18 +53,18 @@ def near(name: str, known: Iterable[str], limit: int = 3) -> list[str]:
 
 
 def alike(name: str, known: Iterable[str]) -> list[str]:
-    """Returns the known names that the name is a misspelling of, ignoring case, the best first."""
+    """Returns likely correct spellings, ignoring case, the best first."""
     by_lower = {each.lower(): each for each in known}
     return [by_lower[each] for each in difflib.get_close_matches(name[:_LONGEST].lower(), by_lower, cutoff=_ALIKE)]
 
 
 def meant(name: str, known: Collection[str]) -> list[str]:
-    """Returns the known names that the name may mean, the best first: names in other tools, then similar ones."""
+    """Names in other tools come first, then similar ones."""
     return list(dict.fromkeys([*called(name, known), *near(name, known)]))
 
 
 def called(name: str, known: Collection[str]) -> list[str]:
-    """Returns the known names that other tools (Azure, Kubernetes, clouds) call so, or that differ in spelling."""
+    """Other tools (Azure, Kubernetes, clouds) call the known names so, or they differ in spelling."""
     plain, elsewhere = _plain(name), _other_names()
     return [key for key in known if plain == _plain(key) or plain in elsewhere.get(key, ())]
 
@@ -106,7 +104,7 @@ def replaced_by(path: Sequence[str | int], known: Collection[str]) -> list[tuple
 def _seen_from(
     path: Sequence[str | int], places: Iterable[tuple[str, ...]], known: Collection[str]
 ) -> Iterator[tuple[str | int, ...]]:
-    """Yields places with the current pool or account filled in, without those of other workloads."""
+    """Fills in the current pool or account, and omits places of other workloads."""
     section = tuple(path[:1]) if len(path) > 1 else ()
     for place in places:
         if place[-1] in known and place[:1] in (section, place):
@@ -116,28 +114,28 @@ def _seen_from(
 
 
 def plainly(name: str, known: Collection[str]) -> bool:
-    """Returns whether a name clearly means a known one: another tool's name or a misspelling."""
+    """The name is another tool's, or a misspelling."""
     return bool(called(name, known)) or any(is_spelling(name, each) for each in known)
 
 
 def is_general(name: str) -> bool:
-    """Returns whether a name is meaningless without its section."""
+    """The name is meaningless without its section."""
     return name in _OF_SECTIONS
 
 
 def is_shared(name: str) -> bool:
-    """Returns whether several sections or resources have the name, so that no command may move its value."""
+    """Several sections or resources have the name, so that no command may move its value."""
     return name in (*_OF_SECTIONS, *_OF_RESOURCES)
 
 
 def is_negated(name: str) -> bool:
-    """Returns whether a name negates its other words (`disableLocalAccounts`)."""
+    """The name negates its other words (`disableLocalAccounts`)."""
     words = words_of(name).replace("-public-key-", "-key-").split("-")[1:-1]
     return not {*words}.isdisjoint(words_of(_NEGATIONS).split("-")[1:-1])
 
 
 def is_spelling(name: str, known: str) -> bool:
-    """Returns whether a name means the known one: another tool's name, or a misspelling word by word."""
+    """The name is another tool's, or a misspelling word by word."""
     if called(name, [known]) or known.lower().endswith(f"_{name.lower()}"):  # without Standard_
         return True
     if is_shared(name):
@@ -152,7 +150,7 @@ def is_spelling(name: str, known: str) -> bool:
 
 
 def resembles(name: str, known: str) -> bool:
-    """Returns whether a name may mean a similar one: with fewer or more words, and its last word in both."""
+    """The names differ by more or fewer words, and the last word of `name` is in both."""
     own, words = [word for word in words_of(name).split("-")[1:-1] if word not in _KINDS], words_of(known).split("-")
     fits = own and own[-1] in words and ({*own} <= {*words} or {*words} - {""} <= {*own})
     return is_spelling(name, known) or bool(fits and not is_general(name))
@@ -173,7 +171,7 @@ def resembled(name: str, known: tuple[str, ...]) -> list[str]:
 
 
 def words_of(name: str) -> str:
-    """Returns the words of a name in the singular, with hyphens around each."""
+    """Returns the words in the singular, with hyphens around each."""
     return "".join(f"-{word.removesuffix('s')}" for word in _words(name)) + "-"
 
 
@@ -186,7 +184,7 @@ def _plain(name: str) -> str:
 
 
 def mistyped(name: str, known: Collection[str]) -> list[str]:
-    """Returns the known names that one clearly misspells, best first; a name that continues a known one is another."""
+    """A name that continues a known one is another."""
     if name in known:
         return []
     swapped = [each for each in known if sorted(each) == sorted(name)]
@@ -195,6 +193,6 @@ def mistyped(name: str, known: Collection[str]) -> list[str]:
 
 
 def hint(names: Iterable[str]) -> str:
-    """Returns the end of a sentence with names, `; near: a, b`, or nothing."""
+    """Returns `; near: a, b`, or nothing."""
     listed = ", ".join(names)
     return f"; near: {listed}" if listed else ""

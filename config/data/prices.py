@@ -1,4 +1,4 @@
-"""Azure's list prices, in US dollars per hour. `prices.yaml` has the data with sources and dates."""
+"""US dollars per hour. `prices.yaml` has the data with sources and dates."""
 
 from __future__ import annotations
 
@@ -20,25 +20,24 @@ class PriceList(BaseModel):
     as_of: str
     currency: str
     region: str
-    """The default region, if a size has no price in the stack's region."""
+    """Used if a size has no price in the stack's region."""
     hours_per_month: int
     vms: dict[str, dict[str, float]]
-    """The price per hour, by VM size and region."""
+    """Per hour, by VM size and region."""
     vcpus: dict[str, dict[str, float]]
-    """The price of a vCPU by quota family and region, for sizes without GPUs."""
+    """Per vCPU, by quota family and region, for sizes without GPUs."""
     disks: dict[int, float]
-    """The price per month, by the tier's maximum size in GiB."""
+    """Per month, by the tier's maximum size in GiB."""
     control_plane: dict[str, float]
-    """The price per hour, by tier."""
+    """Per hour, by tier."""
     registry_per_day: dict[str, float]
-    """The price per day, by tier."""
     load_balancer: float
     public_address: float
     nat_gateway: float
     private_endpoint: float
 
     def node(self, size: str, region: str) -> float | None:
-        """Returns the price of a node without its disk; None if it is unknown."""
+        """Excludes the disk; None if the price is unknown."""
         known, vcpus = self.of_size(size)
         price = known.get(region, known.get(self.region))
         return None if price is None else round(price * vcpus, 6)
@@ -51,17 +50,17 @@ class PriceList(BaseModel):
         return self.vcpus.get(found.family, {}), found.vcpus
 
     def disk(self, gib: int) -> float | None:
-        """Returns the price of a managed disk in its tier; None if it is larger than all tiers."""
+        """Returns None if the disk is larger than all tiers."""
         tier = min((most for most in self.disks if most >= gib), default=None)
         return None if tier is None else self.disks[tier] / self.hours_per_month
 
     def registry(self, tier: str) -> float:
-        """Returns the price of a container registry, without storage above the included amount."""
+        """Excludes storage above the included amount."""
         return self.registry_per_day[tier] / 24
 
 
 def by_price(sizes: Iterable[str]) -> str:
-    """Returns VM sizes with their list prices, the cheapest first."""
+    """The cheapest comes first."""
     prices = price_list()
     each = sorted((prices.node(size, prices.region) or inf, size) for size in sizes)
     listed = ", ".join(size if price == inf else f"{size} (${price:,.2f})" for price, size in each)

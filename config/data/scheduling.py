@@ -1,4 +1,4 @@
-"""The labels, taints and tolerations that pools, operators and workloads share."""
+"""Pools, operators and workloads share these."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ GPU_LABEL = "ai-on-aks/gpu"
 ACCELERATOR_LABEL = "kubernetes.azure.com/accelerator"
 """AKS's label of GPU nodes, which its autoscaler reads (cloudprovider/azure/azure_cloud_provider.go)."""
 ALL_GPUS_COUNTED_SINCE = 1, 35
-"""The first version of Kubernetes with an AKS autoscaler that counts the GPUs of all nodes before each scale-up
+"""Since this version, AKS's autoscaler counts the GPUs of all nodes before each scale-up
 (kubernetes/autoscaler#10301).
 """
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 """Kubernetes' label: the VM size of a node."""
 GPU_TAINT = "sku=gpu:NoSchedule"
-"""The default taint of GPU nodes."""
+"""The default of GPU nodes."""
 SCRATCH_LABEL = "local-nvme-scratch"
-"""The label that makes one file system of a node's local NVMe disks; "true" on pools with `scratch`."""
+""""true" on pools with `scratch`: makes one file system of a node's local NVMe disks."""
 SCRATCH_MOUNT = "/mnt/nvme"
-"""The mount point on the node of the file system on its local NVMe disks."""
+"""Mounts the file system of the local NVMe disks on the node."""
 SCRATCH_FOLDER = f"{SCRATCH_MOUNT}/scratch"
-"""A folder that exists only once that file system is mounted; pods use it as a hostPath of type Directory."""
+"""Exists only once that file system is mounted; pods use it as a hostPath of type Directory."""
 SYSTEM_NODES = {"kubernetes.azure.com/mode": "system"}
 SYSTEM_PRIORITY = "system-cluster-critical"
-"""The priority class of operators that jobs depend on: evicted last, except for parts of a node. MLBatch gives its
-operators system-node-critical (project-codeflare/mlbatch, setup.k8s/*/manager_resources_patch.yaml).
+"""Jobs depend on these operators: they are evicted last, except for parts of a node. MLBatch gives its operators
+system-node-critical (project-codeflare/mlbatch, setup.k8s/*/manager_resources_patch.yaml).
 """
 SYSTEM_TAINT = "CriticalAddonsOnly=true:NoSchedule"
 SPOT_LABEL = "kubernetes.azure.com/scalesetpriority"
@@ -39,24 +39,24 @@ TEAM_LABELS = {"mlbatch-team-namespace": "true"}
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 """Kueue's label of a job's queue."""
 LOCAL_QUEUE = "default-queue"
-"""The queue of every team, which its jobs name."""
+"""Every team has a queue of this name."""
 BAD_NODE = "ai-on-aks/gpu-health=failed"
-"""Our label for nodes with a failing GPU: AppWrapper moves jobs away from them."""
+"""Marks nodes with a failing GPU: AppWrapper moves jobs away from them."""
 WRAPPER_ANNOTATION = "workload.codeflare.dev.appwrapper"
-"""The prefix of an AppWrapper's annotations, which count its retries."""
+"""Begins an AppWrapper's annotations, which count its retries."""
 WRAPPER_NAMESPACE, WRAPPER_CONFIG = "appwrapper-system", "appwrapper-operator-config"
-"""AppWrapper's namespace (required by its webhooks and roles) and its ConfigMap."""
+"""AppWrapper's webhooks and roles require this namespace."""
 AUTOPILOT_LABEL = "autopilot.ibm.com/gpuhealth"
-"""Autopilot's label with the result of its GPU checks (IBM/autopilot, pkg/utils/nodelabels.go)."""
+"""Has the result of Autopilot's GPU checks (IBM/autopilot, pkg/utils/nodelabels.go)."""
 HEALTH_TAINT = "aznhc"
-"""The key of the taint on nodes that fail a check, with the value `failed`, as in Azure's guide ("Pre-Job Health Checks
-on AKS"). It is also the prefix of annotations with the results.
+"""Taints nodes that fail a check, with the value `failed`, as in Azure's guide ("Pre-Job Health Checks on AKS"). It
+also begins annotations with the results.
 """
 HEALTH_ACCOUNT = "aksnhc-sa"
 HEALTH_ROLE = "aksnhc-role"
 """The service account and role of pods that check their node, as in that guide."""
 CONDITION_PREFIX = "ai-on-aks/"
-"""The prefix of the node condition types that our node-problem-detector sets."""
+"""Begins the node condition types that our node-problem-detector sets."""
 GPU_RESOURCE = "nvidia.com/gpu"
 NVIDIA_RUNTIME = "nvidia"
 """The RuntimeClass of the GPU Operator's pods, and the prefix of its other ones (NVIDIA/gpu-operator v26.7.0,
@@ -64,17 +64,17 @@ controllers/object_controls.go, DefaultRuntimeClass).
 """
 VOLCANO: Final = "volcano"
 COSCHEDULER: Final = "scheduler-plugins-scheduler"
-"""The possible schedulers of pods on GPU nodes, as in `schedulerName`. A stack uses only one, because two would
-allocate the same devices. The latter is Kubernetes' scheduler with the plugin Coscheduling.
+"""A stack uses only one of these as `schedulerName`, because two would allocate the same devices. The latter is
+Kubernetes' scheduler with the plugin Coscheduling.
 """
 VOLCANO_GROUP: Final = "scheduling.k8s.io/group-name"
 """The pod annotation with Volcano's PodGroup."""
 
 SYSTEM_TOLERATIONS: list[dict[str, Any]] = [{"key": "CriticalAddonsOnly", "operator": "Exists"}]
-"""The tolerations of pods on the system pool, tainted or not."""
+"""For pods on the system pool, tainted or not."""
 ON_SYSTEM_POOL: dict[str, Any] = {"nodeSelector": SYSTEM_NODES, "tolerations": SYSTEM_TOLERATIONS}
 """The placement of operators' pods, in the format of pods and of most charts."""
 ANY_TAINT: list[dict[str, Any]] = [{"operator": "Exists"}]
-"""The tolerations of all DaemonSets on GPU nodes. A list of the pools' taints would change the pod template with each
-taint; driver pods with the old template keep their operator's policy from being ready until they are restarted.
+"""For all DaemonSets on GPU nodes. A list of the pools' taints would change the pod template with each taint; driver
+pods with the old template keep their operator's policy from being ready until they are restarted.
 """

@@ -1,5 +1,3 @@
-"""VM sizes: hardware and expected performance, from `skus.yaml`, `nccl.yaml` and `topologies.yaml`."""
-
 from __future__ import annotations
 
 import functools
@@ -17,26 +15,26 @@ def _tuples(value: object) -> object:
 
 
 class Facts(BaseModel):
-    """The base of facts from data files: immutable; unknown keys are errors."""
+    """Facts from data files: unknown keys are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class InfiniBand(Facts):
-    """The InfiniBand HCAs of a node; in the VM, each is an SR-IOV virtual function (PCI vendor 15b3, class 0207)."""
+    """In the VM, each HCA is an SR-IOV virtual function (PCI vendor 15b3, class 0207)."""
 
     hcas: int
     gbps: int
     """Line rate of each HCA, Gb/s."""
     device_id: str
     sharp: bool
-    """Whether the fabric supports in-switch reduction (SHARP)."""
+    """The fabric supports in-switch reduction (SHARP)."""
     aks_feature: bool = True
-    """Whether the feature AKSInfinibandSupport must be registered for its nodes to share a fabric, or must not."""
+    """AKSInfinibandSupport must be registered for its nodes to share a fabric, or must not."""
 
 
 class Nvme(Facts):
-    """The local NVMe disks of a node ("Microsoft NVMe Direct Disk")."""
+    """The local disks are "Microsoft NVMe Direct Disk"."""
 
     count: int
     total_tib: int
@@ -49,37 +47,37 @@ class Health(Facts):
     memory: str | None = None
     """The memory that Linux reports, in NHC's format: 1915071MB (in fact MiB)."""
     memory_percent: int = 3
-    """The allowed deviation from that, in percent."""
+    """The allowed deviation from that."""
     gpu_host_gbs: float | None = None
-    """The minimum bandwidth of copies between host and GPU in both directions, GB/s."""
+    """Copies between host and GPU in both directions, GB/s."""
     gpu_peer_gbs: float | None = None
-    """The minimum bandwidth of GPU to GPU copies, GB/s."""
+    """GPU to GPU copies, GB/s."""
     nccl_bytes: str | None = None
     """The message size of the all-reduce in the node, in the format of nccl-tests."""
     nccl_gbs: float | None = None
-    """The minimum bus bandwidth of that all-reduce, GB/s, for sizes without `nccl_busbw`."""
+    """The bus bandwidth of that all-reduce, GB/s, for sizes without `nccl_busbw`."""
     ib_write_gbps: float | None = None
-    """The minimum GPUDirect RDMA write per HCA, Gb/s."""
+    """GPUDirect RDMA write per HCA, Gb/s."""
     ib_loopback_gbs: float | None = None
-    """The minimum bus bandwidth of the all-reduce in the node if all traffic uses the HCAs, GB/s."""
+    """The bus bandwidth of the all-reduce in the node if all traffic uses the HCAs, GB/s."""
 
 
 class Fabric(Facts):
-    """The bus bandwidth between nodes, GB/s, without and with SHARP (None without SHARP)."""
+    """GB/s between nodes, without and with SHARP."""
 
     plain: float
     sharp: float | None = None
 
 
 class BusBandwidth(Facts):
-    """NCCL all-reduce bus bandwidth at 16 GiB, GB/s: in one node, between two, between more."""
+    """NCCL all-reduce at 16 GiB, GB/s: in one node, between two, between more."""
 
     one: float
     two: Fabric
     many: Fabric
 
     def at(self, nodes: int, *, sharp: bool) -> float:
-        """Returns the bandwidth for this many nodes; without SHARP if the fabric lacks it."""
+        """Ignores `sharp` if the fabric lacks it."""
         if nodes == 1:
             return self.one
         fabric = self.two if nodes == 2 else self.many
@@ -94,7 +92,7 @@ class NcclBusBandwidth(Facts):
 
 
 class VmSku(Facts):
-    """One VM size. GPU fields are empty or 0 on sizes without GPUs."""
+    """GPU fields are empty or 0 on sizes without GPUs."""
 
     name: str
     family: str
@@ -104,7 +102,7 @@ class VmSku(Facts):
     temp_gib: int
     """The temporary disk."""
     temp_is_nvme: bool = False
-    """Whether it consists of NVMe disks, where Azure puts no OS disk for these families."""
+    """NVMe disks, where Azure puts no OS disk for these families."""
     cache_gib: int = 0
     """The host's cache for disks; 0 if it is missing or unknown."""
     arch: Literal["amd64", "arm64"] = "amd64"
@@ -116,13 +114,13 @@ class VmSku(Facts):
     """The name in nvidia-smi."""
     gpu_memory_gb: int = 0
     gpu_pci_device: str = ""
-    """The PCI device id of the GPU, lower-case hex without 0x."""
+    """Lower-case hex without 0x."""
     gpu_bf16_tflops: float = 0
-    """Dense bf16 TFLOPS per GPU; 0 if the GPU has no bf16."""
+    """Dense TFLOPS per GPU; 0 if the GPU has no bf16."""
     gpu_pcie_gbs: float | None = None
-    """The bandwidth of a GPU's link to the host, GB/s in one direction; None if unknown."""
+    """A GPU's link to the host, GB/s in one direction; None if unknown."""
     gpu_nvlink_gbs: float | None = None
-    """The bandwidth of all links to other GPUs; None without links, or if unknown."""
+    """All links to other GPUs; None without links, or if unknown."""
     gpu_nvlinks_unused: Annotated[tuple[int, ...], BeforeValidator(_tuples)] = ()
     """The NVLinks of a GPU that are never active."""
     infiniband: InfiniBand | None = None
@@ -133,9 +131,9 @@ class VmSku(Facts):
     health: Health = Health()
     nccl_busbw: NcclBusBandwidth | None = None
     reservable: bool = False
-    """Whether Azure reserves capacity of this size."""
+    """Azure reserves capacity of this size."""
     refusal: str | None = None
-    """The reason why this size is not supported yet; None if it is."""
+    """Why this size is not supported yet; None if it is."""
 
     @property
     def supported(self) -> bool:
@@ -143,16 +141,16 @@ class VmSku(Facts):
 
     @property
     def local_gib(self) -> int:
-        """The size limit of ephemeral OS disks: AKS uses the disk where they fit, the cache first (Azure/AKS#2672)."""
+        """Limits ephemeral OS disks: AKS uses the disk where they fit, the cache first (Azure/AKS#2672)."""
         return max(self.cache_gib, self.temp_gib)
 
     @property
     def os_disk_gib(self) -> int:
         """The largest ephemeral OS disk that Azure certainly accepts.
 
-        For a size with a cache, sources disagree. Azure's error names the cache and the temporary disk, and according
-        to a maintainer either is enough (MicrosoftDocs/azure-docs#115366, Azure/AKS#2672). According to AKS's page on
-        storage, only the cache counts (https://learn.microsoft.com/azure/aks/concepts-storage).
+        For a size with a cache, sources disagree. Azure's error names the cache and the temporary disk, and
+        according to a maintainer either is enough (MicrosoftDocs/azure-docs#115366, Azure/AKS#2672). According to
+        AKS's page on storage, only the cache counts (https://learn.microsoft.com/azure/aks/concepts-storage).
         """
         return self.cache_gib or (0 if self.temp_is_nvme else self.temp_gib)
 
@@ -161,7 +159,7 @@ class VmSku(Facts):
         return pci_vendor(self.gpu_vendor) if self.gpu_vendor else ""
 
     def busbw_floor(self, nodes: int, *, sharp: bool = False) -> float | None:
-        """Returns the minimum NCCL all-reduce bus bandwidth that passes, GB/s; None if no limit is known."""
+        """The minimum that passes, GB/s; None if no limit is known."""
         return self.nccl_busbw.floor.at(nodes, sharp=sharp) if self.nccl_busbw else None
 
 
@@ -225,7 +223,7 @@ class NumaNode(Facts):
 
 
 class Topology(Facts):
-    """The PCI topology of a VM size; `numa` is ordered by NUMA id."""
+    """`numa` is ordered by NUMA id."""
 
     cpu: Cpu
     link: Link
@@ -259,14 +257,14 @@ def _file() -> dict[str, Any]:
 
 
 def pci_vendor(name: Literal["nvidia", "amd", "mellanox"]) -> str:
-    """Returns the vendor's PCI id, lower-case hex without 0x."""
+    """Lower-case hex without 0x."""
     found: str = _file()["pci_vendors"][name]
     return found
 
 
 @functools.cache
 def gpu_models() -> dict[str, GpuModel]:
-    """Returns NVIDIA's models by name, as in `VmSku.gpu_model`."""
+    """Names are those of `VmSku.gpu_model`."""
     return {name: GpuModel.model_validate(facts) for name, facts in _file()["gpu_models"].items()}
 
 
@@ -283,7 +281,7 @@ def series() -> tuple[Series, ...]:
 
 
 def sku(name: str) -> VmSku:
-    """Returns the VM size of that exact name; labels and quotas are case-sensitive, ARM is not."""
+    """The name must be exact: labels and quotas are case-sensitive, ARM is not."""
     return catalogue()[name]
 
 

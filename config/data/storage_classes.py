@@ -1,5 +1,3 @@
-"""The StorageClasses that AKS creates, by kind of volume, from `storage_classes.yaml`."""
-
 from __future__ import annotations
 
 import functools
@@ -8,7 +6,7 @@ from dataclasses import dataclass
 from config.data import data
 
 AKS_SHARED_CLASS = "azurefile-csi"
-"""The class of shares that pods of several nodes can mount; every cluster has it."""
+"""Pods of several nodes can mount its shares; every cluster has it."""
 
 
 @dataclass(frozen=True)
@@ -18,9 +16,9 @@ class AksClasses:
     files: tuple[str, ...]
     """SMB shares, in an account with a public address, which several nodes can mount."""
     disks: tuple[str, ...]
-    """Disks, which one node mounts at a time."""
+    """One node mounts a disk at a time."""
     blobs: tuple[str, ...]
-    """Blob containers, which do not support file locks (Azure's pages on known issues of NFS 3.0, and of BlobFuse)."""
+    """Blob containers do not support file locks (Azure's pages on known issues of NFS 3.0, and of BlobFuse)."""
 
     @property
     def all(self) -> tuple[str, ...]:

@@ -1,5 +1,3 @@
-"""Pinned versions of Kubernetes, charts, manifests and images, from `versions.yaml`."""
-
 from __future__ import annotations
 
 import functools
@@ -13,7 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
 from config.data import data
 
 INSTALL = "install.yaml"
-"""The file name of released manifests, in a folder with its operator's name."""
+"""Released manifests have this name, in a folder with the operator's name."""
 
 
 class _Pin(BaseModel):
@@ -21,7 +19,7 @@ class _Pin(BaseModel):
 
 
 class Chart(_Pin):
-    """A Helm chart: from a classic repository or, with `oci`, from a registry."""
+    """Comes from a classic repository or, with `oci`, from a registry."""
 
     name: str
     version: str
@@ -30,7 +28,7 @@ class Chart(_Pin):
     repository: str | None = None
     oci: str | None = None
     timeout_s: int
-    """The timeout for its release to become ready, in seconds."""
+    """The time until its release must be ready."""
 
     @model_validator(mode="after")
     def _one_place(self) -> Chart:
@@ -48,7 +46,7 @@ class Kustomization(_Pin):
     module: str
     folder: str
     namespace: str
-    """The namespace of all its objects, in place of upstream's."""
+    """All its objects are in this namespace, in place of upstream's."""
     images: Sequence[str] = ()
     """Images that upstream tags with its version."""
     sum: str
@@ -56,7 +54,7 @@ class Kustomization(_Pin):
 
     @property
     def address(self) -> str:
-        """The URL of the pinned version in Go's mirror; unlike an archive of a tag, it never changes."""
+        """Unlike an archive of a tag, this version in Go's mirror never changes."""
         return f"https://proxy.golang.org/{self.module}/@v/{self.version}.zip"
 
 
@@ -82,19 +80,19 @@ class Kubernetes(_Pin):
     platform_upgrades_since: _Day
     """The first day of AKS's own upgrades of unsupported clusters."""
     platform_upgrade_grace_days: int
-    """Days between the end of support and that upgrade."""
+    """Between the end of support and that upgrade."""
 
     def offered(self, *, lts: bool) -> list[str]:
-        """Returns the minor versions for new clusters, with or without long-term support."""
+        """Returns minor versions for new clusters."""
         return sorted({*self.newest, *(self.lts_ends if lts else ())}, key=lambda minor: int(minor.split(".")[1]))
 
     def end(self, version: str, *, lts: bool) -> date | None:
-        """Returns the last day of support of a version, or None if it is unknown."""
+        """Returns None if the last day is unknown."""
         return (self.lts_ends if lts else self.ends).get(minor_of(version) or "")
 
 
 def minor_of(version: str) -> str | None:
-    """Returns the minor version of a version with or without patch, or None for other text."""
+    """Accepts a version with or without patch; returns None for other text."""
     match = re.fullmatch(r"(\d+\.\d+)(?:\.\d+)?", version)
     return match[1] if match else None
 
@@ -108,12 +106,12 @@ class IdentityMounts(_Pin):
     """Minor version of Kubernetes with such a driver in AKS's add-on."""
 
     def is_older(self, version: str) -> bool:
-        """Returns whether a version of the driver is too old; other text (`latest`) is assumed to be new."""
+        """Other text (`latest`) is assumed to be new."""
         numbers, since = (re.findall(r"\d+", text)[:3] for text in (version, self.driver))
         return len(numbers) == len(since) and [int(part) for part in numbers] < [int(part) for part in since]
 
     def lacks_addon(self, kubernetes: str) -> bool:
-        """Returns whether the add-on of this version of Kubernetes is too old, or the version is not valid."""
+        """Returns True if the version is not valid."""
         found, since = (re.match(r"(\d+)\.(\d+)", text) for text in (kubernetes, self.addon))
         return not (found and since) or [int(part) for part in found.groups()] < [int(part) for part in since.groups()]
 
@@ -125,8 +123,8 @@ class Coscheduling(_Pin):
     """The newest minor version of Kubernetes."""
 
     def supports(self, version: str) -> bool:
-        """Returns whether its scheduler supports that Kubernetes: it may be at most one minor version older than the
-        API server (kubernetes.io/releases/version-skew-policy). Unreadable versions are assumed to be supported.
+        """The scheduler may be at most one minor version older than the API server
+        (kubernetes.io/releases/version-skew-policy). Unreadable versions are assumed to be supported.
         """
         found, newest = (re.match(r"(\d+)\.(\d+)", text) for text in (version, self.kubernetes))
         return not (found and newest) or tuple(map(int, found.groups())) <= tuple(map(int, newest.groups()))

@@ -1,4 +1,4 @@
-"""Problems of a stack's settings, which are reported all at once, each with its fix."""
+"""Problems of a stack's settings are reported all at once, each with its fix."""
 
 from __future__ import annotations
 
@@ -21,9 +21,8 @@ from config.problems.fixes import (
 )
 
 _PASSWORD = re.compile(r"(?<=://)[^/\s@]*:[^/\s@]*@")
-"""User and password in a URL."""
 MAX_LISTED = 25
-"""The maximum number of problems in one message."""
+"""One message reports at most this many problems."""
 
 
 def lines(*each: str) -> str:
@@ -31,19 +30,16 @@ def lines(*each: str) -> str:
 
 
 def first(problems: Iterable[Problem]) -> Iterator[Problem]:
-    """Yields at most one problem more than a message reports, so that the message can mention more.
-
-    Finding thousands takes time, and they usually have one cause.
+    """The additional problem lets the message mention more. Finding thousands takes time, and they usually have one
+    cause.
     """
     return islice(problems, MAX_LISTED + 1)
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One error in the settings."""
-
     path: Path
-    """The path of the setting, from the top-level key."""
+    """Starts at the top-level key."""
     what: str
     """The error, as the rest of a sentence that begins with the path."""
     allowed: str
@@ -64,14 +60,14 @@ class Problem:
         return str(self.suggestion)
 
     def moved(self, here: Path, there: Path) -> Problem:
-        """Returns the same problem if the key `there` sets the value at `here`."""
+        """The key `there` sets the value at `here`."""
         path = there if self.path == here else self.path
         is_choice = self.suggestion == choose_by_hand(path, here)
         fix = choose_by_hand(path, there) if is_choice else self.suggestion.moved(here, there)
         return replace(self, path=path, suggestion=fix)
 
     def in_stack(self, name: str, keys: Collection[str]) -> Problem:
-        """Returns the same problem if the top-level `keys` belong to another stack, which is deployed after the fix."""
+        """The top-level `keys` belong to another stack, which is deployed after the fix."""
         theirs = bool(self.path) and self.path[0] in keys
         return replace(self, stack=name if theirs else "", suggestion=self.suggestion.in_stack(name, keys))
 
@@ -88,20 +84,20 @@ class Problem:
 
 
 def in_order(problems: Iterable[Problem]) -> list[Problem]:
-    """Returns each problem once, in the order of messages and fixes; those of one key keep their order."""
+    """Removes duplicates; problems of one key keep their order."""
     return sorted(dict.fromkeys(problems), key=_order)
 
 
 def _order(problem: Problem) -> tuple[str, list[tuple[int, str]]]:
-    """Returns the sort key: stack and path; list entries from the end, so that removals do not shift later ones."""
+    """Sorts list entries from the end, so that removals do not shift later ones."""
     return problem.stack, [(-part, "") if isinstance(part, int) else (0, part) for part in problem.path]
 
 
 def one_for_each_key(problems: Iterable[Problem]) -> list[Problem]:
-    """Returns the problems without those that moving another key solves, and with one move to each key.
+    """Omits problems that moving another key solves, and moves only one key to each place.
 
-    A missing key may be set under another name; only that is then reported. If several keys with different values mean
-    one setting, the user decides.
+    A missing key may be set under another name; only that is then reported. If several keys with different values
+    mean one setting, the user decides.
     """
     found = in_order(problems)
     named = {name for problem in found for name in settings_in(problem.fix) if not problem.is_absent}
@@ -116,7 +112,7 @@ def one_for_each_key(problems: Iterable[Problem]) -> list[Problem]:
 
 
 def _rival_fix(rivals: Sequence[Problem], problem: Problem, there: Path) -> Fix:
-    """Returns the fix of one of several problems with keys that mean the same setting."""
+    """Several keys mean the same setting."""
     values = {text_of(each.suggestion.targets[there]) for each in rivals}
     if len(values) > 1:
         return rivals_by_hand(there, [each.path for each in rivals])
@@ -125,7 +121,7 @@ def _rival_fix(rivals: Sequence[Problem], problem: Problem, there: Path) -> Fix:
 
 
 class SettingsError(Exception):
-    """An error because a stack's settings are invalid; `problems` has every reason."""
+    """`problems` has every reason."""
 
     def __init__(self, problems: Iterable[Problem], stack: str = "") -> None:
         self.problems: Sequence[Problem] = in_order(problems)

@@ -1,4 +1,4 @@
-"""Fixes of settings as data: edits of keys, commands and text. Only this module renders them."""
+"""Fixes of settings as data. Only this module renders them."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from itertools import islice
 Path = tuple[str | int, ...]
 _PLAIN_SEGMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SECRET = re.compile(r"(password|token|secret)$", re.IGNORECASE)
-"""The end of settings' names that hold a secret."""
+"""Settings that hold a secret end so."""
 _MAX_WORDS = 400
-"""The maximum length of an error's text in characters; the middle, which contains the user's value, is cut."""
+"""An error's text is cut in the middle, which contains the user's value."""
 MAX_COMMAND = 1000
-"""The maximum length, in characters, of a command to paste and of a list of allowed values."""
+"""A command to paste, and a list of allowed values, have at most this many characters."""
 _MAX_MOVED = 5
-"""The maximum number of values that commands move to another key; more are moved by hand."""
+"""Commands move at most this many values to another key; more are moved by hand."""
 ANY = object()
-"""A value that only the user knows; commands show `<value>`, which a shell rejects if it is pasted unchanged."""
+"""Only the user knows the value; commands show `<value>`, which a shell rejects if it is pasted unchanged."""
 
 
 def path_text(path: Path) -> str:
-    """Returns a path as `pulumi config set --path` reads it: `pools.gpu.taints[0]`, `pools.gpu.labels["a/b"]`."""
+    """`pulumi config set --path` reads this form: `pools.gpu.taints[0]`, `pools.gpu.labels["a/b"]`."""
     text = str(path[0]) if path else ""  # a top-level key is a name, never a path
     for part in path[1:]:
         if isinstance(part, int):
@@ -36,17 +36,17 @@ def path_text(path: Path) -> str:
 
 
 def settings_in(text: str) -> list[str]:
-    """Returns the settings in a message; only in its printed part, because it may contain a long value."""
+    """Searches only the printed part of a message, because it may contain a long value."""
     return re.findall(r"[A-Za-z]\w*(?:\.[A-Za-z]\w*|\[[^]]*\])+", printable(text))
 
 
 def any_name(path: Path) -> str:
-    """Returns a path as text, with `<name>` for names that users choose."""
+    """`<name>` stands for names that users choose."""
     return path_text(path).replace('["*"]', ".<name>")
 
 
 def printable(text: str, most: int = _MAX_WORDS) -> str:
-    """Returns the text on one line, without control characters, with its middle cut to at most `most` characters."""
+    """Returns one line without control characters, with its middle cut to at most `most` characters."""
     short = text if len(text) <= most else f"{text[: most // 2]}...{text[-most // 2 :]}"
     if short.isprintable():  # a shortcut: the join below took a fifth of the time
         return short
@@ -55,13 +55,11 @@ def printable(text: str, most: int = _MAX_WORDS) -> str:
 
 @dataclass(frozen=True)
 class Edit:
-    """A key that a fix sets or removes."""
-
     path: Path
     value: object = None
     """The new value; None removes the key."""
     secret: bool = False
-    """Whether the value is a secret, which the user enters; `value` is the known one, if any."""
+    """The user enters a secret value; `value` is the known one, if any."""
     stack: str = ""
     """The stack of the key; empty for the deployed stack."""
 
@@ -70,7 +68,7 @@ class Edit:
         return self.value is None and not self.secret
 
     def text(self, stack: str) -> str:
-        """Returns the command; `--` protects arguments that begin with a dash.
+        """In the command, `--` protects arguments that begin with a dash.
 
         It names the stack, because the deployed stack may not be the selected one.
         """
@@ -88,7 +86,7 @@ class Edit:
 
     @property
     def is_command(self) -> bool:
-        """Whether it can be pasted."""
+        """It can be pasted."""
         return self.text("").startswith("pulumi ")
 
 
@@ -104,8 +102,6 @@ class Say:
 
 @dataclass(frozen=True)
 class Fix:
-    """The fix of a problem, in steps."""
-
     steps: tuple[Edit | Say, ...]
 
     def __str__(self) -> str:
@@ -119,18 +115,18 @@ class Fix:
         return tuple(step for step in self.steps if isinstance(step, Edit))
 
     def sets(self, path: Path) -> bool:
-        """Returns whether it sets the key at `path`, or keys below it, to known values."""
+        """The fix sets the key at `path`, or keys below it, to known values."""
         chosen = [edit for edit in self.edits if not edit.removes]
         return bool(chosen) and all(edit.path[: len(path)] == path and edit.value is not ANY for edit in chosen)
 
     @property
     def changes_keys(self) -> bool:
-        """Whether it only edits keys of the deployed stack."""
+        """The fix only edits keys of the deployed stack."""
         return all(isinstance(step, Edit) and not step.stack for step in self.steps)
 
     @property
     def moves(self) -> bool:
-        """Whether it moves a value from one key to another."""
+        """The fix moves a value from one key to another."""
         return len({edit.removes for edit in self.edits}) > 1
 
     @property
@@ -143,11 +139,11 @@ class Fix:
         return all(edit.is_command for edit in self.edits)
 
     def moved(self, here: Path, there: Path) -> Fix:
-        """Returns the same fix if the key `there` sets the value at `here`."""
+        """The key `there` sets the value at `here`."""
         return self._with_edits(lambda edit: replace(edit, path=there) if edit.path == here else edit)
 
     def in_stack(self, name: str, keys: Collection[str]) -> Fix:
-        """Returns the same fix if the top-level `keys` belong to another stack, followed by its `pulumi up`."""
+        """The top-level `keys` belong to another stack; its `pulumi up` follows."""
         fix = self._with_edits(
             lambda edit: replace(edit, stack=name) if edit.path[0] in keys and edit.is_command else edit
         )
@@ -166,7 +162,7 @@ def say(words: str) -> Fix:
 
 
 def text_of(value: object) -> str:
-    """Returns a value as on the command line."""
+    """Returns the form of the command line."""
     if value is ANY:
         return "<value>"
     return str(value).lower() if isinstance(value, bool) else str(value)
@@ -177,7 +173,7 @@ def set_command(path: Path, value: object) -> Fix:
 
 
 def secret_command(path: Path) -> Fix:
-    """Returns a fix that sets a secret; the user enters its value."""
+    """The user enters the value."""
     return Fix((Edit(path, secret=True),))
 
 
@@ -186,7 +182,7 @@ def remove_command(path: Path) -> Fix:
 
 
 def move_command(path: Path, there: Path, value: object) -> Fix:
-    """Returns a fix that moves a value to the intended key, one command per part, or text if there are many parts."""
+    """Uses one command per part, or text if there are many parts."""
     if value is None or value == {} or value == []:
         return remove_command(path)
     edits = list(islice(_values(there, value), _MAX_MOVED + 1))
@@ -200,7 +196,7 @@ def move_command(path: Path, there: Path, value: object) -> Fix:
 
 
 def _values(path: Path, value: object) -> Iterator[Edit]:
-    """Yields the edits that set a value, or each part of a map or list. Empty parts (null, {}) yield a removal."""
+    """Yields an edit for each part of a map or list. Empty parts (null, {}) yield a removal."""
     below = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
     if not below and isinstance(value, Mapping | list):
         yield Edit(path)
@@ -211,12 +207,12 @@ def _values(path: Path, value: object) -> Iterator[Edit]:
 
 
 def by_hand(path: Path) -> Fix:
-    """Returns the command that sets a key to a value that the user chooses."""
+    """The user chooses the value."""
     return set_command(path, ANY)
 
 
 def in_file(path: Path) -> Fix:
-    """Returns the instruction to change a list or a map, which no single command can set."""
+    """No single command can set a list or a map."""
     return say(f"change {printable(path_text(path))} in the stack file to an allowed value")
 
 
@@ -225,7 +221,7 @@ def rename_by_hand(path: Path) -> Fix:
 
 
 def replace_by_hand(path: Path, places: Mapping[str, bool]) -> Fix:
-    """Returns text with the settings that replace an unknown key; True marks those with the opposite meaning."""
+    """These settings replace an unknown key; True marks those with the opposite meaning."""
     if not places:
         return say(
             f"remove {printable(path_text(path))} if you do not need it: no setting of this program has a similar name"
@@ -240,13 +236,13 @@ def replace_by_hand(path: Path, places: Mapping[str, bool]) -> Fix:
 
 
 def choose_by_hand(path: Path, there: Path) -> Fix:
-    """Returns text for a key, if the intended setting already has another value."""
+    """The intended setting already has another value."""
     where, key = printable(any_name(there)), printable(path_text(path))
     return say(f"{where} has another value: keep the one that you need there in the stack file, and remove {key}")
 
 
 def rivals_by_hand(there: Path, keys: Collection[Path]) -> Fix:
-    """Returns text for keys that mean one setting but have different values."""
+    """Keys that mean one setting have different values."""
     where, names = printable(any_name(there)), printable(", ".join(map(path_text, keys)))
     return say(
         f"{names} have different values: set {where} to the one that you need in the stack file, and remove them"
@@ -254,15 +250,15 @@ def rivals_by_hand(there: Path, keys: Collection[Path]) -> Fix:
 
 
 def either_by_hand(path: Path, other: str) -> Fix:
-    """Returns text for two settings that exclude each other, if the user may need either."""
+    """Two settings exclude each other, and the user may need either."""
     return say(f"remove {printable(path_text(path))}, or {other}, in the stack file")
 
 
 def _pasted(command: str, path: Path, verb: str, where: str) -> str:
-    r"""Returns the command, or text if the shell or the CLI cannot express it.
+    r"""Returns text if the shell or the CLI cannot express the command.
 
-    Source: ParsePropertyPath (pulumi/pulumi, sdk/go/common/resource/property_path.go) reads `\"` as a quotation mark,
-    so no quoted key can end in a backslash; a key cannot contain two colons.
+    Source: ParsePropertyPath (pulumi/pulumi, sdk/go/common/resource/property_path.go) reads `\"` as a quotation
+    mark, so no quoted key can end in a backslash; a key cannot contain two colons.
     """
     named = path[0] and str(path[0]).count(":") < 2 and not any(str(part).endswith("\\") for part in path[1:])
     if named and command.isprintable() and len(command) <= MAX_COMMAND:
@@ -271,5 +267,5 @@ def _pasted(command: str, path: Path, verb: str, where: str) -> str:
 
 
 def _key(path: Path) -> str:
-    """Returns the arguments for a key; a top-level key is never parsed as a path."""
+    """Pulumi never parses a top-level key as a path."""
     return f"--path {shlex.quote(path_text(path))}" if len(path) > 1 else shlex.quote(path_text(path))

@@ -31,10 +31,10 @@ USUAL_HINT = "compare this line with the lines around it"
 
 
 class _NoDuplicates(yaml.SafeLoader):
-    """A loader that rejects duplicate keys, as Pulumi's parser does and PyYAML does not."""
+    """Pulumi's parser rejects duplicate keys, PyYAML does not."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        """Returns the mapping; raises ConstructorError for a duplicate key."""
+        """Raises ConstructorError for a duplicate key."""
         seen: set[Hashable] = set()
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=True)
@@ -45,7 +45,7 @@ class _NoDuplicates(yaml.SafeLoader):
 
 
 def fault(file: Path) -> str | None:
-    """Returns the complete error message for a file, or None if Pulumi can read it."""
+    """Returns the complete error message, or None if Pulumi can read the file."""
     try:
         text = file.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -88,7 +88,6 @@ def _at(file: Path, text: str, error: yaml.MarkedYAMLError) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Checks each file and returns the exit code."""
     faults = [found for name in arguments if (found := fault(Path(name)))]
     for found in faults:
         sys.stderr.write(f"{found}\n")

@@ -1,4 +1,4 @@
-"""Reads a stack's settings from Pulumi's configuration. No other module does."""
+"""No other module reads Pulumi's configuration."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from config.schema.translate import place, problems_of
 
 @dataclass(frozen=True, kw_only=True)
 class Surroundings:
-    """The context of the settings: the stack, local files, and other stacks."""
+    """The stack, local files, and other stacks."""
 
     stack: StackName
     is_file: IsFile
@@ -43,10 +43,7 @@ class Surroundings:
 
 
 def load(inventory: Inventory) -> Settings:
-    """Returns the settings of the deployed stack.
-
-    Raises pulumi.RunError with all problems, which the engine shows without a traceback.
-    """
+    """Raises pulumi.RunError with all problems, which the engine shows without a traceback."""
     raw, secret = _engine_config()
     around = Surroundings(stack=this_stack(), is_file=os.path.isfile, outputs_of=outputs_of)
     for warning in unread_keys(raw, around.stack.project, inventory.stack_file):
@@ -65,7 +62,7 @@ def this_stack() -> StackName:
 
 
 def _engine_config() -> tuple[dict[str, str], set[str]]:
-    """Returns all keys from the engine, and the secret ones; `pulumi.Config` cannot list keys."""
+    """`pulumi.Config` cannot list keys. The second result has the secret ones."""
     engine = pulumi.runtime.config
     raw: dict[str, str] = {**engine.get_config_env(), **engine.CONFIG.get()}
     named = set(engine.get_config_secret_keys_env())
@@ -73,7 +70,7 @@ def _engine_config() -> tuple[dict[str, str], set[str]]:
 
 
 def outputs_of(stack: str) -> Mapping[str, Any]:
-    """Returns a stack's outputs, including secrets; raises LookupError with the engine's reason.
+    """Includes secrets; raises LookupError with the engine's reason.
 
     A StackReference would return only Outputs, which rules cannot read in time.
     """
@@ -92,7 +89,7 @@ def load_settings(
     *,
     secret_keys: Collection[str] = (),
 ) -> Settings:
-    """Returns the settings in `raw`, which maps `<namespace>:<key>` to text as Pulumi does.
+    """`raw` maps `<namespace>:<key>` to text as Pulumi does.
 
     Empty text means unset: it is the default of most keys in Pulumi.yaml. Raises SettingsError with all problems,
     without values of `secret_keys`.
@@ -111,7 +108,7 @@ class _Reading:
     problems: list[Problem] = field(default_factory=list)
 
     def settings(self, keys: Keys) -> Settings:
-        """Returns the settings in the text of these keys; raises SettingsError."""
+        """Raises SettingsError."""
         stack, inventory = self.around.stack, self.inventory
         to_place = functools.partial(move, keys=keys, inventory=inventory)
         self.problems += first(foreign_problems(keys, stack.project, inventory, to_place, self.privacy.secret))
@@ -132,7 +129,7 @@ class _Reading:
         return inventory.settings_of(**found, location_key=REGION if of_provider else "location")
 
     def _placed(self, stack_file: StackFile, own: Collection[str]) -> tuple[dict[str, Any], list[Problem]]:
-        """Returns the inputs of the settings, with workloads placed on the platform, and problems between them."""
+        """Places workloads on the platform, and returns problems between the settings."""
         stack, inventory, problems = self.around.stack, self.inventory, list[Problem]()
         platform = self._platform(stack_file, own, problems)
         merged = platform.with_shared_settings(stack_file) if platform else stack_file
@@ -163,7 +160,6 @@ class _Reading:
         return found, problems
 
     def _platform(self, stack_file: StackFile, own: Collection[str], problems: list[Problem]) -> PlatformStack | None:
-        """Returns the platform of another stack, if the stack names one."""
         if stack_file.platform_stack is None:
             return None
         stack, inventory = self.around.stack, self.inventory
@@ -180,7 +176,7 @@ class _Reading:
 
 
 def _with_next_fix(problem: Problem, later: Iterable[Problem]) -> Problem:
-    """Returns the problem with a fix that is accepted, if `later` has a problem with the value of its fix."""
+    """`later` may have a problem with the value of the fix; then a fix that is accepted replaces it."""
     own, path = problem.suggestion, problem.path
     found = next((each for each in later if each.path[: len(path)] == path), None) if own.sets(path) else None
     if found and found.path != path:
@@ -192,7 +188,7 @@ def _with_next_fix(problem: Problem, later: Iterable[Problem]) -> Problem:
 
 
 def _follows(problem: Problem, broken: Collection[Path]) -> bool:
-    """Returns whether a problem may only follow from broken settings, so that reporting it would confuse.
+    """Reporting a problem that only follows from broken settings would confuse.
 
     Either its path is, contains or is inside a broken path; or an entry is missing in a map that has lost a broken
     entry. An entry missing in storage.containers may be one of an account.
@@ -205,7 +201,7 @@ def _follows(problem: Problem, broken: Collection[Path]) -> bool:
 
 
 def _names(problem: Problem, broken: Collection[str]) -> bool:
-    """Returns whether a problem involves another broken setting, or the setting that a broken key means.
+    """The problem involves another broken setting, or the setting that a broken key means.
 
     The broken setting has its default for now, so the rule may hold after the fix.
     """
@@ -216,8 +212,8 @@ def _names(problem: Problem, broken: Collection[str]) -> bool:
 def _validate(parsed: dict[str, Any], inventory: Inventory, problems: list[Problem]) -> tuple[StackFile, list[Path]]:
     """Returns the stack file without its invalid values, and their paths.
 
-    The suggested values or else the defaults replace them, so that other rules still run. A map without a required key
-    is removed, too: a pool without a VM size is not a pool.
+    The suggested values or else the defaults replace them, so that other rules still run. A map without a required
+    key is removed, too: a pool without a VM size is not a pool.
     """
     left_out: list[Path] = []
     model = inventory.stack_file
@@ -239,12 +235,12 @@ def _validate(parsed: dict[str, Any], inventory: Inventory, problems: list[Probl
 
 
 def _order(location: Path) -> tuple[tuple[int, str], ...]:
-    """Returns a sort key with numeric list positions, so that removals from the end do not shift others."""
+    """Sorts list positions as numbers, so that removals from the end do not shift others."""
     return tuple((part, "") if isinstance(part, int) else (-1, part) for part in location)
 
 
 def _put(data: dict[str, Any], fix: Fix) -> None:
-    """Sets the values of a fix: one at its key, or entries of a new map or list."""
+    """A fix sets one value at its key, or entries of a new map or list."""
     for edit in fix.edits:
         here: Any = data
         for part, below in pairwise(edit.path):
@@ -256,7 +252,7 @@ def _put(data: dict[str, Any], fix: Fix) -> None:
 
 
 def _drop(data: Any, location: Path) -> None:
-    """Removes the value at `location`, if it still exists."""
+    """Ignores a value that no longer exists."""
     *parents, last = location
     try:
         for part in parents:

@@ -21,13 +21,10 @@ _HIDDEN = "is not valid (its value is a secret, so it is not shown)"
 
 @dataclass(frozen=True)
 class Privacy:
-    """The secrets in the settings of one stack."""
-
     secret: Collection[str]
     inventory: Inventory
 
     def shown(self, problem: Problem) -> Problem:
-        """Returns the problem without secret values."""
         fix, path = problem.suggestion, problem.path
         if problem.shows_value and not problem.stack and self._hides(path):
             fix = self._asked_for(path) if fix.changes_keys else fix
@@ -37,18 +34,17 @@ class Privacy:
         return problem
 
     def _asked_for(self, path: Path) -> Fix:
-        """Returns the fix of a secret value: the user sets another one."""
+        """The user sets another value."""
         is_entry = isinstance(path[-1], int)
         return secret_command(path) if is_plain(self.inventory.schema(path)) and not is_entry else in_file(path)
 
     def _hides(self, path: Path) -> bool:
-        """Returns whether the value at a path is secret."""
         if self.inventory.is_option(path):
             return bool(self.inventory.schema(path).get("writeOnly"))
         return bool(path) and (path[0] in self.secret or is_credential(str(path[0])))
 
     def _without_values(self, fix: Fix, source: Path) -> Fix:
-        """Returns a fix that moves the value at `source`, without values that are secret at source or target."""
+        """The fix moves the value at `source`. Source or target may be secret."""
         is_hidden = self._hides(source)
 
         def shown(edit: Edit) -> Edit:

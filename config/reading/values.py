@@ -1,4 +1,4 @@
-"""Parses the text of a key in Pulumi's configuration, with limits on length and depth."""
+"""Limits length and depth of the values in Pulumi's configuration."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from config.problems.errors import Problem
 from config.problems.fixes import Path, say
 
 _MAX_LENGTH = 1 << 16
-"""The maximum length of a value. Linux limits all keys together to 128 KiB, because they are in one variable.
-
-Sources: pulumi/pulumi, sdk/python/cmd/pulumi-language-python/main.go (PULUMI_CONFIG); execve(2), MAX_ARG_STRLEN.
+"""Linux limits all keys together to 128 KiB, because they are in one variable (pulumi/pulumi,
+sdk/python/cmd/pulumi-language-python/main.go, PULUMI_CONFIG; execve(2), MAX_ARG_STRLEN).
 """
 _MAX_LEVELS = 50
 Keys = Mapping[str, str]
@@ -22,7 +21,7 @@ Keys = Mapping[str, str]
 
 
 def too_much(key: str, text: str) -> Problem | None:
-    """Returns the problem of a value that is too long or too deep to validate quickly, or None."""
+    """A value that is too long or too deep cannot be validated quickly."""
     if len(text) > _MAX_LENGTH:
         what, allowed = f"is {len(text)} characters long", f"at most {_MAX_LENGTH} characters"
     elif text.count("[") + text.count("{") > _MAX_LEVELS and (levels := _levels(text)) > _MAX_LEVELS:
@@ -33,7 +32,7 @@ def too_much(key: str, text: str) -> Problem | None:
 
 
 def _levels(text: str) -> int:
-    """Returns the nesting depth of JSON text; Python's parser would recurse until its stack overflows."""
+    """Python's parser would recurse until its stack overflows."""
     deepest = depth = 0
     for bracket in re.findall(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', text):
         depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(bracket, 0)
@@ -42,7 +41,7 @@ def _levels(text: str) -> int:
 
 
 def data(text: str) -> Any:
-    """Returns parsed JSON; raises ValueError for other text, NaN, huge numbers and lone surrogates."""
+    """Raises ValueError for other text, NaN, huge numbers and lone surrogates."""
 
     def no_number(name: str) -> None:
         raise ValueError(name)
@@ -54,7 +53,7 @@ def data(text: str) -> Any:
 
 @functools.lru_cache(32)
 def data_or_text(key: str, text: str) -> Any:
-    """Returns the parsed value of a key, its text if it is not JSON, or None if it is too large.
+    """Returns the text if it is not JSON, and None if it is too large.
 
     More lenient than `data`, so that the checks also see protecting settings in invalid values.
     """
@@ -65,7 +64,6 @@ def data_or_text(key: str, text: str) -> Any:
 
 
 def value_at(keys: Keys, path: Path, absent: Any = None) -> Any:
-    """Returns the value at a path in a stack file, or `absent`."""
     here: Any = {key: data_or_text(key, text) for key, text in keys.items() if key == path[0] and text}
     for part in path:
         here = here.get(part, absent) if isinstance(here, Mapping) else absent
@@ -73,7 +71,7 @@ def value_at(keys: Keys, path: Path, absent: Any = None) -> Any:
 
 
 def names(text: str) -> object:
-    """Returns a list of names from JSON text (the form of a YAML list, too) or from text with commas."""
+    """Accepts JSON text (the form of a YAML list, too) or text with commas."""
     try:
         parsed = data(text)
     except ValueError:

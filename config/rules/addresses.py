@@ -1,5 +1,3 @@
-"""Rules for the address ranges of a custom network, and the addresses that pools need."""
-
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,22 +12,22 @@ from config.schema.network import NetworkSettings, Use, layout, usable
 from config.schema.pools import PoolSettings
 
 _SURGE = 1
-"""Nodes that AKS adds to a pool during an upgrade by default (its page on rolling upgrades)."""
+"""AKS adds these nodes to a pool during an upgrade by default (its page on rolling upgrades)."""
 _API_SERVER = 1
-"""The address of a private cluster's endpoint in the first pool's subnet (AKS's page on private clusters)."""
+"""A private cluster's endpoint needs an address in the first pool's subnet (AKS's page on private clusters)."""
 _NODE_PREFIX = 24
-"""The prefix of each node's part of the pods' range (AKS's overview of CNI Overlay)."""
+"""Each node has such a part of the pods' range (AKS's overview of CNI Overlay)."""
 _SERVICES_PREFIX = 13
-"""The shortest prefix for services: smaller than a /12 (AKS's overview of CNI Overlay)."""
+"""Services need less than a /12 (AKS's overview of CNI Overlay)."""
 _WIDTHS = range(24, 7, -1)
 _ADDRESSES: Mapping[Use, int] = {"registry": 2}
-"""Addresses of an endpoint: a registry has one for itself and one for its data, all others have one."""
+"""A registry's endpoint has an address for itself and one for its data, all others have one."""
 
 Ranges = Mapping[str, IPv4Network]
 
 
 def most_nodes(stack: StackFile) -> int:
-    """Returns the maximum number of nodes: all pools at their maximum, with surge nodes.
+    """Counts all pools at their maximum, with surge nodes.
 
     Nodes of a pool that replaces another are not counted: only the next settings contain it.
     """
@@ -38,12 +36,11 @@ def most_nodes(stack: StackFile) -> int:
 
 
 def surge(pool: PoolSettings) -> int:
-    """Returns the surge nodes of a pool's upgrade: none with InfiniBand, because AKS upgrades those nodes in place."""
+    """AKS upgrades nodes with InfiniBand in place."""
     return 0 if pool.sku.infiniband and not pool.spot else _SURGE
 
 
 def addresses_needed(stack: StackFile) -> int:
-    """Returns the maximum number of addresses that the nodes' subnet must provide."""
     return most_nodes(stack) + (_API_SERVER if stack.network.private else 0)
 
 
@@ -52,7 +49,7 @@ def endpoint_addresses(stack: StackFile) -> int:
 
 
 def address_problems(stack: StackFile) -> Iterator[Problem]:
-    """Yields ranges that overlap or are too small. Only Azure knows the addresses of an existing network."""
+    """Only Azure knows the addresses of an existing network."""
     network = stack.network
     if not network.own:
         return
@@ -87,7 +84,7 @@ def ranges(network: NetworkSettings) -> Ranges:
 
 
 def _overlaps(network: NetworkSettings) -> Iterator[Problem]:
-    """Yields each overlapping pair once; the fix changes the later one."""
+    """The fix changes the later range of a pair."""
     for (one, mine), (other, theirs) in combinations(ranges(network).items(), 2):
         if mine.overlaps(theirs):
             what = f"is {theirs}, which overlaps network.{one} ({mine})"
@@ -120,7 +117,7 @@ def _wider(widths: list[int]) -> str:
 
 
 def _moved(network: NetworkSettings, key: str, widths: Iterable[int]) -> Fix:
-    """Returns the fix that sets a key to the first free range of one of these widths."""
+    """Uses the first free range of one of these widths."""
     path: Path = ("network", key)
     taken = [range_ for other, range_ in ranges(network).items() if other != key]
     free = next((found for width in widths if (found := elsewhere(width, taken))), None)

@@ -1,4 +1,4 @@
-"""Warnings about valid settings that will cause problems. Previews print them; they stop nothing."""
+"""Valid settings that will cause problems. Previews print the warnings; they stop nothing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ from config.schema.workload import WorkloadCatalogue
 
 
 def warnings(settings: Settings) -> Iterator[str]:
-    """Yields warnings about a stack's containers and workloads, each with its fix."""
     if not settings.shared_platform:
         of_platform = (
             *_rolls_at_any_time(settings.cluster),
@@ -42,7 +41,7 @@ def warnings(settings: Settings) -> Iterator[str]:
 
 
 def unread_options(settings: Settings, known: WorkloadCatalogue) -> Iterator[str]:
-    """Yields a warning for each top-level workload option, if the stack runs no workload that reads it."""
+    """Warns if the stack runs no workload that reads a top-level option."""
     running = {placement.workload for placement in settings.placements.values()}
     for key in sorted({key for spec in known.values() for key in spec.keys}):
         readers = [name for name, spec in known.items() if key in spec.keys]
@@ -80,7 +79,7 @@ def _few_pods(settings: Settings) -> Iterator[Problem]:
 
 
 def _fixed_beside_autoscaled(settings: Settings) -> Iterator[Problem]:
-    """Yields warnings about pools with nodes that can stop every scale-up.
+    """Nodes without autoscaling can stop every scale-up.
 
     Since 1.35 the autoscaler counts the GPUs of all nodes before each scale-up. If a node offers none, it uses the
     template of the node's pool, and fixed pools have no template (kubernetes/autoscaler#10301).
@@ -103,7 +102,7 @@ def _fixed_beside_autoscaled(settings: Settings) -> Iterator[Problem]:
 
 
 def _shorter_than_a_build(settings: Settings) -> Iterator[Problem]:
-    """Yields warnings about autoscaler times that are too short to build drivers."""
+    """Drivers may need longer to build than the autoscaler waits."""
     chosen = settings.cluster.autoscaler
     pools = [(key, pool) for key, pool in settings.gpu_pools().items() if pool.autoscale]
     builds = {key: settings.operators.driver_minutes(infiniband=bool(pool.sku.infiniband)) for key, pool in pools}
@@ -121,7 +120,6 @@ def _shorter_than_a_build(settings: Settings) -> Iterator[Problem]:
 
 
 def _without_effect(settings: Settings) -> Iterator[Problem]:
-    """Yields warnings about settings of a disabled operator, or of the autoscaler without an autoscaled pool."""
     idle: list[tuple[Path, Model, str]] = [
         (("operators", to_camel(name)), each, f"operators.{to_camel(name)}.enabled true")
         for name, each in settings.operators
@@ -136,7 +134,7 @@ def _without_effect(settings: Settings) -> Iterator[Problem]:
 
 
 def _makes_no_files(storage: StorageSettings) -> Iterator[Problem]:
-    """Yields containers without `p`: with a hierarchical namespace, blobfuse2 sets the permissions of each new file."""
+    """In a hierarchical namespace, blobfuse2 sets the permissions of each new file, which requires `p`."""
     for name, account in storage.by_container().items():
         chosen, of_sas = account.settings.containers[name], account.settings.auth == "sas"  # identities own their files
         lacks = "w" in chosen.permissions and "p" not in chosen.permissions
@@ -148,7 +146,7 @@ def _makes_no_files(storage: StorageSettings) -> Iterator[Problem]:
 
 
 def _unmounted(name: str, placement: Placement[Any], storage: StorageSettings) -> Iterator[Problem]:
-    """Yields a missing driver: temporary during a change of drivers, or provided by the user."""
+    """The driver may be missing only during a change of drivers, or because the user provides one."""
     containers = placement.options.containers
     if storage.driver == "none" and containers:
         path = ("storage", "driver")
@@ -157,7 +155,7 @@ def _unmounted(name: str, placement: Placement[Any], storage: StorageSettings) -
 
 
 def _outlived(name: str, placement: Placement[Any], storage: StorageSettings) -> Iterator[Problem]:
-    """Yields long trainings with mounts that fail when their SAS expires; a SAS of a year lasts longer."""
+    """Long trainings outlast a SAS, and mounts then fail; a SAS of a year lasts longer."""
     end, accounts = placement.options.open_end, storage.by_container()
     for container in placement.options.containers if end else ():
         account = accounts[container]

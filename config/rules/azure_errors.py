@@ -1,4 +1,4 @@
-"""Explains Azure's errors and their fixes, from the table `config/data/azure_errors.yaml`."""
+"""Explains Azure's errors, from the table `config/data/azure_errors.yaml`."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from config.problems.fixes import set_command
 
 _CODE = re.compile(r"(?i)exit(?:ed with)?[ _]?(?:status|code)\W{0,8}(\d{1,3})\b")
 _NEXT_ERROR = re.compile(r"(?=Status=\d{3} Code=|\"status\": ?\d{3}|ERROR: \(|RESPONSE \d{3}: |(?<!\\)\"code\"\s*:)")
-"""The start of an error in logs of pulumi, az and the SDK for Go, and in JSON with several errors in `details`."""
+"""An error starts so in logs of pulumi, az and the SDK for Go, and in JSON with several errors in `details`."""
 _NODE_SETUP = re.compile(r"(?i)vmssCSE|CSE failed|VMExtension|AKSNode")
 
 
 class Entry(Facts):
-    """One kind of error; the head of the data file explains the keys."""
+    """The head of the data file explains the keys."""
 
     error: str = ""
     exit: list[int] = []
@@ -38,7 +38,7 @@ class Place:
     cluster: str = "<cluster>"
     pool: str = "<pool>"
     tags: Collection[str] = ()
-    """Names of the tags that the stack sets. If a policy requires several tags, the others are missing."""
+    """Tags that the stack sets. If a policy requires several tags, the others are missing."""
     managed_disk: str = "pulumi config set --path pools.<pool>.osDiskType Managed"
 
 
@@ -50,16 +50,15 @@ class Explanation:
 
     @property
     def unknown(self) -> int:
-        """The number of unknown values in the commands."""
+        """Counts unknown values in the commands."""
         return " ".join(self.fixes).count("<")
 
     def __str__(self) -> str:
-        """Returns the meaning on one line, followed by one line per fix."""
         return "\n".join([self.meaning, *(f"    {fix}" for fix in self.fixes), f"    ({self.source})"])
 
 
 class _Known(dict[str, str]):
-    """The values for templates; an unknown name becomes <name>."""
+    """An unknown name becomes <name>."""
 
     def __missing__(self, key: str) -> str:
         return f"<{key}>"
@@ -80,12 +79,11 @@ def explain(error: str, place: Place | None = None) -> Explanation | None:
 
 
 def explained(error: str, stack: str) -> str:
-    """Returns the text, followed by its explanation if there is one."""
+    """Appends the explanation, if there is one."""
     return "\n".join(str(each) for each in (error, explain(error, Place(stack))) if each)
 
 
 def explain_log(log: str) -> list[Explanation]:
-    """Returns the distinct explanations of the errors in a log."""
     found = [explain(each) for each in (_NEXT_ERROR.split(log) if _NEXT_ERROR.search(log) else [log])]
     known = list(dict.fromkeys(each for each in found if each))
     # An error code alone, above the JSON with its details, explains less.
@@ -97,7 +95,7 @@ def explain_log(log: str) -> list[Explanation]:
 
 
 def _exit_code(error: str) -> int:
-    """Returns the exit code of the script that sets nodes up; 0 if the text has none."""
+    """Returns 0 if the text has no exit code of the script that sets nodes up."""
     found = _CODE.finditer(error) if _NODE_SETUP.search(error) else ()
     return next((int(match[1]) for match in found if int(match[1])), 0)
 

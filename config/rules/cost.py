@@ -1,4 +1,4 @@
-"""The stack's cost per hour in Azure's list prices, which previews and updates print."""
+"""Previews and updates print the stack's cost per hour in Azure's list prices."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NOT_COUNTED = "not counted: blobs, traffic, volumes of workloads"
 
 @dataclass(frozen=True)
 class Item:
-    """A number of identical items with a price per hour."""
+    """Identical items with a price per hour."""
 
     what: str
     each: float | None
@@ -42,16 +42,16 @@ class Cost:
 
     @property
     def per_hour(self) -> float:
-        """US dollars, rounded to cents."""
+        """US dollars."""
         return round(sum(item.total for item in self.items), 2)
 
     @property
     def unknown(self) -> tuple[Item, ...]:
-        """Items with an unknown price, which the sum lacks."""
+        """The sum lacks these."""
         return tuple(item for item in self.items if item.each is None)
 
     def output(self) -> dict[str, Any]:
-        """Returns the stack output: US dollars per hour, rounded to a hundredth of a cent."""
+        """US dollars per hour, rounded to a hundredth of a cent."""
         return {
             "perHour": self.per_hour,
             "currency": price_list().currency,
@@ -61,13 +61,12 @@ class Cost:
         }
 
     def heading(self, before: Mapping[str, Any] | None) -> str:
-        """Returns the sum for readers; `before` is that output of the last update."""
+        """`before` is the output of the last update."""
         changed = before is not None and before["perHour"] != self.per_hour
         was = f", before ${before['perHour']:,.2f}" if before and changed else ""
         return f"${self.per_hour:,.2f} per hour{was} (Azure's list prices, {price_list().as_of})"
 
     def listing(self, before: Mapping[str, Any] | None) -> str:
-        """Returns the sum and its items for readers."""
         lines = [f"{self.heading(before)}:"]
         lines += [f"{f'${item.total:,.2f}':>12}  {_described(item)}" for item in self.items if item.each is not None]
         for item in self.unknown:
@@ -77,9 +76,8 @@ class Cost:
 
 
 def hourly_cost(settings: Settings, node_counts: Mapping[str, int], *, within: bool = True) -> Cost:
-    """Returns the cost of the stack's own platform. `node_counts` are the pools' current nodes, by names in ARM.
-
-    The first phase of a private network (not `within`) creates no pools.
+    """`node_counts` are the pools' current nodes, by names in ARM. The first phase of a private network (not `within`)
+    creates no pools.
     """
     prices, system = price_list(), settings.cluster.system_pool
     pools = settings.gpu_pools() if within else {}
@@ -94,7 +92,7 @@ def hourly_cost(settings: Settings, node_counts: Mapping[str, int], *, within: b
 
 
 def price_meanwhile(settings: Settings, growing: Iterable[Growth]) -> Iterator[str]:
-    """Yields the cost of old pools until the new ones replace them."""
+    """Old pools cost until the new ones replace them."""
     old = [each.replaced for each in growing if each.replaced and each.replaced.count and not each.first]
     if not old:
         return
@@ -121,7 +119,7 @@ def _pool(settings: Settings, key: str, pool: PoolSettings, node_counts: Mapping
 
 
 def _network(settings: Settings) -> Iterator[Item]:
-    """Yields outbound access, unless the network's owner provides it, and private endpoints."""
+    """Omits outbound access if the network's owner provides it."""
     prices, network = price_list(), settings.network
     if not network.nat_gateway and not network.routed:
         yield Item("load balancer and its address", prices.load_balancer + prices.public_address)
@@ -131,7 +129,7 @@ def _network(settings: Settings) -> Iterator[Item]:
 
 
 def _nodes(settings: Settings, name: str, size: str, count: int, pool: PoolSettings | None = None) -> Item:
-    """Returns the cost of a pool's nodes; the market price of Spot nodes is at most the regular price."""
+    """The market price of Spot nodes is at most the regular price."""
     each, note = _price(settings, size)
     most = "at most" if pool and pool.spot else ""
     grows = f"up to {pool.max_nodes} nodes" if pool and pool.max_nodes > count else ""
@@ -140,7 +138,7 @@ def _nodes(settings: Settings, name: str, size: str, count: int, pool: PoolSetti
 
 
 def _price(settings: Settings, size: str) -> tuple[float | None, str]:
-    """Returns the price of a node, and a remark on it."""
+    """Returns a remark on the price, too."""
     if size in settings.prices:
         return settings.prices[size], "your price"
     prices = price_list()

@@ -1,5 +1,3 @@
-"""Rules of Kubernetes and AKS for labels and taints of nodes."""
-
 from __future__ import annotations
 
 import re
@@ -38,7 +36,7 @@ def label_problems(labels: Mapping[str, str], path: Path) -> Iterator[Problem]:
 
 
 def taint_problems(taints: Sequence[str], path: Path) -> Iterator[Problem]:
-    """Yields problems of a pool's taints, written as `key=value:Effect` or `key:Effect`."""
+    """Taints are written as `key=value:Effect` or `key:Effect`."""
     seen: set[tuple[str, str]] = set()
     for index, taint in enumerate(taints):
         where = (*path, index)
@@ -58,7 +56,7 @@ def taint_problems(taints: Sequence[str], path: Path) -> Iterator[Problem]:
 
 
 def _renamed(path: Path, labels: Mapping[str, str]) -> Fix:
-    """Returns the move to a similar valid key, or text; a reserved key is removed."""
+    """Moves the value to a similar valid key; a reserved key is removed."""
     key = str(path[-1])
     if _KEY.fullmatch(key):  # a reserved key
         return remove_command(path)

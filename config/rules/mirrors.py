@@ -1,5 +1,3 @@
-"""Rules for mirrors of charts and images."""
-
 from __future__ import annotations
 
 import re
@@ -13,7 +11,7 @@ from config.schema.registry import REGISTRY
 
 OCI = "oci://"
 IsFile = Callable[[str], bool]
-"""Returns whether a file exists at a path; relative paths start at the program's folder."""
+"""Relative paths start at the program's folder."""
 
 _SOURCE: Path = ("charts", "source")
 _SOURCES = (
@@ -40,8 +38,8 @@ def mirror_problems(installation: Installation, is_file: IsFile) -> Iterator[Pro
 
 
 def _registry_fault(registry: str) -> str:
-    """Returns the error of a registry. Names without dot or port are errors: images would come from Docker Hub
-    (distribution/reference, normalize.go: splitDockerDomain).
+    """Names without dot or port are errors: images would come from Docker Hub (distribution/reference, normalize.go:
+    splitDockerDomain).
     """
     if not re.fullmatch(REGISTRY, registry):
         return "not a registry"
@@ -65,6 +63,5 @@ def _source_fault(installation: Installation, source: str, is_file: IsFile) -> s
 
 
 def _without_charts(installation: Installation) -> list[str]:
-    """Returns the wanted operators that are released as manifests."""
     wanted = (each for each in installation.operators.values() if each.is_wanted(installation.stack))
     return [each.name for each in wanted if each.name in versions().manifests]

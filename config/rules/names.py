@@ -1,4 +1,4 @@
-"""Rules of ARM and Kubernetes for names that are derived from the stack's name."""
+"""Names that are derived from the stack's name must be valid in ARM and Kubernetes."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from config.schema.names import (
 )
 
 _LONGEST_JOB = 47
-"""The longest name of a RayJob in characters (KubeRay 1.6.2, controllers/ray/utils/constant.go, MaxRayJobNameLength).
-The training operator appends -worker-999 to a PyTorchJob's name, which fits at that length, too.
+"""The limit for RayJobs (KubeRay 1.6.2, controllers/ray/utils/constant.go, MaxRayJobNameLength). The training operator
+appends -worker-999 to a PyTorchJob's name, which fits at that length, too.
 """
 _TAKEN = (WORKLOAD_NAMESPACE, "default")
 _RESOURCE_GROUP = re.compile(r"[A-Za-z0-9_().-]*[A-Za-z0-9_()-]")
@@ -55,17 +55,17 @@ def _resource_group_problems(names: Names) -> Iterator[Problem]:
 
 
 def namespace_of(name: str) -> str:
-    """Returns the namespace name that is closest to a name; empty if no character is valid."""
+    """Is empty if no character is valid."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:MAX_DNS_LABEL].rstrip("-")
 
 
 def is_taken(name: str, of_operators: Iterable[str]) -> bool:
-    """Returns whether a platform uses this namespace, or Kubernetes reserves it."""
+    """A platform uses the namespace, or Kubernetes reserves it."""
     return name in (*_TAKEN, *of_operators) or name.startswith("kube-")
 
 
 def namespace_problems(stack: str, of_operators: Iterable[str]) -> Iterator[Problem]:
-    """Yields errors of a stack's name as the namespace of its workloads."""
+    """The stack's name is the namespace of its workloads."""
     taken = (*_TAKEN, *of_operators)
     better = namespace_of(stack)
     if is_taken(stack, of_operators):
@@ -78,7 +78,7 @@ def namespace_problems(stack: str, of_operators: Iterable[str]) -> Iterator[Prob
 
 
 def job_name_problems(stack: str, workloads: Iterable[str]) -> Iterator[Problem]:
-    """Yields errors of a stack's name as the prefix of its jobs in team namespaces.
+    """The stack's name begins the names of its jobs in team namespaces.
 
     Pods and their Services use these names, which must begin with a letter.
     """
@@ -90,5 +90,5 @@ def job_name_problems(stack: str, workloads: Iterable[str]) -> Iterator[Problem]
 
 
 def _renamed(stack: str, better: str) -> Fix:
-    """Returns the command that renames this stack; without `-s`, it would rename the selected stack."""
+    """Without `-s`, the command would rename the selected stack."""
     return run(f"pulumi stack rename -s {shlex.quote(stack)} {better}")

@@ -1,5 +1,3 @@
-"""Rules between the settings of the network, and between them and those of cluster and registry."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -67,7 +65,7 @@ def _subnets(stack: StackFile) -> Iterator[Problem]:
 
 
 def _subnet_without_network(network: NetworkSettings, path: Path, given: str) -> Problem:
-    """Returns the problem of a subnet without network.id; the subnet's id contains it."""
+    """The subnet's id contains network.id."""
     instead = either_by_hand(path, "set network.id instead of network.addressSpace")
     fix = instead if network.address_space else set_command(("network", "id"), network_of(given))
     what = "is a subnet of an existing network, but network.id is not set"
@@ -75,7 +73,7 @@ def _subnet_without_network(network: NetworkSettings, path: Path, given: str) ->
 
 
 def _without_network(network: NetworkSettings) -> Iterator[Problem]:
-    """Yields settings that AKS's own network does not support."""
+    """AKS's own network does not support these settings."""
     if network.own or network.private:
         return
     for key, field in (("outbound", "outbound"), ("podRange", "pod_range"), ("serviceRange", "service_range")):
@@ -127,7 +125,7 @@ def _zones(stack: StackFile) -> Iterator[Problem]:
 
 
 def _names(stack: StackFile) -> Iterator[Problem]:
-    """Yields names that are too long for labels of nodes, which contain them (CNI Overlay overview, "Limitations")."""
+    """Labels of nodes contain these names (CNI Overlay overview, "Limitations")."""
     network, group = stack.network, stack.cluster.resource_group
     allowed = f"at most {MAX_DNS_LABEL} characters, because labels of nodes contain the name"
     if network.address_space and group and len(group) > MAX_DNS_LABEL:

@@ -1,7 +1,4 @@
-"""Checks Azure's answers about an existing network for a stack.
-
-Answers are JSON from the REST API. config/rules/addresses.py checks networks that the stack creates.
-"""
+"""Checks Azure's answers about an existing network. Answers are JSON from the REST API."""
 
 from __future__ import annotations
 
@@ -24,12 +21,12 @@ SUFFICIENT: Mapping[str, Collection[str]] = {
     "Private DNS Zone Contributor": {guid(name) for name in ("Private DNS Zone Contributor", *_ABOVE)},
     "Contributor": {guid(name) for name in ("Contributor", "Owner")},
 }
-"""The GUIDs of built-in roles that include a role's permissions: itself and broader ones."""
+"""Built-in roles that include a role's permissions: itself and broader ones."""
 _NO_POLICIES = "Disabled"
 
 
 def network_objections(answer: Json, settings: Settings) -> Iterator[Objection]:
-    """Yields problems of a network's region, ranges and subnets. `answer` is of Microsoft.Network/virtualNetworks."""
+    """`answer` is of Microsoft.Network/virtualNetworks."""
     network, properties = settings.network, answer["properties"]
     region = region_name(str(answer.get("location")))
     if region != settings.location:
@@ -51,12 +48,12 @@ def network_objections(answer: Json, settings: Settings) -> Iterator[Objection]:
 
 
 def dns_servers(answer: Json) -> list[str]:
-    """Returns a network's custom DNS servers; empty if it uses Azure's."""
+    """Is empty if the network uses Azure's servers."""
     return list((answer["properties"].get("dhcpOptions") or {}).get("dnsServers") or ())
 
 
 def _custom_dns(servers: Iterable[str], settings: Settings) -> Objection:
-    """Returns a warning, because the program cannot query these servers.
+    """Only warns, because the program cannot query these servers.
 
     If they do not resolve the private zones, nodes cannot find the API server, and the cluster fails halfway (AKS's
     page on private clusters, "Hub and spoke with custom DNS" and the paragraph on custom DNS servers).
@@ -88,7 +85,7 @@ def _find_subnet(properties: Json, key: str, id_: str | None, network_id: str | 
 
 
 def _node_subnet(properties: Json, settings: Settings) -> Iterator[Objection]:
-    """Yields problems of the nodes' subnet: no delegation (AKS's page on CNI networking), an existing NAT gateway."""
+    """The nodes' subnet must have no delegation (AKS's page on CNI networking)."""
     for subnet in _find_subnet(properties, "nodeSubnet", settings.network.node_subnet, settings.network.id):
         if isinstance(subnet, Objection):
             yield subnet
@@ -112,9 +109,8 @@ def _node_subnet(properties: Json, settings: Settings) -> Iterator[Objection]:
 
 
 def _routed(subnet: Json, settings: Settings) -> Iterator[Objection]:
-    """Yields a missing route table, and a warning about authorized ranges that may lack the firewall.
-
-    https://learn.microsoft.com/azure/aks/egress-udr and https://learn.microsoft.com/azure/aks/limit-egress-traffic
+    """Authorized ranges may lack the firewall (https://learn.microsoft.com/azure/aks/egress-udr and
+    https://learn.microsoft.com/azure/aks/limit-egress-traffic).
     """
     if not subnet.get("routeTable"):
         what = "network.outbound is userDefinedRouting, but network.nodeSubnet has no route table"
@@ -130,7 +126,7 @@ def _routed(subnet: Json, settings: Settings) -> Iterator[Objection]:
 
 
 def route_table(answer: Json, settings: Settings) -> str | None:
-    """Returns the id of the nodes' route table. `answer` is of Microsoft.Network/virtualNetworks."""
+    """`answer` is of Microsoft.Network/virtualNetworks."""
     for subnet in _find_subnet(answer["properties"], "nodeSubnet", settings.network.node_subnet, settings.network.id):
         if not isinstance(subnet, Objection) and (table := subnet.get("routeTable")):
             return str(table["id"])
@@ -138,7 +134,7 @@ def route_table(answer: Json, settings: Settings) -> str | None:
 
 
 def route_objections(answer: Json, table: str) -> Iterator[Objection]:
-    """Yields missing routes to the internet. `answer` is of Microsoft.Network/routeTables.
+    """`answer` is of Microsoft.Network/routeTables.
 
     AKS needs a route of 0.0.0.0/0 with such a next hop (RouteTableInvalidNextHop, terraform-provider-azurerm#8609;
     Azure/AKS#1842), even if a gateway or a virtual WAN announces one (MicrosoftDocs/azure-docs#108240).
@@ -162,7 +158,7 @@ _HOPS = ("VirtualAppliance", "VirtualNetworkGateway")
 
 
 def _nat_gateway_addresses(gateway: str) -> Objection:
-    """Returns a warning, because the gateway's addresses are not in the answer and may be in the ranges."""
+    """Only warns, because the gateway's addresses are not in the answer and may be in the ranges."""
     what = (
         "cluster.authorizedIpRanges must contain the addresses of the NAT gateway of network.nodeSubnet: nodes connect "
         "to the API server from them, and AKS only adds those of its own load balancer"
@@ -195,7 +191,7 @@ _FEWER_ACCOUNTS = "set fewer storage accounts in the stack file, or another netw
 
 
 def _too_small(subnet: Json, key: str, needed: int, fix: str) -> Iterator[Objection]:
-    """Yields a subnet that is too small; addresses in use are not counted, because the answer lacks their number."""
+    """Does not count addresses in use, because the answer lacks their number."""
     prefixes = subnet.get("addressPrefixes") or [subnet.get("addressPrefix")]
     room = sum(usable(IPv4Network(prefix)) for prefix in prefixes if prefix and ":" not in prefix)
     if room < needed:
@@ -203,10 +199,10 @@ def _too_small(subnet: Json, key: str, needed: int, fix: str) -> Iterator[Object
 
 
 def _policies(subnet: Json, key: str, id_: str | None) -> Iterator[Objection]:
-    """Yields a warning, because the rules may allow the traffic.
+    """Only warns, because the rules may allow the traffic.
 
-    With such policies, network security groups and routes also apply to private endpoints, including the API server's
-    (Azure's page on network policies for private endpoints). This has disconnected nodes
+    With such policies, network security groups and routes also apply to private endpoints, including the API
+    server's (Azure's page on network policies for private endpoints). This has disconnected nodes
     (MicrosoftDocs/azure-docs#101612).
     """
     policies = subnet.get("privateEndpointNetworkPolicies") or _NO_POLICIES
@@ -223,12 +219,12 @@ def _policies(subnet: Json, key: str, id_: str | None) -> Iterator[Objection]:
 def link_objections(
     answer: Json, zone: str, network: str, *, wanted: bool, forwarded: bool = False
 ) -> Iterator[Objection]:
-    """Yields a zone of the user that is not linked to the network, or another with a name that the stack will create.
+    """The user's zone must be linked, and no other zone with a name that the stack will create.
 
-    If the network uses custom DNS servers (`forwarded`), a link to their network is enough, so this is only a warning.
-
-    A network can have one zone per name (ARM's 400 "A virtual network cannot be linked to multiple zones with
-    overlapping namespaces", MicrosoftDocs/azure-aks-docs#212). `answer` is of privateDnsZones/virtualNetworkLinks.
+    If the network uses custom DNS servers (`forwarded`), a link to their network is enough, so this is only a
+    warning. A network can have one zone per name (ARM's 400 "A virtual network cannot be linked to multiple zones
+    with overlapping namespaces", MicrosoftDocs/azure-aks-docs#212). `answer` is of
+    privateDnsZones/virtualNetworkLinks.
     """
     links = answer.get("value", ())
     linked = next((each for each in links if same_id(each["properties"]["virtualNetwork"]["id"], network)), None)
@@ -245,9 +241,7 @@ def link_objections(
 
 
 def role_objections(answer: Json, role: str, principal: str, scope: str) -> Iterator[Objection]:
-    """Yields an identity that lacks a required role.
-
-    `answer` is of roleAssignments with the filter `atScope() and assignedTo(...)`: at that scope or above, including
+    """`answer` is of roleAssignments with the filter `atScope() and assignedTo(...)`: at that scope or above, including
     those of groups. It lacks the permissions of custom roles, so they cause only a warning.
     """
     roles = (str(each["properties"]["roleDefinitionId"]) for each in answer.get("value", ()))
@@ -263,6 +257,6 @@ def role_objections(answer: Json, role: str, principal: str, scope: str) -> Iter
 
 
 def zones_named(answer: Json, names: Iterable[str]) -> list[str]:
-    """Returns the ids of zones with these names. `answer` is of a subscription's privateDnsZones."""
+    """`answer` is of a subscription's privateDnsZones."""
     wanted = set(names)
     return [str(each["id"]) for each in answer.get("value", ()) if str(each.get("name")).lower() in wanted]

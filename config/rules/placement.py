@@ -36,12 +36,12 @@ from config.schema.translate import problems_of
 from config.schema.workload import Candidate, WorkloadOptions, WorkloadSpec, other_size
 
 _NUM_NODES = "numNodes"
-"""The option of workloads that sets another number of nodes than the pool's."""
+"""Workloads with this option may use another number of nodes than the pool's."""
 _GPUS = "gpus"
-"""The option of workloads that take single GPUs of a node."""
+"""Workloads with this option take single GPUs of a node."""
 _POOLS: Path = ("pools",)
 _MAX_NAMES = 100
-"""The maximum number of names that are compared with known workloads; longer texts are not lists of workloads."""
+"""Longer texts are not lists of workloads."""
 
 
 class Placer:
@@ -68,7 +68,7 @@ class Placer:
         return placements
 
     def _options(self) -> dict[str, WorkloadOptions]:
-        """Returns the valid options of every known workload."""
+        """Returns valid options only."""
         checked: dict[str, WorkloadOptions] = {}
         for name, spec in self._workloads.items():
             chosen = self._given(spec)
@@ -81,7 +81,7 @@ class Placer:
         return checked
 
     def _given(self, spec: WorkloadSpec[Any]) -> dict[str, Any]:
-        """Returns the user's options of a workload, from its section and from top-level keys."""
+        """Top-level keys set options, too."""
         given = dict(self._stack.workload_options.get(spec.name, {}))
         for key, option in self._keys(spec).items():
             value = at(self._stack, key)
@@ -98,14 +98,14 @@ class Placer:
         return {key: option for key, option in spec.keys.items() if at(self._stack, key) is not None}
 
     def _add(self, spec: WorkloadSpec[Any], problems: Iterable[Problem]) -> None:
-        """Adds problems of a workload's options, at the keys that the user has set."""
+        """The problems are at the keys that the user has set."""
         for problem in first(problems):
             for key, option in self._keys(spec).items():
                 problem = problem.moved(("workloadOptions", spec.name, option), (key,))
             self.problems.append(problem)
 
     def _placed(self, spec: WorkloadSpec[Any], options: WorkloadOptions) -> Iterator[Placement[Any]]:
-        """Yields the placement on the best pool, or on each pool that has enough nodes without autoscaling."""
+        """Yields each pool that has enough nodes without autoscaling if the workload runs on all, else the best one."""
         candidates = [self._candidate(spec, options, key) for key in self._pool_keys(spec, options)]
         candidates.sort(key=lambda candidate: _rank(spec, options, candidate))
         certain = (
@@ -119,7 +119,7 @@ class Placer:
                 yield Placement(spec.name, name, options, candidate.pool_key, candidate.pool, candidate.nodes)
 
     def _is_fit(self, spec: WorkloadSpec[Any], options: WorkloadOptions, candidate: Candidate) -> bool:
-        """Adds the problems of a workload on its pool; returns False if the pool is too small."""
+        """Returns False if the pool is too small."""
         unfit = [
             *too_many_gpus(spec, options, candidate),
             *partitioned(spec, options, candidate),
@@ -192,28 +192,27 @@ class Placer:
         return (*self._path(key), "count") if self._path(key) else ("nodeCount",)
 
     def _path(self, key: str) -> Path:
-        """Returns the path of a pool's settings; empty for the default pool, which is set at the top."""
+        """The default pool is set at the top: its path is empty."""
         default = key == DEFAULT_POOL and "pools" not in self._stack.model_fields_set
         return () if default else ("pools", key)
 
 
 def _nodes(spec: WorkloadSpec[Any], options: WorkloadOptions, pool: PoolSettings) -> int:
-    """Returns how many nodes the workload needs on the pool, without nodes that the autoscaler may add."""
+    """Excludes nodes that the autoscaler may add."""
     return max(1, spec.nodes(options, pool.min_nodes))
 
 
 def _is_certain(spec: WorkloadSpec[Any], options: WorkloadOptions, candidate: Candidate) -> bool:
-    """Returns whether the nodes exist without autoscaling, with GPUs that the workload can use."""
+    """The nodes exist without autoscaling, with GPUs that the workload can use."""
     return candidate.nodes <= candidate.pool.min_nodes and not any(partitioned(spec, options, candidate))
 
 
 def _suits(spec: WorkloadSpec[Any], options: WorkloadOptions, pool: PoolSettings) -> bool:
-    """Returns whether the pool's hardware is suitable."""
     return pool.sku.infiniband is not None or not spec.requires.infiniband_on(_nodes(spec, options, pool))
 
 
 def _rank(spec: WorkloadSpec[Any], options: WorkloadOptions, candidate: Candidate) -> tuple[int, ...]:
-    """Returns the sort key of candidates in the order above; unsuitable ones by their missing nodes and GPUs."""
+    """Follows the order above; unsuitable candidates by their missing nodes and GPUs."""
     pool, gpus = candidate.pool, options.gpus_on(candidate.pool.sku)
     asked = (
         candidate.nodes > pool.max_nodes,
@@ -228,7 +227,6 @@ def _rank(spec: WorkloadSpec[Any], options: WorkloadOptions, candidate: Candidat
 
 
 def too_many_gpus(spec: WorkloadSpec[Any], options: WorkloadOptions, candidate: Candidate) -> Iterator[Problem]:
-    """Yields a workload that needs more GPUs per node than the node has."""
     pool = candidate.pool
     gpus, most = options.gpus_on(pool.sku), most_gpus(options, pool)
     if gpus > most:
@@ -239,12 +237,12 @@ def too_many_gpus(spec: WorkloadSpec[Any], options: WorkloadOptions, candidate: 
 
 
 def most_gpus(options: WorkloadOptions, pool: PoolSettings) -> int:
-    """Returns the most GPUs per node for a workload: slices or partitions, or whole GPUs if it takes whole nodes."""
+    """Counts slices or partitions, or whole GPUs if the workload takes whole nodes."""
     return pool.sku.gpus if options.gpus_per_node is None else pool.gpus
 
 
 def partitioned(spec: WorkloadSpec[Any], options: WorkloadOptions, candidate: Candidate) -> Iterator[Problem]:
-    """Yields whole-node workloads on partitioned GPUs: a process uses one partition, and NCCL cannot join them.
+    """A process uses one partition, and NCCL cannot join them.
 
     NVIDIA's MIG User Guide: no GPU-to-GPU P2P, and CUDA sees only one compute instance.
     """
@@ -257,7 +255,7 @@ def partitioned(spec: WorkloadSpec[Any], options: WorkloadOptions, candidate: Ca
 
 
 def unknown_workloads(names: Sequence[str], workloads: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yields a problem for each unknown or duplicate name."""
+    """Names may be unknown or duplicate."""
     counts = Counter(names)
     known = {name: [name] if name in workloads else near(name, workloads) for name in islice(counts, _MAX_NAMES)}
     several = {name: re.findall(r"[^\s;|+]+", name) for name in known if name not in workloads}
@@ -285,7 +283,7 @@ def unknown_workloads(names: Sequence[str], workloads: Mapping[str, Any]) -> Ite
 def missing_operators(
     installation: Installation, spec: WorkloadSpec[Any], placed: Collection[Placement[Any]]
 ) -> Iterator[Problem]:
-    """Yields a problem for each disabled operator, or disabled part of one, that the workload needs on its pools."""
+    """An operator, or the part that the workload needs, may be disabled."""
     takes_hcas = any(each.options.gpus_per_node is None and each.pool.sku.infiniband for each in placed)
     needs: dict[Capability, str] = {"GPUs": "for its GPUs", "scheduler": "as its scheduler"}
     if takes_hcas or spec.requires.infiniband_on(max((each.nodes for each in placed), default=1)):

@@ -1,4 +1,4 @@
-"""Rejects secrets in plain text in the stack file, which is committed."""
+"""The stack file is committed, so it must not contain secrets in plain text."""
 
 from __future__ import annotations
 
@@ -19,23 +19,20 @@ _NAMES = re.compile(
     "(?:^|-)(?:password|passwd|pass|pwd|passphrase|token|credential|(?:client|app|shared|session|env)-secret"
     "|(?:api|access|account|secret|private|encryption|signing|routing|service|integration)-key)$"
 )
-"""The ends of names of secret values, as words with hyphens between them."""
+"""Names of secret values end so, as words with hyphens between them."""
 _REFERENCES = re.compile("(?:^|-)(?:existing|ref|mount|automount|file|path)(?:-|$)")
-"""Words in names of references to a Secret or a file."""
+"""Names with these words refer to a Secret or a file."""
 _FORMS = re.compile(
     r"hooks\.slack\.com/|webhook\.office\.com/|discord(?:app)?\.com/api/webhooks|\b(?:hf|ghp|glpat|xox[abp])[-_]\w{10,}"
     r"|AccountKey=|[?&]sig=|://[^\s/:@]+:[^\s/@]+@|PRIVATE KEY-----"
 )
-"""Patterns of secrets: webhooks, tokens of well-known services, storage account keys, SAS, logins in URLs."""
+"""Webhooks, tokens of well-known services, storage account keys, SAS, logins in URLs."""
 _LONGEST = 10_000
-"""The number of characters of a text that are searched."""
+"""This many characters of a text are searched."""
 
 
 def plain_secrets(options: Mapping[str, WorkloadOptions], *, encrypted: bool) -> Iterator[Problem]:
-    """Yields a problem for each secret option of these workloads, unless `workloadOptions` is encrypted.
-
-    Pulumi marks the whole key as secret if any value below it is encrypted.
-    """
+    """Pulumi marks the whole key as secret (`encrypted`) if any value below it is encrypted."""
     for workload, chosen in options.items() if not encrypted else ():
         for name, field in type(chosen).model_fields.items():
             if isinstance(getattr(chosen, name), SecretStr):
@@ -52,7 +49,7 @@ def unset_secret(path: Path, what: str, allowed: str) -> Problem:
 
 
 def plain_values(settings: Settings, *, encrypted: bool) -> Iterator[str]:
-    """Yields a warning for each operator setting or pod value that looks like a secret, without the value.
+    """Looks for secrets in operator settings and pod values; the warnings omit the value.
 
     Operator settings are skipped if Pulumi marks `operators` as `encrypted`.
     """
@@ -69,7 +66,7 @@ def plain_values(settings: Settings, *, encrypted: bool) -> Iterator[str]:
 
 
 def _secrets(value: object, path: Path, name: str = "") -> Iterator[Path]:
-    """Yields the path of each text that is a secret by its pattern or by its name."""
+    """A text is a secret by its pattern or by its name."""
     if isinstance(value, Mapping):
         for key, below in value.items():
             called = f"env-{value['name']}" if key == "value" and "name" in value else str(key)

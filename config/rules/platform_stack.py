@@ -1,4 +1,4 @@
-"""Rules for consumer stacks, which run on another stack's platform, and the platform's output for them.
+"""Consumer stacks run on another stack's platform.
 
 A platform exports the settings that consumers need as the output `platform`. They read it before they register any
 resource, so that the same rules apply to their workloads as to those of the platform's own stack.
@@ -23,14 +23,14 @@ _ALLOWED = "a stack that `pulumi stack ls` lists, by its name or as organization
 _LIST = "`pulumi stack ls` lists the stacks"
 _PART = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 CONSUMER_KEYS = ("workloads", "workloadOptions", "platformStack", *OVERRIDABLE)
-"""Settings of a consumer stack, besides the workloads' top-level keys."""
+"""A consumer stack may have these settings, besides the workloads' top-level keys."""
 
 OutputsOf = Callable[[str], Mapping[str, Any]]
-"""Returns the outputs of a stack by its full name; raises LookupError with the reason if they cannot be read."""
+"""Takes a stack's full name; raises LookupError with the reason if its outputs cannot be read."""
 
 
 def shared_settings(settings: StackFile) -> dict[str, Any]:
-    """Returns a platform's settings as its output contains them."""
+    """Returns the settings as the platform's output contains them."""
     output = settings.model_dump(mode="json", by_alias=True, exclude_unset=True, include={*SHARED})
     if settings.shared_files in ("nfs", "none"):  # the default depends on the network, which the output lacks
         output.setdefault("storage", {})["sharedFiles"] = settings.shared_files
@@ -38,7 +38,7 @@ def shared_settings(settings: StackFile) -> dict[str, Any]:
 
 
 def platform_keys(own: Collection[str], stack: StackFile, of_workloads: Collection[str]) -> Iterator[Problem]:
-    """Yields a problem for each of the keys `own` that belongs to the platform, unless it has its default."""
+    """Keys of the platform may have their default in a consumer stack."""
     for name, field in type(stack).model_fields.items():
         key = str(field.alias)
         if key not in (*CONSUMER_KEYS, *of_workloads) and key in own and getattr(stack, name) != field.default:
@@ -48,7 +48,7 @@ def platform_keys(own: Collection[str], stack: StackFile, of_workloads: Collecti
 
 
 def in_platform(problems: Iterable[Problem], platform: str) -> list[Problem]:
-    """Returns the workloads' problems, each with the stack of its settings; `platform` is the platform's name."""
+    """The workloads' problems may be in settings of the platform's stack."""
     theirs = {StackFile.model_fields[name].alias or name for name in SHARED}
     return [problem.in_stack(platform, theirs) for problem in problems]
 
@@ -56,7 +56,7 @@ def in_platform(problems: Iterable[Problem], platform: str) -> list[Problem]:
 def read_platform_stack(
     text: str, here: StackName, outputs_of: OutputsOf, stack_file: type[StackFile]
 ) -> PlatformStack:
-    """Returns the platform that `platformStack` names; raises SettingsError if it is not usable."""
+    """Raises SettingsError if the platform is not usable."""
     stack = _full_name(text, here)
     if stack == here:
         raise _refused("is this stack itself", say(_LIST))

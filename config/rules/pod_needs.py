@@ -1,4 +1,4 @@
-"""Rules for `podOverrides`, which must keep what pods on GPU nodes need, and for node checks."""
+"""`podOverrides` must keep what pods on GPU nodes need."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NEEDED: tuple[Path, ...] = (
     *(_REQUIRED[:length] for length in range(1, len(_REQUIRED) + 1)),
     *(("spec", key) for key in ("containers", "restartPolicy", "schedulerName", "tolerations")),
 )
-"""Parts of a pod template that a null would remove."""
+"""A null would remove these parts of a pod template."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +45,7 @@ class _Placed:
         return self.overrides.get("spec") or {}
 
     def problem(self, below: Path, what: str, allowed: str) -> Problem:
-        """Returns a problem with the fix to remove the override."""
+        """The fix removes the override."""
         path = (*self.path, *below)
         return Problem(path, what, allowed, remove_command(path))
 
@@ -86,7 +86,7 @@ def _nulls(placed: _Placed) -> Iterator[Problem]:
 
 
 def _fixed(placed: _Placed) -> Iterator[Problem]:
-    """Yields overrides of the scheduler, the node or the restart policy."""
+    """The scheduler, the node and the restart policy are fixed."""
     counts = "which starts all pods together and counts allocated devices"
     reasons = {
         "schedulerName": (placed.scheduler, counts),
@@ -129,7 +129,7 @@ def _devices(placed: _Placed, path: Path, resources: Any) -> Iterator[Problem]:
 
 
 def _node_selector(placed: _Placed) -> Iterator[Problem]:
-    """Yields known labels with another value on the pool's nodes; other labels may exist."""
+    """A known label needs the pool's value; other labels may exist on nodes."""
     known = {SCRATCH_LABEL: None, SPOT_LABEL: None, **_labels(placed.pool_key, placed.pool)}
     for key, value in (placed.spec.get("nodeSelector") or {}).items():
         if value is not None and key in known and known[key] != value:
@@ -140,7 +140,7 @@ def _node_selector(placed: _Placed) -> Iterator[Problem]:
 
 
 def _labels(key: str, pool: PoolSettings) -> dict[str, str]:
-    """Returns the labels of a pool's nodes: its own, and those of AKS and Kubernetes."""
+    """Includes the labels of AKS and Kubernetes."""
     return {
         **node_labels(key, pool),
         AGENT_POOL_LABEL: agent_pool_name(key, pool),
@@ -175,7 +175,6 @@ def _tolerations(placed: _Placed) -> Iterator[Problem]:
 def node_check_problems(
     stack: StackFile, spec: WorkloadSpec[Any], placed: Iterable[Placement[Any]]
 ) -> Iterator[Problem]:
-    """Yields problems of node checks of a workload on its pools."""
     for placement in placed:
         depth = placement.options.node_check
         path: Path = ("workloadOptions", spec.name, "nodeCheck")

@@ -1,4 +1,4 @@
-"""Rules for a GPU node pool and its shared GPUs that types cannot express."""
+"""Rules for a GPU node pool that types cannot express."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _autoscale_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:
 
 
 def autoscale_fixed(path: Path, nodes: int, *, least: int | None = None, counted: bool = True) -> Fix:
-    """Returns the commands that make a fixed pool autoscale with the same nodes, or at least `least`.
+    """The pool keeps its nodes, or at least `least`.
 
     `counted` is whether the user may have set `count`. Pulumi ignores the removal of a missing key.
     """
@@ -106,7 +106,7 @@ def _scratch_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:
 
 
 def _reservation_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:
-    """Yields problems of capacity reservations (Azure's pages on these, and on those of AKS node pools)."""
+    """See Azure's pages on capacity reservations, and on those of AKS node pools."""
     if pool.capacity_reservation_group is None:
         return
     where = (*path, "capacityReservationGroup")
@@ -129,7 +129,6 @@ def _price_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:
 
 
 def sharing_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:
-    """Yields problems of slices or partitions of the pool at `path`."""
     if pool.mig_profile is not None:
         yield from _profile_problems(pool, pool.mig_profile, (*path, "migProfile"))
     if pool.mig_profile is not None and pool.gpu_slices > 1 and mig_profiles(pool.sku.gpu_product):

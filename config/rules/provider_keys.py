@@ -1,4 +1,4 @@
-"""Checks keys in other namespaces than the project's, because Pulumi does not report unused ones."""
+"""Pulumi does not report unused keys in other namespaces than the project's."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from config.schema.unknown_keys import unknown_key
 
 PROVIDERS = ("azure-native", "kubernetes")
 _READ = ("", "pulumi", *PROVIDERS)
-"""The known namespaces; the project's own keys have none."""
+"""The project's own keys have no namespace."""
 _SECRETS = ("clientSecret", "clientCertificatePassword", "oidcToken", "oidcRequestToken")
-"""Keys of azure-native that hold a secret and not a file path (its `ProviderArgs`)."""
+"""These keys of azure-native hold a secret and not a file path (its `ProviderArgs`)."""
 _SUBSCRIPTION = "azure-native:subscriptionId"
 _UUID = "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _CREDENTIAL = re.compile("secret|password|token|kubeconfig", re.IGNORECASE)
@@ -35,17 +35,11 @@ def foreign_problems(
     move: Callable[[str, Path], Fix],
     secret: Collection[str] = (),
 ) -> Iterator[Problem]:
-    """Yields keys that no provider has, and keys that are meant for the project or a provider.
+    """Finds keys that no provider has, and keys that are meant for the project or a provider.
 
-    A key is meant for them if its namespace resembles theirs. Other keys may be for another tool that reads the stack
-    file (`unread_keys`).
-
-    Args:
-        keys: The text of all keys; those of the project without its namespace.
-        project: The namespace of the project.
-        inventory: The settings that the project reads.
-        move: Returns the fix that moves a key to its place.
-        secret: The encrypted keys.
+    A key is meant for them if its namespace resembles theirs. Other keys may be for another tool that reads the
+    stack file (`unread_keys`). `keys` has the text of all keys; those of the project without its namespace. `move`
+    returns the fix that moves a key to its place.
     """
     model = inventory.stack_file
     yield from _location_problems(keys)
@@ -62,7 +56,7 @@ def foreign_problems(
 
 
 def unread_keys(keys: Mapping[str, str], project: str, model: type[BaseModel]) -> Iterator[str]:
-    """Yields a warning for each other key in a namespace that neither this program nor its providers read."""
+    """Warns of keys that neither this program nor its providers read."""
     for key in keys:
         namespace, near = _split(key)[0], _meant(key, project, model)
         if namespace == "kubernetes":
@@ -72,7 +66,7 @@ def unread_keys(keys: Mapping[str, str], project: str, model: type[BaseModel]) -
 
 
 def _location_problems(keys: Mapping[str, str]) -> Iterator[Problem]:
-    """Yields the provider's region if it differs from the project's own."""
+    """The provider's region may differ from the project's own."""
     provider, own = keys.get(REGION), keys.get("location")
     if provider and own and region_name(provider) != region_name(own):
         what = f"is {provider!r}, but location is {own!r}"
@@ -81,7 +75,7 @@ def _location_problems(keys: Mapping[str, str]) -> Iterator[Problem]:
 
 
 def _login_problems(keys: Mapping[str, str], secret: Collection[str]) -> Iterator[Problem]:
-    """Yields secrets of the Azure provider in plain text, and a subscription that is not an ID."""
+    """Secrets must not be in plain text, and a subscription must be an ID."""
     for key in sorted({*keys} - {*secret}):
         namespace, name = _split(key)
         if namespace == "azure-native" and name in _SECRETS and keys[key]:
@@ -98,7 +92,7 @@ def _split(key: str) -> tuple[str, str]:
 
 
 def _meant(key: str, project: str, model: type[BaseModel]) -> Path | None:
-    """Returns the place of the key that was probably meant; a provider's key includes its namespace."""
+    """Returns the probable place; a provider's key includes its namespace."""
     own = schema_of(model)["properties"]
     namespace, name = _split(key)
     if name in schema_at(schema_of(model), (namespace,)).get("properties", {}):
@@ -115,13 +109,13 @@ def _meant(key: str, project: str, model: type[BaseModel]) -> Path | None:
 
 
 def _full(path: Path, project: str) -> str:
-    """Returns a place with the namespace of the project, unless it is a provider's."""
+    """A provider's place already has a namespace."""
     text = path_text(path).replace('["*"]', ".<name>")
     return text if ":" in text else f"{project}:{text}"
 
 
 def _resembles(namespace: str, project: str, model: type[BaseModel]) -> bool:
-    """Returns whether a namespace is misspelt, is one of our keys, or shares a word with the project or a provider."""
+    """The namespace is misspelt, is one of our keys, or shares a word with the project or a provider."""
     known = {word for each in (project, *PROVIDERS) for word in _words(each)}
     close = alike(namespace, [project, *PROVIDERS])
     return bool(close) or not known.isdisjoint(_words(namespace)) or namespace in schema_of(model)["properties"]
@@ -133,7 +127,7 @@ def _words(namespace: str) -> set[str]:
 
 @functools.cache
 def provider_keys(namespace: str) -> Collection[str]:
-    """Returns the keys in a provider's namespace, from its SDK."""
+    """Reads the keys from the provider's SDK."""
     # Imported only here: most stacks set only the region.
     import pulumi_azure_native
     import pulumi_kubernetes
@@ -143,5 +137,5 @@ def provider_keys(namespace: str) -> Collection[str]:
 
 
 def is_credential(key: str) -> bool:
-    """Returns whether a provider's key holds a secret, even if Pulumi does not mark it."""
+    """Pulumi may not mark such a key as secret."""
     return ":" in key and bool(_CREDENTIAL.search(key))

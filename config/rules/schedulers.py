@@ -1,4 +1,4 @@
-"""Rules for schedulers: only one may place pods on GPU nodes, and it must support the workloads."""
+"""Only one scheduler may place pods on GPU nodes, and it must support the workloads."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CHOICE: Path = ("operators", "scheduler")
 
 
 def second_schedulers(installation: Installation) -> Iterator[Problem]:
-    """Yields additional schedulers that the user enabled; those enabled only by default are ignored."""
+    """Ignores schedulers that are enabled only by default."""
     chosen = installation.stack.operators.scheduler
     for operator in installation.operators.values():
         settings = installation.stack.operators.of(operator)
@@ -29,7 +29,6 @@ def second_schedulers(installation: Installation) -> Iterator[Problem]:
 
 
 def mpi_problems(stack: StackFile, spec: WorkloadSpec[Any]) -> Iterator[Problem]:
-    """Yields MPI jobs without Volcano."""
     chosen = stack.operators.scheduler
     if spec.requires.mpi and chosen != VOLCANO:
         what = f"is {chosen}, but workload {spec.name} is an MPI job, which only Volcano supports"

@@ -1,4 +1,4 @@
-"""Rules between settings, or that types cannot express. Each rule yields its problems."""
+"""Rules between settings, or that types cannot express."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from config.schema.pools import gpu_sizes
 from config.schema.unknown_keys import unknown_key
 
 SYSTEM_POOL_VCPUS = 4
-"""The minimum number of vCPUs of a system node: AKS needs 4 for its add-ons, and operators' controllers need more."""
+"""AKS needs 4 vCPUs for its add-ons, and operators' controllers need more."""
 TYPE_WORDS = {
     "bool": "true or false",
     "int": "a whole number",
@@ -35,11 +35,11 @@ TYPE_WORDS = {
     "list": "a list",
     "map": "a map",
 }
-"""The names of chart keys' types in messages."""
+"""Messages call chart keys' types so."""
 
 
 def problems(installation: Installation) -> Iterator[Problem]:
-    """Yields all problems between a stack's settings, without those of workloads."""
+    """Omits problems of workloads."""
     for rule in RULES:
         yield from rule(installation.stack)
     yield from team_problems(installation)
@@ -48,7 +48,7 @@ def problems(installation: Installation) -> Iterator[Problem]:
 
 
 def _kubernetes_version(stack: StackFile) -> Iterator[Problem]:
-    """Yields unavailable minor versions. Patches change monthly, and Azure rejects unknown ones at once."""
+    """Checks only minor versions: patches change monthly, and Azure rejects unknown ones at once."""
     known = versions().kubernetes
     version = stack.cluster.kubernetes_version
     minor, offered = minor_of(version), known.offered(lts=stack.cluster.lts)
@@ -81,7 +81,7 @@ def _pools(stack: StackFile) -> Iterator[Problem]:
 
 
 def _placement_groups(stack: StackFile) -> Iterator[Problem]:
-    """Yields pools above the limit: Azure would reject the first node above it only after the others have started."""
+    """Azure would reject the first node above the limit only after the others have started."""
     limit = stack.cluster.placement_group_limit
     for key, pool in stack.gpu_pools().items():
         if pool.sku.infiniband is None or pool.max_nodes <= limit:
@@ -133,7 +133,7 @@ def _login(stack: StackFile) -> Iterator[Problem]:
 
 
 def _identity(stack: StackFile) -> Iterator[Problem]:
-    """Yields a system-assigned identity, which does not work (AKS's page on capacity reservation groups)."""
+    """Capacity reservations do not work with a system-assigned identity (AKS's page on capacity reservation groups)."""
     users = [f"pools.{key}" for key, pool in stack.pools.items() if pool.capacity_reservation_group]
     if not users or stack.cluster.identity:
         return
@@ -146,7 +146,7 @@ def _identity(stack: StackFile) -> Iterator[Problem]:
 
 
 def _priorities(stack: StackFile) -> Iterator[Problem]:
-    """Yields priorities without the expander `priority`, and the expander without priorities."""
+    """Priorities and the expander `priority` need each other."""
     scaled = {key: pool.autoscale for key, pool in stack.pools.items() if pool.autoscale}
     ranked = [key for key, each in scaled.items() if each.priority is not None]
     path, chosen = ("cluster", "autoscaler", "expander"), stack.cluster.autoscaler.expander
@@ -171,7 +171,7 @@ def _maintenance(stack: StackFile) -> Iterator[Problem]:
 
 
 def _operators(installation: Installation) -> Iterator[Problem]:
-    """Yields problems of each operator's own rules, of its needs, and of values that its chart lacks."""
+    """Checks each operator's own rules, its needs, and values that its chart lacks."""
     for operator in installation.operators.values():
         yield from operator.problems(installation)
         if operator.has_chart:

@@ -1,8 +1,7 @@
-"""Rules for storage: accounts, mounts by identity, and shared files.
+"""Rules for storage accounts, mounts by identity, and shared files.
 
-Several accounts (`storage.accounts`): keys of an account without containers, and duplicate names. Mounts by identity
-(`auth`): settings that only apply to SAS, permissions that no role grants, and old drivers. Shared files
-(`storage.sharedFiles`, `storage.sharedClass`): their storage, and whether the network allows it.
+Mounts by identity (`auth`) exclude settings that only apply to SAS, permissions that no role grants, and old
+drivers.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ def account_problems(stack: StackFile) -> Iterator[Problem]:
 
 
 def _unused_settings(stack: StackFile) -> Iterator[Problem]:
-    """Yields settings of the account of `storage` that may be meant for others, if only others have containers.
+    """If only other accounts have containers, settings of the account of `storage` may be meant for those.
 
     `protect` also protects the cluster if claims keep files in it.
     """
@@ -48,7 +47,7 @@ def _unused_settings(stack: StackFile) -> Iterator[Problem]:
 
 
 def _move_to_accounts(storage: StorageSettings, name: str, key: str) -> Fix:
-    """Returns the fix that moves a key to all accounts without it; a name is removed, because it must be unique."""
+    """Moves a key to all accounts without it; a name is removed, because it must be unique."""
     lacking = [account for account, each in sorted(storage.accounts.items()) if name not in each.model_fields_set]
     value = getattr(storage, name)
     edits = [Edit(("storage", "accounts", account, key), value) for account in lacking if name != "account_name"]
@@ -56,7 +55,7 @@ def _move_to_accounts(storage: StorageSettings, name: str, key: str) -> Fix:
 
 
 def _duplicate_containers(storage: StorageSettings) -> Iterator[Problem]:
-    """Yields duplicate container names, because workloads and volumes name only the container."""
+    """Workloads and volumes name only the container."""
     first: dict[str, Account] = {}
     for account in storage.all_accounts():
         for name in account.settings.containers:
@@ -78,7 +77,7 @@ def _duplicate_names(storage: StorageSettings) -> Iterator[Problem]:
 
 
 def identity_problems(stack: StackFile) -> Iterator[Problem]:
-    """Yields all problems of mounts by identity; the operator checks the driver's own chart."""
+    """The operator checks the driver's own chart."""
     storage = stack.storage
     for account in storage.by_identity():
         yield from _sas_settings(account)
@@ -89,7 +88,6 @@ def identity_problems(stack: StackFile) -> Iterator[Problem]:
 
 
 def _auth(account: Account) -> str:
-    """Returns the path of the setting as text."""
     return path_text((*account.path, "auth"))
 
 
@@ -118,7 +116,7 @@ def _unsupported_permissions(account: Account) -> Iterator[Problem]:
 
 
 def _old_addon(kubernetes: str, auth: str) -> Iterator[Problem]:
-    """Yields old drivers, which ignore the request and look for the account's key."""
+    """Old drivers ignore the request and look for the account's key."""
     facts = versions()
     since = facts.identity_mounts
     if since.lacks_addon(kubernetes):
@@ -129,7 +127,7 @@ def _old_addon(kubernetes: str, auth: str) -> Iterator[Problem]:
 
 
 def shared_files_problems(stack: StackFile) -> Iterator[Problem]:
-    """Yields problems of shared files. NFS has no login: only the network limits access (Azure's page on NFS)."""
+    """NFS has no login: only the network limits access (Azure's page on NFS)."""
     chosen, network = stack.storage.shared_files, stack.network
     if chosen == "nfs" and not (network.own or network.private):
         what = "is nfs, which needs a custom network, but nodes are in AKS's network"
@@ -145,7 +143,7 @@ def shared_files_problems(stack: StackFile) -> Iterator[Problem]:
 
 
 def _class_problems(stack: StackFile, name: str) -> Iterator[Problem]:
-    """Yields a class that another setting excludes, that the network does not allow, or that does not exist."""
+    """Another setting may exclude the class, the network may not allow it, or it may not exist."""
     chosen, brought = stack.storage.shared_files, stack.operators.shared_class
     if chosen:
         what = f"is {name}, but storage.sharedFiles is {chosen}: only one of them can store shared files"
@@ -164,7 +162,6 @@ def _class_problems(stack: StackFile, name: str) -> Iterator[Problem]:
 
 
 def without_shared_files(candidate: Candidate, workload: str) -> Iterator[Problem]:
-    """Yields the problem of a workload with shared files on a platform without them."""
     if candidate.shared_files == "none":
         what = f"is none, but workload {workload} needs shared files"
         yield Problem(PATH, what, f"nfs or smb, or a stack without {workload}", by_hand(PATH))

@@ -1,6 +1,5 @@
-"""Checks Azure's answers about a subscription: available VM sizes, resource providers and the deployer's rights.
-
-Quota is in config/rules/vcpu_quota.py. Answers are JSON from the REST API.
+"""Checks Azure's answers about a subscription, which are JSON from the REST API. Quota is in
+config/rules/vcpu_quota.py.
 """
 
 from __future__ import annotations
@@ -21,15 +20,15 @@ PROVIDERS = (
     "Microsoft.Network",
     "Microsoft.Storage",
 )
-"""The providers of the stack's resources, and those that AKS uses and Azure's CLI registers before it creates a cluster
-(Azure/azure-cli#6327; acs/custom.py).
+"""AKS uses some of these, and Azure's CLI registers them before it creates a cluster (Azure/azure-cli#6327;
+acs/custom.py).
 
 The azure-native plugin registers the providers that it calls, if the deployer may, and waits for five minutes
-(azure-sdk-for-go, arm/runtime/policy_register_rp.go). It does not register those behind AKS. Without them, the cluster
-fails halfway (dotnet/core#3776).
+(azure-sdk-for-go, arm/runtime/policy_register_rp.go). It does not register those behind AKS. Without them, the
+cluster fails halfway (dotnet/core#3776).
 """
 IDENTITY_PROVIDERS = ("Microsoft.ManagedIdentity",)
-"""The provider of identities that the stack creates (`auth` of storage accounts, or a custom network)."""
+"""Needed if the stack creates identities (`auth` of storage accounts, or a custom network)."""
 ASSIGN = "Microsoft.Authorization/roleAssignments/write"
 _ASSIGNERS = tuple(
     guid(name) for name in ("Owner", "User Access Administrator", "Role Based Access Control Administrator")
@@ -51,23 +50,23 @@ class Objection:
     steps: tuple[str, ...] = ()
     """Commands and pages that fix it."""
     stops: bool = True
-    """Whether it must stop the update."""
 
     def __str__(self) -> str:
         return "\n".join([self.what, *(f"    {step}" for step in self.steps)])
 
 
 def refusal(objections: Iterable[Objection]) -> str:
-    """Returns all objections that stop an update in one message; empty if nothing stops it."""
+    """Is empty if nothing stops the update."""
     stopping = [str(each) for each in objections if each.stops]
     return "\n".join([*stopping, "Nothing was changed. Do this, and then `pulumi up` again."]) if stopping else ""
 
 
 def size_objections(sizes: Mapping[str, str], answer: Json, region: str) -> Iterator[Objection]:
-    """Yields the VM sizes (by name, with their pools) that are not available in a region.
+    """`sizes` has the pools by VM size.
 
-    `answer` is of Microsoft.Compute/skus (azure-rest-api-specs, Skus 2021-07-01, ListAvailableResourceSkusForARegion).
-    Restrictions of zones are ignored: pools name no zone, and Azure uses one that is open.
+    `answer` is of Microsoft.Compute/skus (azure-rest-api-specs, Skus 2021-07-01,
+    ListAvailableResourceSkusForARegion). Restrictions of zones are ignored: pools name no zone, and Azure uses one
+    that is open.
     """
     offered = {
         str(sku.get("name")).lower(): sku
@@ -89,7 +88,6 @@ def size_objections(sizes: Mapping[str, str], answer: Json, region: str) -> Iter
 
 
 def _of_region(sku: Json, region: str) -> Iterator[Json]:
-    """Yields restrictions of the whole region."""
     for restriction in sku.get("restrictions") or ():
         info = restriction.get("restrictionInfo") or {}
         where = {*_regions(restriction.get("values")), *_regions(info.get("locations"))}
@@ -102,7 +100,7 @@ def _regions(names: Iterable[str] | None) -> Collection[str]:
 
 
 def provider_objections(namespace: str, answer: Json) -> Iterator[Objection]:
-    """Yields a provider that is not registered. `answer` is of `/subscriptions/{id}/providers/{namespace}`."""
+    """`answer` is of `/subscriptions/{id}/providers/{namespace}`."""
     state = str(answer.get("registrationState") or "NotRegistered")
     if state not in _USABLE:
         what = f"the resource provider {namespace} is not registered in this subscription: {state}"
@@ -110,7 +108,7 @@ def provider_objections(namespace: str, answer: Json) -> Iterator[Objection]:
 
 
 def rights_objections(answer: Json, deployer: str, scope: str) -> Iterator[Objection]:
-    """Yields an objection if the deployer cannot assign roles, which image pulls and cluster access need.
+    """The deployer must be able to assign roles, which image pulls and cluster access need.
 
     `answer` is of Microsoft.Authorization/permissions, with the permissions of each of their roles
     (azure-rest-api-specs, Permissions_ListForResourceGroup).
@@ -123,7 +121,7 @@ def rights_objections(answer: Json, deployer: str, scope: str) -> Iterator[Objec
 
 
 def condition_objections(answer: Json, given: Mapping[str, str]) -> Iterator[Objection]:
-    """Yields a warning if the deployer's right to assign roles has a condition that excludes roles of the program.
+    """The deployer's right to assign roles may have a condition that excludes roles of the program.
 
     Permissions do not include conditions; role assignments do (Azure's page on delegating the assignment of roles).
     `answer` is of Microsoft.Authorization/roleAssignments; `given` are names by GUID. Only a warning, because only
@@ -143,18 +141,18 @@ def condition_objections(answer: Json, given: Mapping[str, str]) -> Iterator[Obj
 
 
 def _left_out(condition: str, given: Iterable[str]) -> list[str]:
-    """Returns the roles that a condition excludes: those that it does not name, or names as exceptions.
+    """A condition excludes roles that it does not name, or names as exceptions.
 
-    Exceptions are usually Owner, User Access Administrator and Role Based Access Control Administrator (Azure's page of
-    examples of delegated role assignments, "Allow most roles, but don't allow others to assign roles").
+    Exceptions are usually Owner, User Access Administrator and Role Based Access Control Administrator (Azure's
+    page of examples of delegated role assignments, "Allow most roles, but don't allow others to assign roles").
     """
     exceptions = _EXCEPT in condition.lower()
     return [guid for guid in given if (guid in condition.lower()) is exceptions]
 
 
 def allows(role: Json, action: str) -> bool:
-    """Returns whether a role allows an action: in `actions` and not in `notActions`, both with wildcards (Microsoft,
-    "Understand Azure role definitions").
+    """The action is in `actions` and not in `notActions`, both with wildcards (Microsoft, "Understand Azure role
+    definitions").
     """
 
     def among(patterns: Iterable[str] | None) -> bool:

@@ -1,8 +1,7 @@
-"""Azure's rules for tags:
-https://learn.microsoft.com/azure/azure-resource-manager/management/tag-resources#limitations.
+"""https://learn.microsoft.com/azure/azure-resource-manager/management/tag-resources#limitations
 
-Reserved prefixes: Azure's REST reference of tags (Tags - Create Or Update). AKS copies the cluster's tags to everything
-that it creates, and adds its own (https://learn.microsoft.com/azure/aks/use-tags).
+Reserved prefixes: Azure's REST reference of tags (Tags - Create Or Update). AKS copies the cluster's tags to
+everything that it creates, and adds its own (https://learn.microsoft.com/azure/aks/use-tags).
 """
 
 from __future__ import annotations
@@ -16,13 +15,13 @@ from config.schema.models import StackFile
 from config.schema.unknown_keys import key_fix
 
 OWN_PREFIXES = ("ai-on-aks", "k8s.io_cluster-autoscaler_node-template_")
-"""Prefixes of tags that the program sets."""
+"""The program sets tags with these prefixes."""
 MAX_TAGS, MAX_TAGS_OF_ZONES = 50, 15
-"""The maximum number of tags of most resources, and of private DNS zones."""
+"""Private DNS zones allow fewer tags than most resources."""
 MAX_NAME, MAX_VALUE = 128, 256
-"""Characters. Most names can have 512, but those of storage accounts 128."""
+"""Most names can have 512 characters, but those of storage accounts 128."""
 _OWN = 4
-"""The number of tags that the program or AKS may add to a resource."""
+"""The program or AKS may add this many tags to a resource."""
 _FORBIDDEN = re.compile(r"[<>%&\\?/\x00-\x1f\x7f]")
 _RESERVED = ("microsoft", "azure", "windows", *OWN_PREFIXES)
 _PATH: Path = ("tags",)
@@ -65,6 +64,5 @@ def _name_fault(name: str) -> str:
 
 
 def _better(name: str) -> str:
-    """Returns a similar name that Azure accepts."""
     plain = _FORBIDDEN.sub("-", name)[: MAX_NAME - 4]
     return plain if plain and not _name_fault(plain) else f"tag-{plain}"

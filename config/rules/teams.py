@@ -1,5 +1,3 @@
-"""Rules for teams: their names, their members, and quotas within the cluster's GPUs."""
-
 from __future__ import annotations
 
 import re
@@ -14,7 +12,7 @@ from config.schema.operators import Installation
 from config.schema.teams import TeamSettings
 
 SLACK = "slack"
-"""The prefix of the queue that belongs to no team."""
+"""This queue belongs to no team."""
 QUEUE_SUFFIX = "-cluster-queue"
 MAX_TEAM_NAME = MAX_DNS_LABEL - len(QUEUE_SUFFIX)
 """Queue names are also label values, which limits their length."""
@@ -53,7 +51,7 @@ def _name_problems(
 
 
 def _renamed(path: Path, team: TeamSettings, better: str, teams: Collection[str]) -> Fix:
-    """Returns the fix that renames a team, or removes it if the name is taken."""
+    """Removes the team if the name is taken."""
     given = team.model_dump(mode="json", by_alias=True, exclude_unset=True)
     return remove_command(path) if better in teams else move_command(path, ("teams", better), given)
 
@@ -76,8 +74,8 @@ def _groups_without_entra(stack: StackFile) -> Iterator[Problem]:
 
 
 def _too_many_gpus(stack: StackFile) -> Iterator[Problem]:
-    """Yields the largest quota if the sum exceeds the cluster's maximum number of GPUs. It is most likely mistyped, but
-    the user chooses the team; a command lowers only slackGpus, which belong to no team. Without nodes, nothing runs.
+    """The largest quota is most likely mistyped, but the user chooses the team; a command lowers only slackGpus, which
+    belong to no team. Without nodes, nothing runs.
     """
     total, slack = _all_gpus(stack), ("slackGpus",)
     given: dict[Path, int] = {slack: stack.slack_gpus}
@@ -99,7 +97,7 @@ def _all_gpus(stack: StackFile) -> int:
 
 
 def quota_table(stack: StackFile) -> str:
-    """Returns the table of quotas for previews; empty without teams."""
+    """Is empty without teams."""
     total = _all_gpus(stack)
     rows = [(team.gpus, f"team {name}{_limits(team)}") for name, team in sorted(stack.teams.items())]
     rows += [(stack.slack_gpus, "slack, which teams borrow")] if stack.slack_gpus else []
@@ -114,12 +112,12 @@ def _limits(team: TeamSettings) -> str:
 
 
 def _is_taken(name: str, of_operators: Collection[str]) -> bool:
-    """Returns whether a namespace is taken; AKS, its add-ons and operators use the suffix -system."""
+    """AKS, its add-ons and operators use the suffix -system."""
     return name == SLACK or name.endswith("-system") or is_taken(name, of_operators)
 
 
 def reachable_gpus(teams: Mapping[str, TeamSettings], slack: int, name: str) -> int:
-    """Returns the most GPUs that a team's jobs can have: its own, and those that others lend while idle."""
+    """Counts the team's own GPUs, and those that others lend while idle."""
     team = teams[name]
     lendable = [
         each.gpus if each.lending_limit is None else each.lending_limit for key, each in teams.items() if key != name

@@ -1,4 +1,4 @@
-"""vCPU quota: the vCPUs that an update adds in a region, and the subscription's limits.
+"""Checks the vCPUs that an update adds in a region against the subscription's limits.
 
 Azure counts the vCPUs of each VM family and of all families (`cores`). Spot nodes count only as `lowPriorityCores`
 (Microsoft, "Increase spot vCPU family quotas"). Answers are of Microsoft.Compute/locations/usages
@@ -34,8 +34,6 @@ class Nodes:
 
 @dataclass(frozen=True)
 class Growth:
-    """The nodes that an update adds to a pool."""
-
     pool: str
     """The pool's name in messages."""
     sku: VmSku
@@ -49,11 +47,11 @@ class Growth:
     later: int
     """Nodes that the autoscaler may add later."""
     new: bool
-    """Whether the update creates the pool."""
+    """The update creates the pool."""
     replaced: Nodes | None = None
     """The pool that it replaces."""
     first: bool = False
-    """Whether that pool is deleted first."""
+    """The replaced pool is deleted first."""
     surge: int = 0
     """Nodes that AKS adds during the pool's upgrade."""
 
@@ -64,7 +62,7 @@ class Growth:
 
     @property
     def at_once(self) -> int:
-        """The number of nodes that need quota during the update."""
+        """These nodes need quota during the update."""
         return self.now + self.surge
 
     @property
@@ -72,7 +70,7 @@ class Growth:
         return _quotas(self.sku, spot=self.spot)
 
     def freed(self, quota: str) -> int:
-        """Returns how many vCPUs of that quota the replaced pool frees."""
+        """Counts vCPUs of the replaced pool."""
         old = self.replaced
         size = old and next((sku for name, sku in catalogue().items() if name.lower() == old.size.lower()), None)
         return old.count * size.vcpus if old and size and quota in _quotas(size, spot=old.spot) else 0
@@ -87,9 +85,8 @@ class _Usage:
 def growths(
     settings: Settings, there: Mapping[str, Nodes], system_pool: str, reserved: Mapping[str, int]
 ) -> list[Growth]:
-    """Returns all pools that are created or grow. `there` are the existing nodes, by the pools' names in ARM.
-
-    `reserved` are the numbers of reserved nodes, by the pools' keys.
+    """`there` are the existing nodes, by the pools' names in ARM. `reserved` are the numbers of reserved nodes, by the
+    pools' keys.
     """
     found = [_system_growth(settings, there.get(system_pool), system_pool)]
     found += [_growth(settings, key, pool, there, reserved.get(key, 0)) for key, pool in settings.gpu_pools().items()]
@@ -105,7 +102,7 @@ def _system_growth(settings: Settings, has: Nodes | None, name: str) -> Growth:
 
 
 def _jump_box_growth(chosen: JumpBoxSettings) -> Growth:
-    """Returns the growth of the jump box, which is created with the cluster; a later one is not checked."""
+    """A jump box is created with the cluster; a later one is not checked."""
     return Growth("the jump box", catalogue()[chosen.vm_sku], False, ("network", "jumpBox", "vmSku"), 0, 1, 0, True)
 
 
@@ -131,7 +128,7 @@ def _growth(settings: Settings, key: str, pool: PoolSettings, there: Mapping[str
 
 
 def _surge(settings: Settings, pool: PoolSettings, has: Nodes | None) -> int:
-    """Returns the surge nodes of an upgrade, which AKS rejects without quota (ErrCode_InsufficientVCPUQuota).
+    """AKS rejects surge nodes without quota (ErrCode_InsufficientVCPUQuota).
 
     Spot pools and pools with InfiniBand have none (components/azure/node_pools.py).
     """
@@ -140,12 +137,12 @@ def _surge(settings: Settings, pool: PoolSettings, has: Nodes | None) -> int:
 
 
 def is_version(version: str, wanted: str) -> bool:
-    """Returns whether a version with patch matches the wanted minor or patch version."""
+    """`wanted` may be a minor version."""
     return f"{version}.".startswith(f"{wanted}.")
 
 
 def _is_of(key: str, name: str) -> bool:
-    """Returns whether a pool's name in ARM belongs to a key: the key and a few characters of a hash."""
+    """A pool's name in ARM is the key and a few characters of a hash."""
     return name[:-SUFFIX_LENGTH] == key and set(name[-SUFFIX_LENGTH:]) <= set(hexdigits)
 
 
@@ -154,7 +151,7 @@ def _quotas(sku: VmSku, *, spot: bool) -> tuple[str, ...]:
 
 
 def quota_objections(growing: Sequence[Growth], answer: Json, settings: Settings) -> Iterator[Objection]:
-    """Yields missing quota: an error for nodes of this update, a warning for those of the autoscaler."""
+    """Missing quota is an error for nodes of this update, and a warning for those of the autoscaler."""
     usages, region = dict(_usages(answer)), settings.location
     more = [growth for growth in growing if growth.at_once or growth.later]
     by_name = {name: [growth for growth in more if name in growth.quotas] for name in _names(more)}
@@ -189,7 +186,7 @@ def _usages(answer: Json) -> Iterator[tuple[str, _Usage]]:
 
 
 def _plain(family: str) -> str:
-    """Returns a comparable name: Azure writes the same family in any case, with and without spaces."""
+    """Azure writes the same family in any case, with and without spaces."""
     return family.replace(" ", "").lower()
 
 
@@ -203,12 +200,12 @@ def _steps(region: str) -> tuple[str, ...]:
 
 
 def _names(growing: Sequence[Growth]) -> list[str]:
-    """Returns all quotas that the pools need, the region's total last."""
+    """The region's total comes last."""
     return sorted(dict.fromkeys(name for growth in growing for name in growth.quotas), key=lambda name: name == TOTAL)
 
 
 def _fewer(growing: Sequence[Growth], lefts: Mapping[str, int], stack: str) -> Iterator[str]:
-    """Yields the command for as many nodes as all quotas of the pool allow, if only one pool needs this one."""
+    """Offers as many nodes as all quotas of the pool allow, if only one pool needs this one."""
     (growth, *others) = [each for each in growing if each.at_once]
     room = min(max(lefts[name], 0) for name in growth.quotas if name in lefts)
     fit = growth.there + room // growth.sku.vcpus - growth.surge
@@ -217,7 +214,7 @@ def _fewer(growing: Sequence[Growth], lefts: Mapping[str, int], stack: str) -> I
 
 
 def _instead(growing: Sequence[Growth], quota: str, left: int, settings: Settings) -> Iterator[str]:
-    """Yields the command that deletes the old pool first, if that frees enough quota."""
+    """Deletes the old pool first, if that frees enough quota."""
     waiting = [each for each in growing if each.replaced and not each.first and each.freed(quota)]
     now = sum(each.at_once * each.sku.vcpus for each in growing)
     if settings.vm_sku is None and waiting and left + sum(each.freed(quota) for each in waiting) >= now:

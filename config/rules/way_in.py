@@ -1,5 +1,3 @@
-"""Rules for access to a private network: the jump box, and the deployer's own access."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -11,13 +9,13 @@ from config.schema.models import StackFile
 from config.schema.network import NetworkSettings
 
 _LOGINS = ("azurecli", "msi")
-"""kubelogin's login methods for a managed identity without a file or a secret (its page on login modes). `azurecli`
-needs `az login --identity` first.
+"""kubelogin's methods for a managed identity without a file or a secret (its page on login modes). `azurecli` needs `az
+login --identity` first.
 """
 
 
 def way_in_problems(stack: StackFile) -> Iterator[Problem]:
-    """Yields all problems of access; `config/rules/network.py` has those of the network."""
+    """`config/rules/network.py` has the rules of the network."""
     yield from _inside(stack.network)
     if stack.network.jump_box:
         yield from _needless(stack.network)
@@ -40,7 +38,7 @@ def _needless(network: NetworkSettings) -> Iterator[Problem]:
 
 
 def _key(network: NetworkSettings) -> Iterator[Problem]:
-    """Yields problems of the SSH key, without its value: it may be a private key."""
+    """Does not print the SSH key: it may be a private key."""
     given = network.jump_box and network.jump_box.ssh_public_key
     if network.jump_box is None or (given and is_public_key(given)):
         return
@@ -51,7 +49,7 @@ def _key(network: NetworkSettings) -> Iterator[Problem]:
 
 
 def _outbound(network: NetworkSettings) -> Iterator[Problem]:
-    """Yields load balancers, because AKS's load balancer is the outbound path of its nodes only."""
+    """AKS's load balancer is the outbound path of its nodes only."""
     if network.address_space and not network.nat_gateway:
         path = ("network", "outbound")
         what = f"is {network.outbound}, which gives the jump box no access to the internet"
@@ -67,7 +65,7 @@ def _login(stack: StackFile) -> Iterator[Problem]:
 
 
 def _identity(stack: StackFile) -> Iterator[Problem]:
-    """Yields an identity in another group: the jump box has rights only in the stack's group (403)."""
+    """The jump box has rights only in the stack's group, so an identity in another group fails (403)."""
     if not stack.cluster.identity:
         return
     users = any(pool.capacity_reservation_group for pool in stack.pools.values())

@@ -1,5 +1,3 @@
-"""The base class and the common types of all settings models."""
-
 from __future__ import annotations
 
 import re
@@ -30,7 +28,7 @@ class Model(BaseModel):
     @field_validator("*", mode="wrap")
     @classmethod
     def _true_or_false(cls, value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
-        """Rejects other values that pydantic accepts as booleans: yes, on, 1, in any case."""
+        """Pydantic also accepts yes, on and 1, in any case."""
         read = handler(value)
         if isinstance(read, bool) and not isinstance(value, bool) and value not in ("true", "false"):
             raise unfit(f"is {value!r}", read)
@@ -38,13 +36,13 @@ class Model(BaseModel):
 
 
 def may_be(text: str) -> FieldInfo:
-    """Returns an `Annotated` marker with the allowed values for messages, if the type alone explains too little."""
+    """Messages need the allowed values if the type alone explains too little."""
     info: FieldInfo = Field(json_schema_extra={"allowed": text})
     return info
 
 
 def protects(rule: list[Any] | Literal["stated", "limit", "letters", "ranges"]) -> FieldInfo:
-    """Returns an `Annotated` marker of a field that protects access or data: no suggested fix may weaken its value.
+    """Marks a field that protects access or data: no suggested fix may weaken its value.
 
     A list has the choices, the strongest first. `stated`: it stays set, with as many entries. `limit`: no higher
     number. `letters`: no additional letter. `ranges`: no address outside the given ranges.
@@ -54,17 +52,17 @@ def protects(rule: list[Any] | Literal["stated", "limit", "letters", "ranges"]) 
 
 
 def stated(model: Model) -> dict[str, Any]:
-    """Returns the fields that the user has set, with their values."""
+    """Includes only fields that the user has set."""
     return {name: value for name, value in model if name in model.model_fields_set}
 
 
 def field_name(model: type[Model], key: str) -> str:
-    """Returns the field that a stack-file key sets; raises StopIteration for an unknown key."""
+    """Raises StopIteration for an unknown key."""
     return next(name for name, field in model.model_fields.items() if field.alias == key)
 
 
 def at(model: Model, key: str) -> Any:
-    """Returns the value of a stack-file key in a model."""
+    """`key` is that of a stack file."""
     return getattr(model, field_name(type(model), key))
 
 
@@ -86,17 +84,15 @@ class Unfit:
 
 
 def unfit(what: str, instead: object, *below: str | int, allowed: str = "") -> PydanticCustomError:
-    """Returns the exception for one error of a validator."""
     return unfits([Unfit(what, instead, below, allowed)])
 
 
 def unfits(faults: list[Unfit]) -> PydanticCustomError:
-    """Returns the exception for all errors of a validator."""
     return PydanticCustomError(UNFIT, "{what}", {"what": faults[0].what, "faults": faults})
 
 
 def location_of(error: ErrorDetails) -> tuple[str | int, ...]:
-    """Returns the location of an error, or of the first error that a validator found below it."""
+    """A validator may find errors below its own location; the first one counts."""
     faults = error.get("ctx", {}).get("faults")
     return (*error["loc"], *faults[0].below) if faults else error["loc"]
 
@@ -111,11 +107,10 @@ _SHORT = {
     "gib": "gi",
     "$": "usd",
 }
-"""Abbreviations of units."""
 
 
 def number_in(value: Any, name: str = "usd") -> float:
-    """Returns the positive number in `$4,50`, `8 nodes` or `3d`, or 0 if the unit does not match `name`."""
+    """Reads `$4,50`, `8 nodes` or `3d`; returns 0 if the unit does not match `name`."""
     found = re.fullmatch(
         r"(?:\$|USD ?)?\+?([0-9]{1,18}(?:\.[0-9]+|,[0-9]{1,2})?(?:[eE]\+?[0-9])?) ?([A-Za-z$]*)", str(value).strip()
     )
@@ -135,7 +130,7 @@ def _plain_digits(value: Any) -> Any:
 
 
 PLAIN_DIGITS = BeforeValidator(_plain_digits)
-"""A validator for non-negative whole numbers: `true` is not 1, and 1_0 is not 10.
+"""`true` is not 1, and 1_0 is not 10.
 
 Place it after the bounds in `Annotated`; otherwise pydantic's schema, and so our messages, lack the bounds.
 """
@@ -143,15 +138,14 @@ Place it after the bounds in `Annotated`; otherwise pydantic's schema, and so ou
 Count = Annotated[int, Field(ge=1), PLAIN_DIGITS]
 
 EMPTY_IS_UNSET = BeforeValidator(lambda value: None if value == "" else value)
-"""A validator for optional text: empty text is None."""
 
 
 def _as_text(value: Any) -> Any:
-    """Returns numbers as text, because YAML reads an unquoted 1.35 as a number."""
+    """YAML reads an unquoted 1.35 as a number."""
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
 AS_TEXT = BeforeValidator(_as_text)
-"""A validator for text with a pattern. Place it after the pattern (see `PLAIN_DIGITS`)."""
+"""Place it after the pattern (see `PLAIN_DIGITS`)."""
 Text = Annotated[str, AS_TEXT]
 """Text, even if YAML reads it as a number."""

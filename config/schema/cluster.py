@@ -1,5 +1,3 @@
-"""Settings of the AKS cluster, its system pool, its node image updates and its cluster autoscaler."""
-
 from __future__ import annotations
 
 import re
@@ -17,21 +15,21 @@ from config.schema.resource_ids import ObjectId, UserAssignedIdentityId
 
 NodeOsChannel = Literal["None", "Unmanaged", "SecurityPatch", "NodeImage"]
 ROLLING: tuple[NodeOsChannel, ...] = ("SecurityPatch", "NodeImage")
-"""Channels that let AKS roll out node images, in the maintenance window if one is set."""
+"""AKS rolls out node images with these channels, in the maintenance window if one is set."""
 MAX_CLUSTER_NODES = 5000
-"""The maximum number of nodes in a cluster (https://learn.microsoft.com/azure/aks/quotas-skus-regions)."""
+"""https://learn.microsoft.com/azure/aks/quotas-skus-regions"""
 AKS_UNREADY_NODES = 3
 """AKS's default of `ok-total-unready-count`."""
 Minutes = Annotated[int, Field(ge=0, le=1440), PLAIN_DIGITS]
 SYSTEM_DISK_GB, SYSTEM_DISK_TYPE = 128, "Managed"
 
 PLACEMENT_GROUP_NODES = 100
-"""The maximum number of VMs in a single placement group, which AKS sets for sizes with RDMA (Azure/AKS, CHANGELOG.md,
-2022-03-20; https://learn.microsoft.com/azure/virtual-machine-scale-sets/virtual-machine-scale-sets-placement-groups).
+"""AKS sets a single placement group for sizes with RDMA (Azure/AKS, CHANGELOG.md, 2022-03-20;
+https://learn.microsoft.com/azure/virtual-machine-scale-sets/virtual-machine-scale-sets-placement-groups).
 """
 
 PrincipalType = Literal["User", "ServicePrincipal", "Group"]
-"""The kind of an object id's owner in role assignments; managed identities are service principals."""
+"""Managed identities are service principals."""
 
 
 _TIME = r"^([01]\d|2[0-3]):[0-5]\d$"
@@ -39,7 +37,7 @@ _OFFSET = r"^[+-](0\d|1[0-4]):[0-5]\d$"
 
 
 def _clock(form: str) -> BeforeValidator:
-    """Rejects `9:00`, `14.30`, `22h`, `+1` and `+0530`, and suggests the same time in AKS's format."""
+    """Suggests AKS's format for `9:00`, `14.30`, `22h`, `+1` and `+0530`."""
 
     def read(value: Any) -> Any:
         found = re.fullmatch(r"([+-]?)(\d{1,2})(?:h|[:.](\d\d)(?::00)?)?|([+-])(\d\d)(\d\d)", str(value))
@@ -80,8 +78,8 @@ class MaintenanceWindow(Model):
 
 
 def reimages(before: str, after: str) -> bool:
-    """Returns whether a change of the channel makes AKS reimage all nodes ("Node OS channel changes that cause a
-    reimage", AKS's page on node OS images).
+    """AKS reimages all nodes after such a change ("Node OS channel changes that cause a reimage", AKS's page on node OS
+    images).
     """
     return before != after and (after == "Unmanaged" or (before, after) == ("Unmanaged", "None"))
 
@@ -115,7 +113,6 @@ class AutoscalerSettings(Model):
     """
 
     def allowed_unready(self, gpu_nodes: int) -> int:
-        """Returns the maximum number of unready nodes, if the pools have at most `gpu_nodes` GPU nodes."""
         return max(gpu_nodes, AKS_UNREADY_NODES) if self.unready_nodes is None else self.unready_nodes
 
 
@@ -213,15 +210,11 @@ class ClusterSettings(Model):
     @field_validator("system_pool")
     @classmethod
     def _fit_the_tier(cls, pool: SystemPool, info: ValidationInfo) -> SystemPool:
-        """Returns the system pool with the defaults of the tier.
-
-        AKS recommends three nodes of 8 vCPUs (https://learn.microsoft.com/azure/aks/use-system-pools).
-        """
+        """AKS recommends three nodes of 8 vCPUs (https://learn.microsoft.com/azure/aks/use-system-pools)."""
         if info.data.get("tier") != "Free":  # pydantic validates in the order of the fields: `tier` comes first
             return pool
         return FreeSystemPool.model_validate(stated(pool), by_alias=False, by_name=True)
 
     @property
     def lts(self) -> bool:
-        """Whether the cluster's Kubernetes version has long-term support."""
         return self.tier == "Premium"

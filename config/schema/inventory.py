@@ -1,4 +1,4 @@
-"""The operators and workloads that this program can install. Callers pass them in: `config` imports neither."""
+"""Callers pass the operators and workloads in: `config` imports neither."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class Inventory:
 
     @property
     def stack_file(self) -> type[StackFile]:
-        """The model of a stack file, with the keys of all operators and the workloads' top-level keys."""
+        """Has the keys of all operators and the workloads' top-level keys."""
         return _with_keys(StackFile, *self._keys)
 
     def settings_of(self, stack_file: StackFile, **found: Any) -> Settings:
-        """Returns the settings of a valid stack file, together with the derived values."""
+        """Adds the derived values."""
         model = _with_keys(Settings, *self._keys)
         settings: Settings = model.model_validate(stated(stack_file) | found, by_alias=False, by_name=True)
         return settings
@@ -51,7 +51,6 @@ class Inventory:
         return operators, at_the_top, tuple(sorted(self.workloads))
 
     def _of_options(self, key: str) -> str:
-        """Returns the description of a top-level key that sets workload options."""
         options = [
             f"`workloadOptions.{name}.{each.keys[key]}`" for name, each in self.workloads.items() if key in each.keys
         ]
@@ -59,11 +58,10 @@ class Inventory:
 
     @property
     def workload_keys(self) -> set[str]:
-        """Top-level keys that set options of one or several workloads."""
         return {key for each in self.workloads.values() for key in each.keys}
 
     def path_of(self, key: str) -> Path | None:
-        """Returns the path of a key: a workload's options, or the only place with that name."""
+        """A name may be a workload, or have only one place."""
         if key in self.workloads:
             return "workloadOptions", key
         options = (paths_in(each.options, ("workloadOptions", name)) for name, each in self.workloads.items())
@@ -72,20 +70,19 @@ class Inventory:
         return found[0] if len(found) == 1 and not is_general(key) and found[0][-1] != "*" else None
 
     def is_option(self, path: Path) -> bool:
-        """Returns whether a path is an option of a known workload, which the workload's own model describes."""
+        """The workload's own model describes the option."""
         return len(path) > 2 and path[0] == "workloadOptions" and path[1] in self.workloads
 
     def schema(self, path: Path) -> Schema:
-        """Returns the JSON schema at a path; empty if no model describes it."""
+        """Is empty if no model describes the path."""
         model, below = self._model_of(path)
         return schema_at(schema_of(model), below)
 
     def protecting(self) -> Mapping[str, Path]:
-        """Returns the name and first path of each setting that protects access or data."""
         return protecting(self.stack_file)
 
     def faults(self, path: Path, value: Any) -> dict[Path, ErrorDetails]:
-        """Returns the validation errors of a value at a path, independent of all other settings."""
+        """Ignores all other settings."""
         model, below = self._model_of(("location",) if path == (REGION,) else path)
         if ":" in str(path[0]) and path != (REGION,):
             return {}  # a provider's key, which the provider validates
@@ -101,7 +98,7 @@ class Inventory:
         return {}
 
     def _model_of(self, path: Path) -> tuple[type[BaseModel], Path]:
-        """Returns the model that describes a path, and the rest of the path in that model."""
+        """Returns the rest of the path in the model, too."""
         return (self.workloads[str(path[1])].options, path[2:]) if self.is_option(path) else (self.stack_file, path)
 
     @property
@@ -124,7 +121,6 @@ _Model = TypeVar("_Model", bound=StackFile)
 def _with_keys(
     base: type[_Model], of_operators: _Fields, of_workloads: _Keys, workloads: tuple[str, ...]
 ) -> type[_Model]:
-    """Returns a model that also has the keys of these operators and workloads."""
     operators = _operators(of_operators)
     at_the_top: dict[str, Any] = {to_snake(key): (_Option, Field(None, description=text)) for key, text in of_workloads}
     names = ", ".join(f"`{name}`" for name in workloads)

@@ -1,5 +1,3 @@
-"""Ranges of IPv4 addresses: clients of the API server, and address spaces of networks."""
-
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -11,13 +9,13 @@ from pydantic import AfterValidator, Field
 from config.schema.base import Text, may_be, unfit
 
 MOST_RANGES = 200
-"""The maximum number of ranges (AKS's page on authorized IP ranges)."""
+"""AKS's page on authorized IP ranges."""
 _WIDEST_PUBLIC = 8
-"""The largest block that IANA allocates (IPv4 Address Space Registry); a shorter prefix is a mistake."""
+"""IANA allocates no larger block (IPv4 Address Space Registry); a shorter prefix is a mistake."""
 _LIKELY_TYPO = 16
-"""A prefix below this with host bits set is more likely a typo than the address is."""
+"""Below this prefix, host bits are more likely a typo in the prefix than in the address."""
 _EXAMPLES = tuple(map(IPv4Network, ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24")))
-"""The documentation ranges of RFC 5737: published settings use them in place of real ones, and AKS accepts them."""
+"""Published settings use the documentation ranges of RFC 5737 in place of real ones, and AKS accepts them."""
 _ALLOWED = "a range of public IPv4 addresses that starts at its first address, as in 137.117.106.88/29; or one address"
 
 
@@ -52,12 +50,11 @@ IpRanges = Annotated[tuple[IpRange, ...], Field(max_length=MOST_RANGES)]
 
 
 RESERVED = tuple(map(IPv4Network, ("169.254.0.0/16", "172.30.0.0/16", "172.31.0.0/16", "192.0.2.0/24")))
-"""Ranges that AKS allows neither for nodes nor for pods or services (its page on CNI networking, "AKS CNI networking
+"""AKS allows these neither for nodes nor for pods or services (its page on CNI networking, "AKS CNI networking
 prerequisites").
 """
 PRIVATE = tuple(map(IPv4Network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10")))
-"""RFC 1918 and RFC 6598: the ranges that AKS supports for pods, although Azure accepts others (CNI Overlay overview).
-"""
+"""RFC 1918 and RFC 6598: AKS supports only these for pods, although Azure accepts others (CNI Overlay overview)."""
 _WIDEST, _NARROWEST = 8, 24
 _NETWORK = (
     f"a private range of /{_WIDEST} to /{_NARROWEST} that starts at its first address, as in 10.0.0.0/16, outside "
@@ -86,7 +83,7 @@ NetworkRange = Annotated[Text, AfterValidator(_of_a_network), may_be(_NETWORK)]
 
 
 def elsewhere(prefix: int, taken: Iterable[IPv4Network]) -> IPv4Network | None:
-    """Returns the first range of this size that AKS accepts and that does not overlap `taken`, or None."""
+    """Returns the first range that AKS accepts and that does not overlap `taken`."""
     occupied = (*RESERVED, *taken)
     for private in PRIVATE:
         for found in private.subnets(new_prefix=prefix) if prefix >= private.prefixlen else ():

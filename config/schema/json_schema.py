@@ -1,5 +1,3 @@
-"""Reads a model's JSON schema: the schema at a path, and all paths."""
-
 from __future__ import annotations
 
 import functools
@@ -15,12 +13,12 @@ Schema = Mapping[str, Any]
 
 @functools.cache
 def schema_of(model: type[BaseModel]) -> Schema:
-    """Returns the JSON schema of a model, with the names of stack files."""
+    """Names are those of stack files."""
     return model.model_json_schema(by_alias=True)
 
 
 def schema_at(schema: Schema, location: Iterable[str | int]) -> Schema:
-    """Returns the JSON schema at `location`; empty if the schema does not describe it."""
+    """Is empty if the schema does not describe the location."""
     definitions = schema.get("$defs", {})
     here = _resolved(schema, definitions)
     for part in location:
@@ -36,7 +34,7 @@ def schema_at(schema: Schema, location: Iterable[str | int]) -> Schema:
 
 
 def paths_in(model: type[BaseModel], prefix: Path = ()) -> Iterator[Path]:
-    """Yields all keys of a model; `*` stands for names that users choose (a pool's)."""
+    """`*` stands for names that users choose (a pool's)."""
 
     def below(path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
         here = schema_at(schema_of(model), path)
@@ -50,13 +48,13 @@ def paths_in(model: type[BaseModel], prefix: Path = ()) -> Iterator[Path]:
 
 @functools.cache
 def protecting(model: type[BaseModel]) -> Mapping[str, Path]:
-    """Returns the name and first path of each setting that protects access or data."""
+    """Returns the first path of each setting that protects access or data."""
     schema, paths = schema_of(model), sorted(paths_in(model), key=len, reverse=True)
     return {str(path[-1]): path for path in paths if schema_at(schema, path).get("protects")}
 
 
 def _resolved(schema: Schema, definitions: Mapping[str, Schema]) -> Schema:
-    """Resolves references and optional values; keeps their defaults and examples."""
+    """Keeps defaults and examples of references and optional values."""
     outer = {key: schema[key] for key in ("allowed", "default", "examples", "protects") if key in schema}
     for option in schema.get("anyOf", ()):
         if option.get("type") != "null":
@@ -67,7 +65,6 @@ def _resolved(schema: Schema, definitions: Mapping[str, Schema]) -> Schema:
 
 
 def allowed(schema: Schema) -> str:
-    """Returns a description of the allowed values."""
     if words := schema.get("allowed"):
         return str(words)
     if choices := schema.get("enum"):
@@ -94,23 +91,23 @@ def allowed(schema: Schema) -> str:
 
 
 def is_plain(schema: Schema) -> bool:
-    """Returns whether a command can set a value: it is text, a number or a boolean, not a list or a map."""
+    """A command can set the value: it is not a list or a map."""
     return schema.get("type") in ("boolean", "integer", "number", "string")
 
 
 def by_schema(path: Path, schema: Schema) -> Fix:
-    """Returns the fix of a key with a value that only the user knows."""
+    """Only the user knows the value."""
     return by_hand(path) if is_plain(schema) else in_file(path)
 
 
 def entries_of(schema: Schema) -> list[Schema]:
-    """Returns the schemas of the values under names that users choose."""
+    """Users choose the names of these values."""
     entries = [schema.get("additionalProperties"), *schema.get("patternProperties", {}).values()]
     return [each for each in entries if isinstance(each, Mapping)]
 
 
 def is_text_table(schema: Schema) -> bool:
-    """Returns whether a schema is a map from any name to text, such as environment variables."""
+    """The schema is a map from any name to text, such as environment variables."""
     return any(each.get("type") == "string" for each in entries_of(schema))
 
 

@@ -1,5 +1,3 @@
-"""A jump box: a virtual machine in the stack's network, for deployments to private clusters."""
-
 from __future__ import annotations
 
 import base64
@@ -15,27 +13,27 @@ from config.data.skus import catalogue, written_differently
 from config.schema.base import Model, Text, may_be, unfit
 
 USER = "azureuser"
-"""The login name; only SSH keys can log in."""
+"""Only SSH keys can log in."""
 DISK_TYPE = "Premium_LRS"
 _LENGTH = struct.Struct(">I")
 _KINDS = ("ssh-ed25519", "ssh-rsa")
-"""The key types of Azure's Linux machines (SshEncryptionTypes of Microsoft.Compute); ecdsa is not documented."""
+"""The types of Azure's Linux machines (SshEncryptionTypes of Microsoft.Compute); ecdsa is not documented."""
 PUBLIC_KEY = (
     "the text of a public key, as in ~/.ssh/id_ed25519.pub: ssh-ed25519 AAAA..., or ssh-rsa AAAA... "
     "with 2048 bits or more"
 )
 _RSA_BITS = 2048
-"""The shortest RSA key that Azure accepts (its page create-ssh-keys-detailed)."""
+"""Azure accepts no shorter RSA key (its page create-ssh-keys-detailed)."""
 
 
 def is_public_key(text: str) -> bool:
-    """Returns whether Azure accepts the public key."""
+    """Azure accepts the key."""
     kind, _, rest = text.partition(" ")
     return kind in _KINDS and "\n" not in text and _is_of(kind, rest.partition(" ")[0])
 
 
 def _is_of(kind: str, body: str) -> bool:
-    """Returns whether a key's body contains the same type as its first word (RFC 4253, section 6.6)."""
+    """The body contains the same type as the first word (RFC 4253, section 6.6)."""
     try:
         data = base64.b64decode(body, validate=True)
     except binascii.Error:
@@ -47,7 +45,7 @@ def _is_of(kind: str, body: str) -> bool:
 
 
 def _fields(data: bytes) -> Iterator[bytes]:
-    """Yields the length-prefixed fields of a key (RFC 4251, section 5); skips truncated ones."""
+    """Fields are length-prefixed (RFC 4251, section 5); truncated ones are skipped."""
     while len(data) >= _LENGTH.size:
         (size,) = _LENGTH.unpack_from(data)
         field, data = data[_LENGTH.size :][:size], data[_LENGTH.size + size :]
@@ -56,7 +54,7 @@ def _fields(data: bytes) -> Iterator[bytes]:
 
 
 def _small_machine(name: str) -> str:
-    """Rejects other sizes than those without GPUs; suggests a size if only the spelling differs."""
+    """Suggests a size if only the spelling differs."""
     usable = sorted((size for size in catalogue().values() if not size.gpus), key=lambda size: size.vcpus)
     names = [size.name for size in usable]
     if name not in names:

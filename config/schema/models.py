@@ -1,5 +1,3 @@
-"""The settings of a stack, which `config.reading.loader` reads from Pulumi's configuration."""
-
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -26,7 +24,7 @@ DEFAULT_POOL = "gpu"
 
 
 def _dollars(value: Any) -> float:
-    """Rejects values that are not prices, including booleans."""
+    """Booleans are no prices."""
     try:
         amount = -1.0 if isinstance(value, bool) else float(value)
     except (TypeError, ValueError):
@@ -120,29 +118,26 @@ class StackFile(Model):
 
     @property
     def shared_files(self) -> KeptOn:
-        """The storage of shared files; with `network.private`, nothing with a public address."""
+        """With `network.private`, no storage has a public address."""
         otherwise: KeptOn = "class" if self.shared_class else "none" if self.network.private else "smb"
         return self.storage.shared_files or otherwise
 
     @property
     def shared_class(self) -> str | None:
-        """The StorageClass of claims for shared files.
-
-        None if a workload creates its own (`smb`), and if shared files are off.
-        """
+        """None if a workload creates its own class (`smb`), and if shared files are off."""
         storage = self.storage
         if storage.shared_files:
             return SHARED_CLASS if storage.shared_files == "nfs" else None
         return storage.shared_class or self.operators.shared_class
 
     def entrances(self) -> tuple[Use, ...]:
-        """Returns one use for each private endpoint."""
+        """There is one use for each private endpoint."""
         accounts = OF_ACCOUNT * len(self.storage.made_accounts())
         private = (*OF_REGISTRY, *accounts) if self.network.private else ()
         return (*private, *OF_FILES) if self.shared_files == "nfs" else private
 
     def gpu_pools(self) -> dict[str, PoolSettings]:
-        """Returns all GPU pools by key: `pools`, or the one that `vmSku` and `nodeCount` describe."""
+        """Without `pools`, `vmSku` and `nodeCount` describe one."""
         if self.pools or self.vm_sku is None:
             return dict(sorted(self.pools.items()))
         return {DEFAULT_POOL: PoolSettings(vm_sku=self.vm_sku, count=self.node_count)}
@@ -150,9 +145,9 @@ class StackFile(Model):
 
 Shared = TypeVar("Shared", bound=StackFile)
 SHARED = ("vm_sku", "node_count", "pools", "operators", "storage", "images", "teams", "slack_gpus", "tags")
-"""Settings of a platform that also apply to workloads of consumer stacks."""
+"""These settings of a platform also apply to workloads of consumer stacks."""
 OVERRIDABLE = ("images", "tags")
-"""Shared settings that a consumer stack may override."""
+"""A consumer stack may override these shared settings."""
 
 
 class PlatformOutput(Model, Generic[Shared]):
@@ -169,13 +164,11 @@ class PlatformOutput(Model, Generic[Shared]):
 
 @dataclass(frozen=True)
 class PlatformStack:
-    """The platform of another stack."""
-
     stack: StackName
     output: PlatformOutput[StackFile]
 
     def with_shared_settings(self, consumer: StackFile) -> StackFile:
-        """Returns the settings of a consumer stack, completed by the platform's shared settings."""
+        """The platform's shared settings complete those of the consumer stack."""
         own = {name: value for name, value in stated(consumer).items() if name not in SHARED or name in OVERRIDABLE}
         return type(consumer).model_validate(stated(self.output.settings) | own, by_alias=False, by_name=True)
 
@@ -186,7 +179,7 @@ class Placement(Generic[Chosen]):
 
     workload: str
     name: str
-    """The job's name: the workload's, followed by the pool's key if the workload runs on every pool."""
+    """The workload's name, followed by the pool's key if the workload runs on every pool."""
     options: Chosen
     pool_key: str
     pool: PoolSettings
@@ -195,12 +188,11 @@ class Placement(Generic[Chosen]):
 
     @property
     def gpus(self) -> int:
-        """The number of GPUs on all of its nodes."""
+        """Counts all of its nodes."""
         return self.nodes * self.options.gpus_on(self.pool.sku)
 
     @property
     def where(self) -> str:
-        """The pool, with the numbers of nodes and GPUs."""
         nodes = f"{self.nodes} {'node' if self.nodes == 1 else 'nodes'}"
         gpus = f"{self.gpus or 'no'} {'GPUs' if self.gpus > 1 else 'GPU'}"
         pool = f"{'Spot ' if self.pool.spot else ''}pool {self.pool_key}"
@@ -232,10 +224,10 @@ class Settings(StackFile):
 
     @property
     def keeps_files(self) -> bool:
-        """Whether claims in the cluster may keep users' files: those of a workload, or of a class of shared files."""
+        """Claims may be those of a workload, or of a class of shared files."""
         own = any(placement.options.keeps_files for placement in self.placements.values())
         return own or (self.shared_platform is None and self.shared_class is not None)
 
     def users(self, container: str) -> list[str]:
-        """Returns the stack's workloads that mount or fill a blob container."""
+        """Returns the stack's workloads that mount or fill the container."""
         return [name for name, placement in self.placements.items() if container in placement.options.containers]

@@ -1,4 +1,4 @@
-"""Deterministic names of a stack's Azure resources, including the globally unique ones."""
+"""Names of a stack's Azure resources are deterministic, including the globally unique ones."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import re
 from dataclasses import dataclass
 
 MAX_NODE_RESOURCE_GROUP = 80
-"""The longest name of a node resource group in AKS, in characters."""
+"""AKS's limit, in characters."""
 MAX_DNS_PREFIX = 54
 MAX_DNS_LABEL = 63
 WORKLOAD_NAMESPACE = "ai"
-"""The namespace of workloads in a platform's own stack; another stack's workloads use a namespace named after it."""
+"""A platform's own stack runs its workloads here; another stack's workloads use a namespace named after it."""
 NODES_SUFFIX = "-nodes"
 _DIGEST = 6
 
@@ -26,13 +26,13 @@ class StackName:
         return f"{self.organization}/{self.project}/{self.name}"
 
     def beside(self, other: StackName) -> str:
-        """Returns the name that `pulumi -s` takes in the project of `other`: short within one project."""
+        """Returns the name for `pulumi -s`: short within the project of `other`."""
         return self.name if (self.organization, self.project) == (other.organization, other.project) else str(self)
 
 
 @dataclass(frozen=True)
 class Names:
-    """Names derived from project and stack; `chosen_group` replaces the derived resource group."""
+    """`chosen_group` replaces the derived resource group."""
 
     project: str
     stack: str
@@ -44,12 +44,12 @@ class Names:
 
     @property
     def resource_group(self) -> str:
-        """The resource group of everything but the nodes."""
+        """Has everything but the nodes."""
         return self.chosen_group or self.cluster
 
     @property
     def node_resource_group(self) -> str:
-        """The resource group that AKS creates for the virtual machines."""
+        """AKS creates this group for the virtual machines."""
         return self.resource_group + NODES_SUFFIX
 
     @property
@@ -59,7 +59,7 @@ class Names:
 
 
 def global_name(names: Names, subscription_id: str, limit: int, key: str = "") -> str:
-    """Returns a globally unique name: lower-case letters and digits of project and stack, then a digest.
+    """Returns lower-case letters and digits of project and stack, then a digest.
 
     The digest distinguishes equal stacks in two subscriptions, and names that are cut to `limit` characters. `key`
     (letters and digits) distinguishes several names of one stack: stack devinput differs from input of dev.

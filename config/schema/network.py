@@ -1,4 +1,4 @@
-"""The cluster's network: AKS's own, one that the stack creates, or an existing one; public or private."""
+"""The cluster's network is AKS's own, one that the stack creates, or an existing one; public or private."""
 
 from __future__ import annotations
 
@@ -15,20 +15,19 @@ from config.schema.jump_box import JumpBoxSettings
 from config.schema.resource_ids import PrivateZoneId, ResourceName, SubnetId, VirtualNetworkId
 
 POD_RANGE = "10.240.0.0/12"
-"""The pods' range: a /24 for each of 4096 nodes. AKS's default, a /16, allows 256 (its page on CNI Overlay).
+"""Each of 4096 nodes gets a /24. AKS's default, a /16, allows 256 (its page on CNI Overlay).
 
 It does not overlap AKS's own networks of nodes (10.224.0.0/12) and services (10.0.0.0/16).
 """
 SERVICE_RANGE = "172.20.0.0/16"
-"""The services' range in a custom network; most networks, and AKS's default for services, begin with 10."""
+"""Most networks, and AKS's default for services, begin with 10."""
 NODES, ENDPOINTS, JUMP_BOX, BASTION = "nodes", "endpoints", "jump-box", "AzureBastionSubnet"
-"""The subnets of a network that the stack creates; the last two only with a jump box.
-
-Azure requires the name and size of the last one (its page on Bastion's configuration settings).
+"""The last two subnets exist only with a jump box. Azure requires the name and size of the last one (its page on
+Bastion's configuration settings).
 """
 _ENDPOINTS_PREFIX, _JUMP_BOX_PREFIX, _BASTION_PREFIX = 27, 27, 26
 RESERVED_ADDRESSES = 5
-"""Addresses that Azure reserves in each subnet: the first four and the last (AKS's overview of CNI Overlay)."""
+"""Azure reserves the first four and the last address of each subnet (AKS's overview of CNI Overlay)."""
 
 Use = Literal["cluster", "registry", "blob", "dfs", "file"]
 """The kind of names in a private DNS zone."""
@@ -43,7 +42,7 @@ ZONE_NAMES: Mapping[Use, str] = {
 OF_REGISTRY: tuple[Use, ...] = ("registry",)
 OF_ACCOUNT: tuple[Use, ...] = ("blob", "dfs")
 OF_FILES: tuple[Use, ...] = ("file",)
-"""The private endpoints of each resource. blobfuse2 uses dfs for hierarchical namespaces; all accounts serve it."""
+"""blobfuse2 uses dfs for hierarchical namespaces; all accounts serve it."""
 
 
 class NetworkSettings(Model):
@@ -96,36 +95,35 @@ class NetworkSettings(Model):
 
     @property
     def own(self) -> bool:
-        """Whether nodes are in a custom network instead of AKS's."""
+        """Nodes are in a custom network instead of AKS's."""
         return self.address_space is not None or self.id is not None
 
     @property
     def two_phases(self) -> bool:
-        """Whether the network is reachable only after the stack has created it."""
+        """The network is reachable only after the stack has created it."""
         return self.private and self.address_space is not None
 
     @property
     def nat_gateway(self) -> bool:
-        """Whether nodes reach the internet through a NAT gateway."""
         return self.own and self.outbound == "natGateway"
 
     @property
     def routed(self) -> bool:
-        """Whether nodes reach the internet through the user's own routes."""
+        """Nodes reach the internet through the user's own routes."""
         return self.own and self.outbound == "userDefinedRouting"
 
     @property
     def dns_service(self) -> str:
-        """The address of the cluster's DNS service, which AKS requires with a range of services."""
+        """AKS requires the address with a range of services."""
         return str(IPv4Network(self.service_range)[10])
 
     def zone(self, use: Use, region: str) -> str | None:
-        """Returns the id of the user's zone for these names, or None."""
+        """Returns the id of the user's zone."""
         return next((id_ for id_ in self.zones if zone_use(id_, region) == use), None)
 
 
 def zone_use(zone_id: str, region: str) -> Use | None:
-    """Returns the use of a zone by its name; None if a stack in this region does not use it.
+    """Returns None if a stack in this region does not use the zone.
 
     AKS also accepts a subzone: `<subzone>.privatelink.<region>.azmk8s.io` (its page on private clusters).
     """
@@ -139,7 +137,7 @@ def zone_use(zone_id: str, region: str) -> Use | None:
 
 @dataclass(frozen=True)
 class Layout:
-    """The subnets of a network that the stack creates, including those for a jump box."""
+    """Includes the subnets for a jump box."""
 
     nodes: IPv4Network
     endpoints: IPv4Network
@@ -148,10 +146,8 @@ class Layout:
 
 
 def layout(address_space: str) -> Layout:
-    """Returns the subnets of an address space.
-
-    They depend only on the address space and not on the pools: Azure cannot resize a subnet in use, and pools grow. The
-    smallest address space, a /24, fits all of them.
+    """The subnets depend only on the address space and not on the pools: Azure cannot resize a subnet in use, and pools
+    grow. The smallest address space, a /24, fits all of them.
     """
     nodes, rest = IPv4Network(address_space).subnets()
     endpoints = IPv4Network((rest.network_address, _ENDPOINTS_PREFIX))
@@ -161,5 +157,4 @@ def layout(address_space: str) -> Layout:
 
 
 def usable(subnet: IPv4Network) -> int:
-    """Returns the number of assignable addresses of a subnet."""
     return subnet.num_addresses - RESERVED_ADDRESSES

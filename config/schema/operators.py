@@ -1,6 +1,5 @@
-"""The operators' interface to the settings: each package in `operators/` implements it.
-
-`config` imports neither `operators` nor `workloads`; the program passes them to the loader.
+"""Each package in `operators/` implements this interface. `config` imports neither `operators` nor `workloads`; the
+program passes them to the loader.
 """
 
 from __future__ import annotations
@@ -20,25 +19,23 @@ if TYPE_CHECKING:
     from config.schema.models import StackFile
 
 DriverUpgrades = Literal["manual", "when-idle"]
-"""Restarts of changed drivers: `manual`, or `when-idle` by NVIDIA's operators, node by node, each after all of its pods
-have ended.
-"""
+"""With `when-idle`, NVIDIA's operators restart changed drivers node by node, each after all of its pods have ended."""
 Scheduler = Literal["volcano", "scheduler-plugins-scheduler"]
 """The scheduler of pods on GPU nodes, as in `schedulerName`."""
 Capability = Literal["GPUs", "InfiniBand", "node labels", "scheduler", "queues", "NVMe scratch"]
-"""Capabilities that operators provide, and that workloads and other operators need."""
+"""Operators provide these, and workloads and other operators need them."""
 NVIDIA_NAMESPACE = "nvidia-operator"
-"""The namespace of the charts for GPU nodes."""
+"""Has the charts for GPU nodes."""
 NODE_TOOLS_NAMESPACE = "node-tools"
-"""The namespace of our own DaemonSets."""
+"""Has our own DaemonSets."""
 MAX_WARM_UP = 24 * 60
-"""The longest warm-up in minutes; the limit of AppWrapper."""
+"""In minutes; the limit of AppWrapper."""
 MONITORING = "kube-prometheus-stack"
-"""The operator that provides the CRDs for metrics. If it is installed, operators after it create such objects."""
+"""Provides the CRDs for metrics. If it is installed, operators after it create such objects."""
 NODE_HEALTH = "node-health"
-"""The operator through which checks report the state of their nodes."""
+"""Checks report the state of their nodes through this operator."""
 MLBATCH_NAMESPACE = "mlbatch-system"
-"""The namespace of the components that queue and run the teams' jobs."""
+"""Has the components that queue and run the teams' jobs."""
 
 
 class OperatorSettings(Model):
@@ -49,7 +46,7 @@ class OperatorSettings(Model):
 
     @property
     def shared_class(self) -> str | None:
-        """The StorageClass of shared files that the operator provides."""
+        """A class of shared files that the operator provides."""
         return None
 
     @property
@@ -59,17 +56,17 @@ class OperatorSettings(Model):
 
     @property
     def preempts(self) -> bool:
-        """Whether it adds preemption of pods with a lower priority class to that of Kubernetes."""
+        """Kubernetes preempts pods with a lower priority class anyway; this adds other preemption."""
         return False
 
     @property
     def gpu_driver_minutes(self) -> int:
-        """The longest build of a GPU driver on a node, in minutes; 0 without one."""
+        """The longest build on a node; 0 without a GPU driver."""
         return 0
 
     @property
     def rdma_driver_minutes(self) -> int:
-        """The longest build of an InfiniBand driver on a node, in minutes; 0 without one."""
+        """The longest build on a node; 0 without an InfiniBand driver."""
         return 0
 
 
@@ -107,7 +104,7 @@ class OperatorSpec(Protocol[Own]):
 
     @property
     def has_chart(self) -> bool:
-        """Whether it is a Helm release and not our own manifest."""
+        """Otherwise it is our own manifest."""
         return True
 
     @property
@@ -116,33 +113,32 @@ class OperatorSpec(Protocol[Own]):
 
     @property
     def settings(self) -> type[Own]:
-        """The model of its settings; every setting has a default."""
+        """Every setting has a default."""
 
     @property
     def needs(self) -> Mapping[Capability, str]:
-        """The capabilities that it needs from others, each with the reason (the end of a sentence)."""
+        """Each reason is the end of a sentence."""
         return {}
 
     @property
     def needed_values(self) -> Sequence[tuple[str, ...]]:
-        """Paths of chart values that workloads need enabled."""
+        """Workloads need these chart values enabled."""
         return ()
 
     @property
     def is_for_gpu_pools(self) -> bool:
-        """Whether only stacks with GPU pools need it."""
+        """Only stacks with GPU pools need it."""
         return False
 
     def provides(self, settings: Own) -> Mapping[Capability, str]:
-        """Returns the capabilities that it provides, each with the name that pods use to request it."""
+        """The values are the names that pods use to request the capabilities."""
         return {}
 
     def is_wanted(self, stack: StackFile) -> bool:
-        """Returns whether the stack installs it."""
         return stack.operators.of(self).enabled and (bool(stack.gpu_pools()) or not self.is_for_gpu_pools)
 
     def problems(self, installation: Installation) -> Iterable[Problem]:
-        """Returns the errors of its settings in combination with other operators."""
+        """Returns errors in combination with other operators."""
         return ()
 
 
@@ -150,12 +146,11 @@ OperatorCatalogue = Mapping[str, OperatorSpec[Any]]
 
 
 def key_of(name: str) -> str:
-    """Returns an operator's key below `operators` in stack files."""
+    """Returns the key below `operators` in stack files."""
     return to_camel(name.replace("-", "_"))
 
 
 def field_of(name: str) -> str:
-    """Returns the field of an operator's settings."""
     return name.replace("-", "_")
 
 
@@ -177,7 +172,7 @@ class Operators(Model):
     """
 
     def of(self, operator: OperatorSpec[Own]) -> Own:
-        """Returns the settings of an operator, or its defaults if the model lacks its key."""
+        """Returns the defaults if the model lacks the operator's key."""
         found: Own | None = getattr(self, field_of(operator.name), None)
         return operator.settings() if found is None else found
 
@@ -186,21 +181,20 @@ class Operators(Model):
 
     @property
     def shared_class(self) -> str | None:
-        """The StorageClass of shared files that an operator provides."""
         return next(filter(None, (each.shared_class for each in self._enabled())), None)
 
     @property
     def preempts(self) -> bool:
-        """Whether pods of a higher priority class preempt others on GPU nodes."""
+        """Pods of a higher priority class preempt others on GPU nodes."""
         return self.scheduler != VOLCANO or any(each.preempts for each in self._enabled())
 
     @property
     def failure_effect(self) -> str | None:
-        """The effect of the taint on nodes that fail a check; None if no check may taint nodes."""
+        """None if no check may taint nodes."""
         return next(filter(None, (each.failure_effect for each in self._enabled())), None)
 
     def driver_minutes(self, *, infiniband: bool) -> int:
-        """Returns the longest build of all drivers of a node, in minutes; they build one after the other."""
+        """Drivers build one after the other."""
         return sum(each.gpu_driver_minutes + infiniband * each.rdma_driver_minutes for each in self._enabled())
 
 
@@ -225,7 +219,7 @@ class Installation:
         return (each for each in self.operators.values() if self.stack.operators.of(each).enabled)
 
     def brought(self, capability: Capability) -> Brought:
-        """Returns the provider of a capability (the chosen scheduler); raises LookupError if no operator has it."""
+        """The scheduler is the chosen one. Raises LookupError if no operator has the capability."""
         name = self.stack.operators.scheduler if capability == "scheduler" else None
         for each in self.operators.values():
             settings = self.stack.operators.of(each)
@@ -235,12 +229,12 @@ class Installation:
         raise LookupError(capability)
 
     def values(self, operator: OperatorSpec[Any]) -> Mapping[str, Any]:
-        """Returns the user's values for an operator's chart."""
+        """Returns the user's values for the chart."""
         settings = self.stack.operators.of(operator)
         return settings.values if isinstance(settings, ChartSettings) else {}
 
     def value(self, operator: OperatorSpec[Any], *path: str) -> object:
-        """Returns a user's value for an operator's chart, or None."""
+        """Returns a user's value, or None."""
         found: object = self.values(operator)
         for part in path:
             found = found.get(part) if isinstance(found, dict) else None

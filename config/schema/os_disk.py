@@ -1,8 +1,8 @@
-"""OS disks of GPU nodes, which also store images and container layers.
+"""OS disks of GPU nodes also store images and container layers.
 
 AKS uses the VM size's own disks where possible (its page on storage, articles/aks/concepts-storage.md): nodes start
-sooner, and images of tens of GB are not limited to a managed disk's 100 to 200 MB/s. AKS can change neither size nor
-type of an existing pool's disks.
+sooner, and images of tens of GB are not limited to a managed disk's 100 to 200 MB/s. AKS can change neither size
+nor type of an existing pool's disks.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class OsDisk:
 
 
 def os_disk(size: VmSku, gb: int | None = None, kind: DiskType | None = None) -> OsDisk:
-    """Returns the OS disk of new nodes; `gb` and `kind` are the user's settings."""
+    """`gb` and `kind` are the user's settings."""
     if kind is None:
         kind = "Ephemeral" if (gb or USUAL_GB) <= most_ephemeral(size.os_disk_gib) else "Managed"
     if gb is None:
@@ -42,5 +42,5 @@ def os_disk(size: VmSku, gb: int | None = None, kind: DiskType | None = None) ->
 
 
 def most_ephemeral(gib: int) -> int:
-    """Returns the largest ephemeral OS disk on this much local storage."""
+    """`gib` is the local storage."""
     return min(gib, _MAX_EPHEMERAL_GB)

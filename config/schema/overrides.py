@@ -1,4 +1,4 @@
-"""`podOverrides`: the user's changes to a workload's pod template, merged last."""
+"""`podOverrides` are the user's changes to a workload's pod template, merged last."""
 
 from __future__ import annotations
 
@@ -19,18 +19,14 @@ MERGE_KEYS = {
     "volumes": "name",
     "volumeMounts": "mountPath",
 }
-"""Lists that are merged by a key of their items, as in Kubernetes' strategic merge patch; others are replaced.
-
-Source: `patchMergeKey` in the types of k8s.io/api/core/v1.
+"""Lists are merged by a key of their items, as in Kubernetes' strategic merge patch (`patchMergeKey` in the types of
+k8s.io/api/core/v1); others are replaced.
 """
 TEMPLATE_KEYS = ("metadata", "spec")
 
 
 def merge(base: Any, over: Any, key: str = "") -> Any:
-    """Returns `base` with `over` merged into it: maps recursively, lists of named items by name, others replaced.
-
-    A null in a map removes the key. `base` is not changed. `key` is the key of both values; it identifies lists.
-    """
+    """A null in a map removes the key. `base` is not changed. `key` is the key of both values; it identifies lists."""
     if isinstance(over, Mapping):
         under = base if isinstance(base, Mapping) else {}
         merged = {**under, **{name: merge(under.get(name), value, name) for name, value in over.items()}}
@@ -64,7 +60,7 @@ def _faults(overrides: Mapping[str, Any]) -> Iterator[Unfit]:
 
 
 def _unnamed(value: object, path: tuple[str | int, ...]) -> Iterator[Unfit]:
-    """Yields errors for lists that are merged by a key if an item lacks that key."""
+    """Items of lists that are merged by a key must have that key."""
     if isinstance(value, Mapping):
         for key, below in value.items():
             name = MERGE_KEYS.get(key)

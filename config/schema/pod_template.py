@@ -1,7 +1,7 @@
 """Validates pod templates against the types of Pulumi's pinned Kubernetes SDK and the choices of Kubernetes.
 
-Otherwise the SDK fails with an assertion if a map replaces a list, and the API server reports wrong types one by one,
-job after job.
+Otherwise the SDK fails with an assertion if a map replaces a list, and the API server reports wrong types one by
+one, job after job.
 """
 
 from __future__ import annotations
@@ -18,22 +18,19 @@ from config.schema.base import Unfit
 from k8s.quantities import is_quantity
 
 _QUANTITIES = ("limits", "requests", "overhead", "sizeLimit", "divisor")
-"""Keys of quantities, which may be numbers, too (apimachinery, pkg/api/resource, Quantity)."""
+"""Quantities may be numbers, too (apimachinery, pkg/api/resource, Quantity)."""
 _WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
 
 
 @functools.cache
 def choices() -> dict[str, dict[str, list[str]]]:
-    """Returns the allowed values of Kubernetes' enumerations, by type and key."""
+    """Keyed by type and key."""
     found: dict[str, dict[str, list[str]]] = data.read("pod_enums.yaml")
     return found
 
 
 def template_faults(template: Mapping[str, Any]) -> Iterator[Unfit]:
-    """Yields errors for unknown keys, wrong types, and values that are not among the choices.
-
-    A null removes a key.
-    """
+    """A null removes a key."""
     # Imported only here: the import takes a second, and only stacks with overrides need it.
     from pulumi_kubernetes.core.v1 import PodTemplateSpecArgs
 
@@ -68,7 +65,7 @@ def _faults(value: Any, kind: Any, path: tuple[str | int, ...]) -> Iterator[Unfi
 
 
 def _unlisted(value: Any, kind: Any, path: tuple[str | int, ...]) -> Iterator[Unfit]:
-    """Yields text that is not among the choices; `kind` has the path's last key. Empty text means an unset key."""
+    """`kind` has the path's last key. Empty text means an unset key."""
     allowed = choices().get(kind.__name__.removesuffix("Args"), {}).get(str(path[-1]), [])
     for where, text in [((*path, index), each) for index, each in _items(value)] or [(path, value)]:
         if allowed and text and isinstance(text, str) and text not in allowed:
@@ -77,14 +74,14 @@ def _unlisted(value: Any, kind: Any, path: tuple[str | int, ...]) -> Iterator[Un
 
 
 def _items(value: Any) -> Iterable[tuple[str | int, Any]]:
-    """Returns the items of a map or list by key or position; nothing for other values."""
+    """Returns items by key or position; nothing for other values."""
     if isinstance(value, Mapping):
         return value.items()
     return enumerate(value) if isinstance(value, list) else ()
 
 
 def _alternatives(kind: Any) -> list[Any]:
-    """Returns the possible types of a property, without Pulumi's types for outputs."""
+    """Omits Pulumi's types for outputs."""
     if typing.get_origin(kind) in (typing.Union, types.UnionType):
         return [found for each in typing.get_args(kind) for found in _alternatives(each)]
     plain = _is_object(kind) or kind in _WORDS or typing.get_origin(kind) in (Sequence, Mapping)
@@ -92,7 +89,7 @@ def _alternatives(kind: Any) -> list[Any]:
 
 
 def _sdk() -> types.ModuleType:
-    """Returns the SDK's module for types. Imported only when needed: the SDK takes a quarter of a second."""
+    """The import takes a quarter of a second."""
     from pulumi import _types
 
     return _types

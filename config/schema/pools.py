@@ -1,5 +1,3 @@
-"""GPU node pools: their settings, their names in ARM, and their labels and taints."""
-
 from __future__ import annotations
 
 import hashlib
@@ -21,15 +19,14 @@ from config.schema.os_disk import MAX_OS_DISK_GB, MIN_OS_DISK_GB, USUAL_GB, Disk
 from config.schema.resource_ids import CapacityReservationGroupId
 
 MAX_NODES = 1000
-"""The maximum number of nodes in one pool in AKS."""
+"""AKS's limit for one pool."""
 MAX_POOL_NAME = 12
-"""The longest name of a Linux pool in AKS: lower-case letters and digits, beginning with a letter."""
+"""AKS's limit for Linux pools: lower-case letters and digits, beginning with a letter."""
 SUFFIX_LENGTH = 4
 MAX_POOL_KEY = MAX_POOL_NAME - SUFFIX_LENGTH
 
 
 def gpu_sizes() -> list[str]:
-    """Returns the names of the VM sizes that GPU pools can have."""
     return [size.name for size in catalogue().values() if size.gpus and size.supported]
 
 
@@ -38,7 +35,7 @@ def _only_gpus() -> str:
 
 
 def _usable(name: str) -> str:
-    """Rejects VM sizes that GPU pools cannot have. Names are case-sensitive in labels and quotas, though not in ARM."""
+    """Names are case-sensitive in labels and quotas, though not in ARM."""
     usable, size = gpu_sizes(), catalogue().get(name)
     if size is None:
         if re.match("standard_[a-mo-z]+[0-9]", name, re.IGNORECASE):
@@ -59,18 +56,18 @@ GpuSku = Annotated[
     AfterValidator(_usable),
     Field(json_schema_extra=lambda schema: schema.update(enum=gpu_sizes(), allowed=by_price(gpu_sizes()))),
 ]
-"""The name of a VM size that GPU pools can have."""
+"""A VM size that GPU pools can have."""
 NodeCount = Annotated[int, Field(ge=0, le=MAX_NODES), PLAIN_DIGITS]
 
 REGULAR_PRICE = -1.0
-"""The maximum price of Spot nodes that allows the regular price, without evictions because of the price."""
+"""Allows the regular price, without evictions because of the price."""
 _CENTS = 5  # decimals that Azure accepts
 MAX_SLICES = 250
-"""The maximum number of slices per GPU: AKS allows 250 pods per node (its page on quotas), each with a slice."""
+"""AKS allows 250 pods per node (its page on quotas), each with a slice."""
 
 
 def _spot_price(value: Any) -> float:
-    """Validates AKS's rule: -1, or positive with at most five decimals (its page on Spot node pools, Limitations)."""
+    """AKS accepts -1, or a positive price with at most five decimals (its page on Spot node pools, Limitations)."""
     try:
         price = float("nan") if isinstance(value, bool) else float(value)
     except (TypeError, ValueError):
@@ -84,7 +81,7 @@ def _spot_price(value: Any) -> float:
 
 
 SpotPrice = Annotated[float, BeforeValidator(_spot_price)]
-"""The maximum price of a Spot node, in US dollars per hour, or `REGULAR_PRICE`."""
+"""US dollars per hour, or `REGULAR_PRICE`."""
 
 
 MAX_PRIORITY = 1000
@@ -107,7 +104,6 @@ class Autoscale(Model):
 
     @property
     def rank(self) -> int:
-        """The priority, with its default."""
         return self.priority or 0
 
 
@@ -178,7 +174,7 @@ class PoolSettings(Model):
 
     @property
     def count_key(self) -> tuple[str, ...]:
-        """The key in the pool's settings that sets the initial number of nodes."""
+        """Sets the initial number of nodes."""
         return ("autoscale", "min") if self.autoscale else ("count",)
 
     @property
@@ -195,7 +191,7 @@ class PoolSettings(Model):
 
     @property
     def shares(self) -> int:
-        """The number of GPUs that a node advertises for each of its GPUs: slices or partitions."""
+        """A node advertises each of its GPUs this many times: slices or partitions."""
         return mig_profiles(self.sku.gpu_product).get(self.mig_profile, 1) if self.mig_profile else self.gpu_slices
 
     @property
@@ -210,7 +206,6 @@ class PoolSettings(Model):
 
     @property
     def scratch(self) -> bool:
-        """Whether its nodes get NVMe scratch."""
         return self.sku.nvme is not None if self.local_nvme_scratch is None else self.local_nvme_scratch
 
     @property
@@ -223,7 +218,7 @@ class PoolSettings(Model):
 
 
 def agent_pool_name(key: str, pool: PoolSettings) -> str:
-    """Returns the pool's name in ARM: its key and a hash of immutable settings, so that old and new can coexist."""
+    """The name is the key and a hash of immutable settings, so that old and new can coexist."""
     fixed: tuple[object, ...] = (pool.vm_sku, pool.spot, pool.disk.gb, pool.disk.type)
     if pool.spot_max_price != REGULAR_PRICE:
         fixed += (pool.spot_max_price,)
@@ -235,7 +230,7 @@ def agent_pool_name(key: str, pool: PoolSettings) -> str:
 
 
 def node_labels(key: str, pool: PoolSettings) -> dict[str, str]:
-    """Returns the labels of the pool's nodes: the user's, ours, and AKS's for Spot."""
+    """Adds ours, and AKS's for Spot, to the user's labels."""
     ours = {POOL_LABEL: key, GPU_LABEL: "true", **({SCRATCH_LABEL: "true"} if pool.scratch else {})}
     spot = {SPOT_LABEL: "spot"} if pool.spot else {}
     shared = {SLICING_LABEL: pool.slicing_profile, MIG_LABEL: pool.mig_profile}
@@ -244,7 +239,7 @@ def node_labels(key: str, pool: PoolSettings) -> dict[str, str]:
 
 
 def node_taints(pool: PoolSettings) -> tuple[str, ...]:
-    """Returns the taints of the pool's nodes, including the Spot taint. AKS adds Spot taint and label itself, but
-    rejects later updates of a pool without them (pulumi-azure-native#959).
+    """AKS adds Spot taint and label itself, but rejects later updates of a pool without them
+    (pulumi-azure-native#959).
     """
     return tuple(sorted({*pool.taints, *([SPOT_TAINT] if pool.spot else [])}))

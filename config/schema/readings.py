@@ -1,5 +1,3 @@
-"""Interprets wrong values and suggests valid ones."""
-
 from __future__ import annotations
 
 import re
@@ -17,14 +15,11 @@ _TRUTH = {
     **dict.fromkeys(("false", "no", "n", "off", "0", "disable", "disabled", "regular"), False),
 }
 _MAX_SPREAD = 5
-"""The maximum number of list entries that fix commands set; longer lists are edited by hand."""
+"""Longer lists are edited by hand."""
 
 
 def suggest(path: Path, schema: Schema, given: object, *, is_entry: bool = False, is_protected: bool = False) -> Fix:
-    """Returns the fix of a value that the schema rejects.
-
-    No command removes an entry (its name is the user's choice) or an item of a list that protects access.
-    """
+    """No command removes an entry (its name is the user's choice) or an item of a list that protects access."""
     match given:
         case [str() as only] if is_plain(schema):
             return (
@@ -63,7 +58,7 @@ def suggest(path: Path, schema: Schema, given: object, *, is_entry: bool = False
 
 
 def _entry(path: Path, schema: Schema, given: object) -> Fix | None:
-    """Returns the fix of an entry that must be a map, or of text that YAML reads as a boolean."""
+    """An entry must be a map, or YAML reads its text as a boolean."""
     if schema.get("type") == "object":
         return say(f"write {path_text(path)} as a map in the stack file: {path[-1]}: {{...}}")
     if schema.get("type") == "string" and isinstance(given, bool):
@@ -72,27 +67,27 @@ def _entry(path: Path, schema: Schema, given: object) -> Fix | None:
 
 
 def _is_section(schema: Schema) -> bool:
-    """Returns whether a schema is a map of sections under names that users choose, such as pools."""
+    """The schema is a map of sections under names that users choose, such as pools."""
     return any("$ref" in each for each in entries_of(schema))
 
 
 def truth_of(given: object) -> bool | None:
-    """Returns the boolean meant by `yes`, `off` or `{enabled: true}`; None if unclear."""
+    """Reads `yes`, `off` or `{enabled: true}`; returns None if unclear."""
     return _TRUTH.get(str(given.get("enabled") if isinstance(given, Mapping) else given).strip().lower())
 
 
 def off_among(given: object, choices: Collection[Any]) -> list[Any]:
-    """Returns the choices that `off`, `no` or `false` mean: `none` or `off`."""
+    """`off`, `no` or `false` mean `none` or `off`."""
     return [each for each in choices if each in ("none", "off")] if truth_of(given) is False else []
 
 
 def _is_table(schema: Schema) -> bool:
-    """Returns whether a schema is a map from any name to a scalar, such as tags."""
+    """The schema is a map from any name to a scalar, such as tags."""
     return any(each.get("type") in ("string", "number", "integer") for each in entries_of(schema))
 
 
 def _spread(path: Path, schema: Schema, given: object) -> Fix | None:
-    """Returns the fix that sets text or a list as entries of a list or map, or a scalar at the right key of a map."""
+    """Sets text or a list as entries of a list or map, or a scalar at the right key of a map."""
     below: dict[str | int, object] = {}
     if schema.get("type") == "array" and not (isinstance(given, Mapping) and any(given.values())):
         texts = filter(None, map(str.strip, re.split("[,;]", text_of(given))))
@@ -114,7 +109,7 @@ def _spread(path: Path, schema: Schema, given: object) -> Fix | None:
 
 
 def _is_entry(given: object, schema: Schema) -> bool:
-    """Returns whether a command can set a list entry: the CLI stores integers and booleans as such, not as text."""
+    """The CLI stores integers and booleans in a list as such, not as text."""
     text, choices = str(given), schema.get("enum", ())
     if schema.get("type") == "string" and (given != text or re.fullmatch("true|false|[+-]?[0-9]+", text)):
         return False
@@ -123,12 +118,12 @@ def _is_entry(given: object, schema: Schema) -> bool:
 
 
 def _is_pair(given: object) -> bool:
-    """Returns whether a list entry is a name and a value, like environment variables in Kubernetes."""
+    """Kubernetes writes environment variables as lists of names and values."""
     return isinstance(given, Mapping) and given.keys() == {"name", "value"} and isinstance(given["name"], str)
 
 
 def _as_key(schema: Schema, given: object) -> dict[str | int, object]:
-    """Returns the map key that a scalar is meant for, and the scalar: `enabled`, the main or the only required key."""
+    """Returns the key that a scalar is meant for: `enabled`, the main or the only required key."""
     keys, required = schema.get("properties", {}), schema.get("required", ())
     if "enabled" in keys and (read := truth_of(given)) is not None:
         return {"enabled": read}
@@ -138,7 +133,7 @@ def _as_key(schema: Schema, given: object) -> dict[str | int, object]:
 
 
 def _number(path: Path, schema: Schema, given: object) -> int | None:
-    """Returns the whole number in the value (`8 nodes`), within the schema's bounds."""
+    """Reads `8 nodes`, within the schema's bounds."""
     number, least, most = number_in(given, str(path[-1])), schema.get("minimum", 1), schema.get("maximum", inf)
     is_zero = str(given) == "0"
     if schema.get("type") != "integer" or not number.is_integer() or not (number or is_zero):
@@ -147,7 +142,7 @@ def _number(path: Path, schema: Schema, given: object) -> int | None:
 
 
 def example(schema: Schema) -> object:
-    """Returns a first value: an example, the default, the minimum or the first choice; None without any."""
+    """Returns an example, the default, the minimum or the first choice; None without any."""
     if examples := schema.get("examples"):
         return examples[0]
     for key in ("default", "minimum"):

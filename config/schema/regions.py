@@ -1,5 +1,3 @@
-"""Azure's regions, from `regions.yaml`."""
-
 from __future__ import annotations
 
 import functools
@@ -14,25 +12,23 @@ from config.data.near import hint, near, plainly
 from config.schema.base import unfit
 
 _LONGEST = 100
-"""The longest text, in characters, that is compared with region names."""
+"""Longer texts are not compared with region names."""
 
 
 @functools.cache
 def regions() -> tuple[str, ...]:
-    """Returns the regions' names in ARM, those of the public cloud first."""
+    """The public cloud comes first."""
     found = data.read("regions.yaml")
     return (*found["public"], *found["us_government"], *found["china"])
 
 
 def region_name(location: str) -> str:
-    """Returns a region's name in ARM, which also accepts and returns the display name (East US)."""
+    """ARM also accepts and returns the display name (East US)."""
     return location.replace(" ", "").lower()
 
 
 @dataclass(frozen=True)
 class Cloud:
-    """One of the Azure clouds, by the URLs of two of its services."""
-
     management: str
     """The URL of Azure Resource Manager."""
     portal: str
@@ -44,16 +40,15 @@ def cloud(region: str) -> Cloud:
 
 
 def in_public_cloud(region: str) -> bool:
-    """Returns whether a region belongs to Azure's public cloud."""
     return region in data.read("regions.yaml")["public"]
 
 
 REGION = "azure-native:location"
-"""The provider's region setting, used if `location` is unset."""
+"""Used if `location` is unset."""
 
 
 def _known(name: str) -> str:
-    """Rejects unknown regions here, because ARM would reject them only in the middle of an update."""
+    """ARM would reject unknown regions only in the middle of an update."""
     if name in regions():
         return name
     plain = re.sub(r"[^a-z0-9]", "", name.lower()[:_LONGEST])
@@ -67,7 +62,7 @@ def _known(name: str) -> str:
 
 
 def _of_same_letters(name: str) -> list[str]:
-    """Returns regions with the same words in another order (`us-east-1`), those with the same number first."""
+    """Finds the same words in another order (`us-east-1`); regions with the same number come first."""
     found = [region for region in regions() if _letters(region) == _letters(name)]
     return sorted(found, key=lambda region: sorted(region) != sorted(name))
 
@@ -79,4 +74,4 @@ def _letters(name: str) -> list[str]:
 Region = Annotated[
     str, AfterValidator(_known), Field(json_schema_extra=lambda schema: schema.update(enum=list(regions())))
 ]
-"""The name of a region in any Azure cloud."""
+"""A region in any Azure cloud."""

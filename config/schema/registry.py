@@ -1,4 +1,4 @@
-"""The stack's container registry, and the grammar of image references (distribution/reference)."""
+"""The grammar of image references is that of distribution/reference."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PART = "[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
 _TAG = "[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}"
 
 REGISTRY = rf"^{_HOST}(?:/{_PART})*$"
-"""A registry host with an optional path, without a scheme."""
+"""A host with an optional path, without a scheme."""
 IMAGE = rf"^(?:{_HOST}/)?{_PART}(?:/{_PART})*(?::{_TAG})?(?:@sha256:[0-9a-f]{{64}})?$"
 
 Image = Annotated[
@@ -23,7 +23,7 @@ Image = Annotated[
     StringConstraints(pattern=IMAGE, max_length=512),
     may_be("an image reference, as in registry.example.com/nccl-test:1.0"),
 ]
-"""An image reference; registry, tag and digest are optional."""
+"""Registry, tag and digest are optional."""
 MAX_REGISTRY_NAME = 50
 
 RegistryName = Annotated[
@@ -47,10 +47,9 @@ class RegistrySettings(Model):
     """
 
     def full_name(self, names: Names, subscription_id: str) -> str:
-        """Returns the registry's name in ARM."""
         return self.name or global_name(names, subscription_id, MAX_REGISTRY_NAME)
 
 
 def login_server(registry_name: str) -> str:
-    """Returns the registry's host name; ARM writes it in lower case."""
+    """ARM writes the host name in lower case."""
     return f"{registry_name.lower()}.azurecr.io"

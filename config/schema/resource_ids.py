@@ -1,5 +1,3 @@
-"""Ids of existing Azure and Entra objects that a stack uses but does not create."""
-
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -19,7 +17,7 @@ _SUBNET = "/subnets/"
 
 
 def _pattern(kind: str, below: str = "") -> str:
-    """Returns a case-insensitive pattern, because ARM ignores the case of ids."""
+    """ARM ignores the case of ids."""
     name = "[A-Za-z0-9_.()-]+"
     child = f"{below}{name}" if below else ""
     return rf"^(?i:/subscriptions/[0-9a-f-]{{36}}/resourceGroups/{name}/providers/{kind}/{name}{child})$"
@@ -34,7 +32,7 @@ ObjectId = Annotated[
     StringConstraints(pattern=r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"),
     may_be("an object id, as in 0a0b0c0d-0000-0000-0000-000000000000"),
 ]
-"""The object id of an Entra user, group or service principal."""
+"""An Entra user, group or service principal."""
 UserAssignedIdentityId = Annotated[
     str, StringConstraints(pattern=_pattern(_IDENTITY)), may_be(f"its resource id, as in {_example(_IDENTITY)}")
 ]
@@ -56,14 +54,14 @@ PrivateZoneId = Annotated[
 
 @dataclass(frozen=True)
 class ResourceName:
-    """The name of a resource and of its resource group."""
+    """Has the resource group, too."""
 
     group: str
     name: str
 
     @classmethod
     def of(cls, resource_id: str) -> ResourceName:
-        """Returns the names in a valid resource id."""
+        """The id must be valid."""
         parts = resource_id.split("/")
         return cls(parts[4], parts[8])
 

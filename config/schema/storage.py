@@ -1,5 +1,3 @@
-"""Blob storage of a stack: accounts, containers, and access by SAS or by the identity of the workload."""
-
 from __future__ import annotations
 
 import hashlib
@@ -25,7 +23,7 @@ MAX_DELEGATION_DAYS = 7
 """Azure limits user delegation keys, and SAS that they sign, to this many days."""
 FIRST_ROTATION = "1"
 UPLOAD_PERMISSIONS = "rcwl"
-"""Permissions of the SAS for jobs that fill a container: read existing data, create missing data."""
+"""Jobs that fill a container read existing data and create missing data."""
 
 ContainerName = Annotated[
     str,
@@ -48,16 +46,16 @@ ClassName = Annotated[
         pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$", max_length=MAX_CLASS_NAME
     ),
 ]
-"""The name of a StorageClass. Kubernetes allows more characters, but claims are named after the class."""
+"""Kubernetes allows more characters, but claims are named after the class."""
 AccountSku = Literal["Standard_LRS", "Standard_ZRS", "Premium_LRS", "Premium_ZRS"]
 SasKind = Literal["service", "user-delegation"]
 SharedFiles = Literal["smb", "nfs", "none"]
 KeptOn = SharedFiles | Literal["class"]
-"""The storage of shared files; `class`: volumes of an existing StorageClass."""
+"""`class`: volumes of an existing StorageClass."""
 SHARED_CLASS = "shared-files"
 """The StorageClass of `nfs`; cluster-scoped."""
 _FILES_KEY = "0files"
-"""The name key of the files account. Account keys cannot begin with a digit, so names cannot collide."""
+"""Account keys cannot begin with a digit, so names cannot collide."""
 
 
 def _is_of_files(name: str) -> str:
@@ -125,17 +123,15 @@ class ContainerSettings(Model):
 
     @property
     def most_days(self) -> int:
-        """The longest lifetime of this kind of SAS, in days."""
         return MAX_DELEGATION_DAYS if self.sas == "user-delegation" else MAX_DAYS
 
     @property
     def read_only(self) -> bool:
-        """Whether mounts are read-only."""
         return not set(self.permissions) & set("acwdmp")
 
     @property
     def fits_a_role(self) -> bool:
-        """Whether an Azure role matches `permissions`: roles with write access also allow deletion."""
+        """An Azure role matches `permissions`: roles with write access also allow deletion."""
         return self.read_only or set("wd") <= set(self.permissions)
 
 
@@ -164,19 +160,16 @@ class AccountSettings(Model):
     """Blob containers, by name."""
 
     def uses(self, kind: SasKind) -> bool:
-        """Whether a container has SAS of this kind."""
         return self.auth == "sas" and any(container.sas == kind for container in self.containers.values())
 
 
 def account_path(key: str) -> Path:
-    """Returns the path of an account's settings in the stack file."""
+    """Returns the path in the stack file."""
     return ("storage", "accounts", key) if key else ("storage",)
 
 
 @dataclass(frozen=True)
 class Account:
-    """A storage account of a stack."""
-
     key: str
     """The key in `storage.accounts`; empty for the account of `storage` itself."""
     settings: AccountSettings
@@ -189,17 +182,18 @@ class Account:
         return (*self.path, "containers", container)
 
     def named(self, name: str) -> str:
-        """Returns a resource name with the account's key, so that it is unique among the accounts."""
+        """The name is unique among the accounts."""
         return f"{name}-{self.key}" if self.key else name
 
     def full_name(self, names: Names, subscription_id: str) -> str:
         return self.settings.account_name or global_name(names, subscription_id, MAX_ACCOUNT_NAME, self.key)
 
     def generation(self, container: str) -> str:
-        """Returns a short hash of everything that defines a mount of the container, such as its SAS.
+        """Hashes everything that defines a mount of the container, such as its SAS.
 
-        Names of volumes and claims contain it. While any pod of a node uses a mount, the node keeps its SAS and options
-        (blob-csi-driver, NodeStageVolume), so changed settings need another volume. Claims are immutable, too.
+        Names of volumes and claims contain it. While any pod of a node uses a mount, the node keeps its SAS and
+        options (blob-csi-driver, NodeStageVolume), so changed settings need another volume. Claims are immutable,
+        too.
         """
         account = self.settings
         settings = account.containers[container].model_dump(exclude={"upload"})
@@ -235,35 +229,33 @@ class StorageSettings(AccountSettings):
     """
 
     def files_account(self, names: Names, subscription_id: str) -> str:
-        """Returns the name in ARM of the account for `nfs`."""
+        """Returns the name in ARM for `nfs`."""
         return global_name(names, subscription_id, MAX_ACCOUNT_NAME, _FILES_KEY)
 
     def all_accounts(self) -> list[Account]:
-        """Returns the account of `storage` itself, then the others by key."""
+        """The account of `storage` itself comes first, then the others by key."""
         return [Account("", self), *(Account(key, each) for key, each in sorted(self.accounts.items()))]
 
     def made_accounts(self) -> list[Account]:
-        """Returns the accounts with containers."""
         return [account for account in self.all_accounts() if account.settings.containers]
 
     def by_identity(self) -> list[Account]:
-        """Returns the accounts with `auth: identity`."""
         return [account for account in self.all_accounts() if account.settings.auth == "identity"]
 
     def by_container(self) -> dict[str, Account]:
-        """Returns the account of each container. Container names are unique (config/rules/storage.py)."""
+        """Container names are unique (config/rules/storage.py)."""
         return {name: account for account in self.all_accounts() for name in account.settings.containers}
 
     def next_account(self) -> Account:
-        """Returns the account for a new container."""
+        """A new container belongs to this account."""
         return next(iter(self.made_accounts()), self.all_accounts()[0])
 
     def needs(self, driver: Literal["addon", "chart"]) -> bool:
-        """Returns whether this driver mounts containers."""
+        """This driver mounts containers."""
         return self.driver == driver and bool(self.made_accounts())
 
 
 def next_rotation(rotation: str) -> str:
-    """Returns a rotation text that differs from `rotation`: its trailing number plus one, or with a number added."""
+    """Adds one to the trailing number, or adds a number."""
     match = re.fullmatch(r"(.*?)(\d+)", rotation)
     return f"{match[1]}{int(match[2]) + 1:0{len(match[2])}}" if match else f"{rotation}-2"

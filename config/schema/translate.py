@@ -28,9 +28,8 @@ def problems_of(
     prefix: Path = (),
     inventory: Inventory | None = None,
 ) -> Iterator[Problem]:
-    """Yields the problems of one validation of `given` as a `model`; its keys are below `prefix` in the stack file.
-
-    The `inventory` finds the right place of a misplaced key.
+    """`given` was validated as a `model`; its keys are below `prefix` in the stack file. The `inventory` finds the
+    right place of a misplaced key.
     """
     schema = schema_of(model)
     for error in errors:
@@ -78,7 +77,7 @@ def _wrong_value(path: Path, location: Path, given: object, schema: Schema) -> P
 def _unfit(
     fault: Unfit, schema: Schema, location: Path, prefix: Path, given: object, inventory: Inventory | None
 ) -> Problem:
-    """Returns the problem of an error that our own validator found below a location with value `given`."""
+    """Our own validator found the error below a location with value `given`."""
     below = (*location, *fault.below)
     path = (*prefix, *below)
     if fault.known:
@@ -97,7 +96,7 @@ def _at(data: Any, path: Path) -> Any:
 
 
 def place(error: ErrorDetails) -> Path:
-    """Returns the location of an error; for an invalid key, the key itself, which pydantic marks with "[key]"."""
+    """For an invalid key, returns the key itself, which pydantic marks with "[key]"."""
     location = error["loc"]
     return location[:-1] if location[-1:] == ("[key]",) else location
 

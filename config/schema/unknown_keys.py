@@ -1,7 +1,5 @@
-"""Finds the setting that an unknown key means, and suggests how to replace the key.
-
-No suggestion loses a value. If the key may mean a setting that protects access or data, but is ambiguous, the
-suggestion is text and not a command.
+"""No suggestion loses the value of an unknown key. If the key may mean a setting that protects access or data, but is
+ambiguous, the suggestion is text and not a command.
 """
 
 from __future__ import annotations
@@ -45,7 +43,7 @@ from config.schema.readings import suggest, truth_of
 
 _EMPTY: tuple[object, ...] = (None, "", {}, [])
 _MOST_KEYS = 50
-"""The maximum number of a map's keys that are compared with protecting settings; more take too long."""
+"""Comparing more keys of a map with protecting settings takes too long."""
 
 
 def unknown_key(
@@ -60,7 +58,7 @@ def unknown_key(
     lacking: str = "",
     inventory: Inventory | None = None,
 ) -> Problem:
-    """Returns the problem of an unknown key.
+    """Describes an unknown key.
 
     Args:
         path: The key. At the top, it may include its namespace, which `known` lacks.
@@ -107,7 +105,7 @@ def key_fix(
     *,
     is_sure: bool = True,
 ) -> Fix:
-    """Returns the fix of a key that means the key at `there`, which is set to `standing`."""
+    """The key means the key at `there`, which is set to `standing`."""
     if value in _EMPTY or (standing is not None and text_of(standing) == text_of(value)):
         return remove_command(path)
     own, found = str(path[-1]), _protections(path, value, inventory)
@@ -124,7 +122,7 @@ def key_fix(
 
 
 def _moved(path: Path, there: Path, value: object, inventory: Inventory | None) -> Fix:
-    """Returns the move of a value to another key, in a valid form, or text if no valid form is known."""
+    """Returns text if no valid form of the value is known."""
     faults = inventory.faults(there, value) if inventory else {}
     if not inventory or not faults:
         return move_command(path, there, value)
@@ -141,7 +139,7 @@ def _moved(path: Path, there: Path, value: object, inventory: Inventory | None) 
 
 
 def _named(there: Path, inventory: Inventory | None) -> str:
-    """Returns the name of a setting, or of all required keys of a section, such as the bounds of `autoscale`."""
+    """Returns all required keys of a section, such as the bounds of `autoscale`."""
     required = inventory.schema(there).get("required", ()) if inventory else ()
     return " and ".join(any_name((*there, key)) for key in required) or any_name(there)
 
@@ -159,7 +157,7 @@ def _protections(path: Path, value: object, inventory: Inventory | None) -> dict
 
 
 def _listed(protections: Mapping[str, list[Path]]) -> dict[str, bool]:
-    """Returns the names of settings; True if the unknown key's name means the opposite."""
+    """True marks a name with the opposite meaning."""
     return {any_name(there): is_negated(name) for name, places in protections.items() for there in places}
 
 
@@ -179,18 +177,18 @@ def _stated(
 
 
 def _nearest(name: str, path: Path, inventory: Inventory) -> Path | None:
-    """Returns the protecting setting of that name in the innermost section around a path, or None."""
+    """Finds the protecting setting of that name in the innermost section around a path."""
     around = ((*path[:end], name) for end in range(len(path) - 1, 0, -1))
     return next((each for each in around if "protects" in inventory.schema(each)), None)
 
 
 def _is_around(path: Path, place: Path) -> bool:
-    """Returns whether a place is at the top, above the key or one level below it, not in another section."""
+    """The place is at the top, above the key or one level below it, not in another section."""
     return len(path) < 3 or place[:-2] == path[:-1] or path[: len(place) - 1] == place[:-1]
 
 
 def is_foreign(path: Path, place: Path) -> bool:
-    """Returns whether key and place are in sections of different resources that share names of settings.
+    """Key and place are in sections of different resources that share names of settings.
 
     Users often confuse the sections of the cluster and of its network.
     """
@@ -201,7 +199,7 @@ def is_foreign(path: Path, place: Path) -> bool:
 
 
 def elsewhere(path: Path, location: Path, schema: Schema, inventory: Inventory | None) -> Path | None:
-    """Returns the only place of a misplaced key: one level too high, or in another section."""
+    """The key is one level too high, or in another section."""
     if found := below(path, location, schema):
         return found
     known = schema_at(schema, location[:-1]).get("properties", {})
@@ -212,7 +210,7 @@ def elsewhere(path: Path, location: Path, schema: Schema, inventory: Inventory |
 
 
 def below(path: Path, location: Path, schema: Schema) -> Path | None:
-    """Returns the only place of a key that is one level too high, such as `maxCount` of a pool or `clusterTier`."""
+    """The key is one level too high, such as `maxCount` of a pool or `clusterTier`."""
     name, known = str(path[-1]), schema_at(schema, location[:-1]).get("properties", {})
     inner = [(key, each) for key in known for each in schema_at(schema, (*location[:-1], key)).get("properties", {})]
     found = [(*path[:-1], *each) for each in inner if called(name, [each[1], "".join(each)])]

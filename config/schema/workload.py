@@ -1,4 +1,4 @@
-"""The workloads' interface to the settings, which reject stacks that cannot run a workload.
+"""The settings reject stacks that cannot run a workload.
 
 `workloads/` registers an object of this type per module. `config` never imports `workloads`: the program passes the
 registry to `config.reading.loader.load`.
@@ -25,36 +25,35 @@ from config.schema.teams import TeamSettings
 
 @dataclass(frozen=True, kw_only=True)
 class Requirements:
-    """A workload's requirements of the platform, in addition to GPUs."""
+    """Requirements of the platform, in addition to GPUs."""
 
     infiniband: bool = False
     one_node_without: bool = False
-    """Whether it runs on a single node without InfiniBand."""
+    """It also runs on a single node without InfiniBand."""
     mpi: bool = False
-    """Whether it is a Volcano Job, which gives all pods the names and keys that MPI needs."""
+    """It is a Volcano Job, which gives all pods the names and keys that MPI needs."""
 
     def infiniband_on(self, nodes: int) -> bool:
-        """Returns whether it needs InfiniBand on this many nodes."""
         return self.infiniband and not (self.one_node_without and nodes == 1)
 
 
 @dataclass(frozen=True, kw_only=True)
 class GpuPods:
-    """The fields of a workload's GPU pods that `podOverrides` cannot change (config/rules/pod_needs.py)."""
+    """`podOverrides` cannot change these fields of a workload's GPU pods (config/rules/pod_needs.py)."""
 
     container: str
-    """The name of the container with the devices."""
+    """The container with the devices."""
     restart_policy: Literal["Never", "Always"] = "Never"
-    """The policy that the owner of the pods needs: jobs retry with new pods, a Deployment accepts only Always."""
+    """Jobs retry with new pods, a Deployment accepts only Always."""
 
 
 NodeCheckDepth = Literal["off", "light", "full"]
-"""The depth of the node check before a job starts: off, in seconds, or in minutes with measured performance."""
+"""Checks before a job are off, take seconds, or take minutes and measure performance."""
 
 
 @dataclass(frozen=True)
 class Member:
-    """A user of a team; by default the first of its `users`."""
+    """By default the first of the team's `users`."""
 
     team: str
     user: str | None
@@ -82,7 +81,7 @@ class WorkloadOptions(Model):
 
     @property
     def gpus_per_node(self) -> int | None:
-        """The number of GPUs per node, from its option `gpus`; None for whole nodes with all of their HCAs."""
+        """Comes from the option `gpus`; None for whole nodes with all of their HCAs."""
         found: int | None = getattr(self, "gpus", None)
         return found
 
@@ -91,7 +90,7 @@ class WorkloadOptions(Model):
 
     @property
     def containers(self) -> tuple[str, ...]:
-        """The blob containers that its pods mount, from its options `...Container`."""
+        """Pods mount the containers that the options `...Container` name."""
         named = (value for name, value in self if name.endswith("_container"))
         return tuple(dict.fromkeys(filter(None, named)))
 
@@ -113,7 +112,7 @@ class WorkloadOptions(Model):
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """The candidate placement of a workload, for the workload's own rules."""
+    """A possible placement of a workload, for the workload's own rules."""
 
     pool_key: str
     pool: PoolSettings
@@ -125,15 +124,13 @@ class Candidate:
     pools: Mapping[str, PoolSettings]
     """All GPU pools of the platform, by key."""
     storage: StorageSettings
-    """The platform's blob containers and their accounts."""
     shared_files: KeptOn
-    """The platform's storage of shared files."""
     scratch: bool
-    """Whether the pool's nodes have NVMe scratch: the pool requests it, and an enabled operator creates it."""
+    """The pool requests NVMe scratch, and an enabled operator creates it."""
     shared_class: bool = False
-    """Whether the platform has a StorageClass of shared files."""
+    """The platform has a StorageClass of shared files."""
     on_shared_platform: bool = False
-    """Whether the platform belongs to another stack."""
+    """The platform belongs to another stack."""
     teams: Mapping[str, TeamSettings] = field(default_factory=dict)
     """The platform's teams, by name."""
     slack_gpus: int = 0
@@ -143,17 +140,16 @@ class Candidate:
     scheduler: str = VOLCANO
     """The only scheduler of pods on its GPU nodes."""
     preempts: bool = True
-    """Whether pods of a higher priority class preempt others under that scheduler."""
+    """Pods of a higher priority class preempt others under that scheduler."""
 
     def too_few(self, workload: str, nodes: int) -> Problem:
-        """Returns the problem of a pool with fewer nodes than the workload needs."""
         what = f"is {self.pool.max_nodes}, but workload {workload} needs {nodes} {'node' if nodes == 1 else 'nodes'}"
         allowed = f"{nodes} to {MAX_NODES}, or a stack without {workload}"
         return Problem(self.most_path, what, allowed, by_hand(self.most_path))
 
 
 def other_size(path: Path, what: str, sizes: Iterable[str], workload: str) -> Problem:
-    """Returns the problem of an unsuitable VM size. The user chooses the new size, because it may cost more."""
+    """The user chooses the new size, because it may cost more."""
     return Problem(path, what, f"{by_price(sizes)}; or a stack without {workload}", by_hand(path))
 
 
@@ -169,12 +165,11 @@ class WorkloadSpec(Protocol[Chosen]):
 
     @property
     def requires(self) -> Requirements:
-        """The requirements of the platform."""
         return Requirements()
 
     @property
     def options(self) -> type[Chosen]:
-        """The model of its options; every option has a default."""
+        """Every option has a default."""
 
     @property
     def every_pool(self) -> bool:
@@ -187,9 +182,10 @@ class WorkloadSpec(Protocol[Chosen]):
         return GpuPods(container=self.name)
 
     def nodes(self, options: Chosen, pool_nodes: int) -> int:
-        """Returns how many nodes it uses on a pool with at least `pool_nodes` nodes.
+        """The pool has at least `pool_nodes` nodes.
 
-        The option `numNodes` sets it, or all nodes if that is unset. A workload without the option uses part of one.
+        The option `numNodes` sets the number, or all nodes if that is unset. A workload without the option uses
+        part of one.
         """
         chosen: int | None = getattr(options, "num_nodes", 1)
         return pool_nodes if chosen is None else chosen
