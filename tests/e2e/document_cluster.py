@@ -1,5 +1,3 @@
-"""Compares the cluster of the upstream documents with that of the stack `dev`."""
-
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping

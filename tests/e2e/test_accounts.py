@@ -14,7 +14,6 @@ from tests.support.world import Stack, eventually
 pytestmark = [pytest.mark.simulator, pytest.mark.long]
 NAME = "accounts"
 INPUT = f"{NAME}data"
-"""The account name of the AzureCluster `NAME`."""
 STORAGE: dict[str, Any] = {
     "accounts": {
         "input": {"accountName": INPUT, "protect": False, "containers": {"corpus": {}}},

@@ -1,5 +1,3 @@
-"""The example workloads of docs/adding-a-workload.md, added to a checkout with a running platform."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator

@@ -170,7 +170,6 @@ def whole_node(name: str) -> Object:
 
 
 def hold(stack: Stack, node: str) -> None:
-    """Creates a pod that keeps its node from being deleted."""
     containers = [{"name": "main", "image": "alpine"}]
     spec = {"nodeName": node, "containers": containers, "tolerations": [{"operator": "Exists"}]}
     stack.kube.create(manifest("v1", "Pod", f"holds-{node}", "default", spec=spec))

@@ -107,7 +107,6 @@ def test_env_prints_only_shell_commands_even_without_tools(checkout: Checkout, t
 
 @pytest.mark.parametrize("how", [pytest.param(signal.SIGTERM, marks=pytest.mark.long), signal.SIGINT])
 def test_an_interrupted_up_ends_cleanly(checkout: Checkout, how: signal.Signals) -> None:
-    """The process group gets the signal, as from a terminal or `timeout`."""
     command = checkout.begin("up")
     eventually(lambda: clients(checkout.home), "pulumi runs")
     eventually(lambda: "ResourceGroup" in _state(checkout), "the first resource exists")

@@ -1,5 +1,3 @@
-"""The upstream document's cluster, created with the official Azure CLI, and that of the stack `dev`."""
-
 from __future__ import annotations
 
 import json

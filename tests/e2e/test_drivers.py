@@ -76,7 +76,6 @@ def health_check_pods(stack: Stack) -> list[Object]:
 
 @contextlib.contextmanager
 def roll_of_the_page(stack: Stack, log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Runs the commands of docs/drivers.md with their output in `log`."""
     page = next(page for page in PAGES if page.name == "drivers.md").read_text("utf-8")
     block = re.search(r"^    roll\(\) \{.*?^    for node in .*?$", page, re.MULTILINE | re.DOTALL)
     assert block

@@ -50,7 +50,6 @@ def node_of_jobs(stack: Stack) -> str:
 
 
 def query_api(stack: Stack, path: str, **parameters: str) -> Any:
-    """Uses the API server's proxy."""
     found = stack.kube.raw(
         "GET", f"/api/v1/namespaces/{NAMESPACE}/services/{SERVICE}:http-web/proxy/api/v1/{path}", params=parameters
     )

@@ -27,7 +27,6 @@ AT_ONCE = {
     "InfiniBandFlapping": ("flapping", "--device", "mlx5_1"),
     "InfiniBandSlow": ("link", "--device", "mlx5_2", "--gbps", "100"),
 }
-"""Faults that can exist at the same time, by condition."""
 NEED_ALL_GPUS = ("GPUMemoryErrors", "GPURowRemapFailed", "NVLinkInactive", "GPUTooHot")
 WELL = dict.fromkeys(conditions(), "False")
 

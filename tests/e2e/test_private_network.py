@@ -35,7 +35,6 @@ class PrivateCluster(AzureCluster):
         self.arm("PUT", self.path, cluster_body(agentPoolProfiles=[pool], **PRIVATE, **properties))
 
     def create_files(self, name: str) -> str:
-        """Creates an account for NFS shares and the StorageClass that the program creates for it."""
         properties = {"publicNetworkAccess": "Disabled", "supportsHttpsTrafficOnly": False}
         body = {"location": "eastus", "kind": "FileStorage", "sku": {"name": "Premium_LRS"}, "properties": properties}
         path = f"{self.group}/providers/Microsoft.Storage/storageAccounts/{name}"

@@ -1,5 +1,3 @@
-"""The stack of `Pulumi.private.yaml`, deployed in its two phases, and the same in an existing network."""
-
 from __future__ import annotations
 
 import json

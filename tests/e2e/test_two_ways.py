@@ -63,7 +63,6 @@ REASONS = {
     r"\.deployment\.kubernetes\.io/revision$|\.rollme/helm-revision$": "count changes of a Deployment and of a release",
     r"^azure .*\.(authorizedIPRanges(\.0)?|nodeOSUpgradeChannel)$": "a cluster that is up keeps its own, unless set",
 }
-"""Reasons why values at these paths may differ."""
 
 
 def deploy(stack: Stack) -> State:

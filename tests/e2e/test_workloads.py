@@ -50,7 +50,6 @@ def platform(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 @contextlib.contextmanager
 def consumer_stack(platform: Stack, name: str, folder: Path) -> Iterator[Stack]:
-    """Deploys and destroys the committed stack of one workload. Checks that only claims with files stay."""
     stack = Stack.create(platform.world, name, folder / name, {"platformStack": PLATFORM}, like=name)
     try:
         stack.up()

@@ -119,7 +119,6 @@ EXAMPLES = {name: replace(each, id=each.id or f"{_PROVIDERS}/{name}/sample") for
 
 
 def shows(answer: Any, body: Any) -> bool:
-    """Returns whether an answer has all values of a request's body."""
     if isinstance(body, dict):
         return isinstance(answer, dict) and all(shows(answer.get(key), value) for key, value in body.items())
     if isinstance(body, list):

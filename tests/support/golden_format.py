@@ -14,7 +14,6 @@ from config.data.data import parsed
 WIDTH = 120
 """The maximum length of a map or list on one line, with its indentation."""
 _SHOWN = 200
-"""The number of characters of a value that a report shows."""
 _NOTHING = object()
 
 
@@ -102,7 +101,6 @@ def _length(node: yaml.Node) -> int:
 
 
 def _entries(node: yaml.Node) -> list[tuple[int, yaml.Node]]:
-    """Returns the values of a map or list, each with the length of its key."""
     if isinstance(node, yaml.MappingNode):
         return [(len(key.value) + 2, value) for key, value in node.value]
     return [(0, value) for value in node.value]

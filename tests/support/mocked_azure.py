@@ -95,17 +95,14 @@ def there(found: Mapping[str, Any] | None) -> dict[Any, Any]:
 
 @dataclass(eq=False)
 class Azure(pulumi.runtime.Mocks):
-    """`calls` has the called functions with their arguments."""
+    """The fields are what exists before the program runs. `calls` has the called functions with their arguments."""
 
     feature: str = "Registered"
     """The state of AKSInfinibandSupport."""
     stacks: Mapping[str, Exports] = field(default_factory=dict)
     account: Mapping[str, Any] | None = None
-    """The existing storage account."""
     pools: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Profiles of the existing cluster's pools."""
     location: str = "eastus"
-    """The region of the existing cluster."""
     cluster: bool = False
     outputs: Mapping[str, Any] = field(default_factory=dict)
     """Outputs of the stack from its last `up`."""
@@ -115,10 +112,8 @@ class Azure(pulumi.runtime.Mocks):
     """The location and machines by VM size of capacity reservation groups."""
     identities: Collection[str] = ()
     address_space: str = ""
-    """The address space of the network, if it exists."""
     jump_box_key: str | None = None
     tags: Mapping[str, str] | None = None
-    """Tags of the existing resource group, if it exists."""
     inside: bool = True
     """Whether this machine is inside the private network."""
     profiles: Mapping[str, Any] = field(default_factory=dict)

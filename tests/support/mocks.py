@@ -28,7 +28,6 @@ class Registered:
     dependencies: tuple[str, ...]
     provider: str
     request: Any = field(compare=False, repr=False)
-    """The request, for options that few tests check."""
 
 
 class Recorder(mocks.MockMonitor):

@@ -116,7 +116,6 @@ def make_endpoint(arm: Arm, name: str, service: str, group: str, of: str, *, rec
 
 
 def make_network(arm: Arm) -> None:
-    """Creates a group and a network with a subnet for nodes behind a NAT gateway and a subnet for endpoints."""
     make(arm, GROUP, {"location": "eastus"})
     make(arm, NETWORK, network_body())
     make(arm, ADDRESS, address_body())

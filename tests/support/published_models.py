@@ -41,8 +41,6 @@ class Published:
 
 @dataclass(frozen=True)
 class Models:
-    """The models of a type: that of its answers, and that of its requests if it differs."""
-
     tops: tuple[Published, ...]
 
     def get(self, path: str) -> Published | None:
@@ -126,7 +124,6 @@ def _properties(module: str, name: str) -> Mapping[str, Published]:
 
 
 def _merged(old: Mapping[str, Published], new: Mapping[str, Published]) -> Mapping[str, Published]:
-    """Merges two parts of a flattened object."""
     both = {
         name: replace(old[name], inner=_merged(old[name].inner, new[name].inner)) for name in old.keys() & new.keys()
     }

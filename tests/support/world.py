@@ -1,5 +1,3 @@
-"""A simulator for tests, and stacks of the program on it."""
-
 from __future__ import annotations
 
 import contextlib
@@ -165,7 +163,6 @@ class Stack:
         return self.world.entered("--inside", self.inside) if self.inside else self.world.environment
 
     def pulumi(self, *arguments: str, check: bool = True) -> str:
-        """Returns the output of pulumi, both streams."""
         command = ["pulumi", *arguments, "--non-interactive"]
         chosen = ["--stack", self.name] if arguments[0] != "stack" else []
         pushed = images.registering(Registries(self.world.home / "registries"))
@@ -185,7 +182,6 @@ class Stack:
         return found
 
     def preview_steps(self) -> dict[str, Object]:
-        """Runs a preview and returns the engine's steps by `<type> <name>`."""
         preview, _ = json.JSONDecoder().raw_decode(self.pulumi("preview", "--json"))  # warnings may follow it
         named = ((step["urn"].split("::")[2:], step) for step in preview["steps"])
         return {f"{types.rpartition('$')[2]} {name}": step for (types, name), step in named}
@@ -227,7 +223,6 @@ class Stack:
         return found
 
     def workloads(self) -> Object:
-        """Returns the output `workloadDetails`: namespaces and commands of workloads."""
         found: Object = self.outputs("--show-secrets")["workloadDetails"]
         return found
 

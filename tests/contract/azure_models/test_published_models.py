@@ -1,5 +1,3 @@
-"""Every type of simulated ARM accepts and shows only properties of Azure's published models."""
-
 from __future__ import annotations
 
 import itertools

@@ -1,5 +1,3 @@
-"""The emulated azure-native plugin answers Configure and Check as the official one did in recorded runs."""
-
 from __future__ import annotations
 
 import re

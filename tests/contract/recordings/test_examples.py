@@ -1,5 +1,3 @@
-"""Answers of simulated Azure to Azure's published examples have their statuses, fields and values."""
-
 from __future__ import annotations
 
 import json
@@ -72,7 +70,6 @@ class PublishedExample:
 
     @property
     def open(self) -> set[str]:
-        """The fields of its answer that the simulator does not show."""
         listed = [_full(path) for path in SECTIONS[self.section].get("open", {})]
         return {path for path in self.kinds if any(_is_below(path, above) for above in listed)}
 

@@ -1,5 +1,3 @@
-"""Compares numbers and labels of nodes in the program and the simulator with recorded AKS nodes (`nodes.yaml`)."""
-
 from __future__ import annotations
 
 from pathlib import Path

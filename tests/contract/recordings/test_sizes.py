@@ -1,5 +1,3 @@
-"""`sizes.yaml` has Azure's lists."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator

@@ -46,7 +46,6 @@ def chart(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="module")
 def both(chart: str, upstream: Path, tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, Object, Object]]:
-    """Objects of the stand-in, with CRDs, and upstream's objects of the same kind and name."""
     folder = tmp_path_factory.mktemp(chart)
     ours, theirs = (objects(chart, charts, folder) for charts in (make_values.CHARTS, upstream))
     assert ours.keys() - theirs.keys() <= OF_HOOKS
