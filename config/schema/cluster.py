@@ -185,9 +185,9 @@ class ClusterSettings(Model):
     existing network (`network.id`): add its addresses. If unset, an existing cluster keeps its ranges.
     """
     node_os_channel: NodeOsChannel = "Unmanaged"
-    """Source of node patches: `Unmanaged` uses Ubuntu's nightly updates, without new images under running jobs. With
-    `SecurityPatch` and `NodeImage`, AKS rolls out images in the window. `None` leaves patches to you. If unset, an
-    existing cluster keeps its channel.
+    """Source of node patches: `Unmanaged` uses Ubuntu's nightly updates, and replaces no node image. With
+    `SecurityPatch` and `NodeImage`, AKS replaces images in the maintenance window. `None` leaves patches to you. If
+    unset, an existing cluster keeps its channel.
     """
     maintenance_window: Annotated[MaintenanceWindow | None, protects("stated")] = None
     """Weekly window for new node images; by default any time."""

@@ -92,7 +92,7 @@ class StackFile(Model):
     teams: dict[str, TeamSettings] = {}
     """Teams by name, which is also the name of their namespace; `operators.kueue` queues their jobs."""
     slack_gpus: Annotated[Gpus, protects("limit")] = 0
-    """GPUs that no team owns. All teams may borrow them from a queue without jobs."""
+    """GPUs that no team owns, and all teams may borrow."""
     charts: Charts = Charts()
     """Source of charts, instead of their own repositories."""
     images: Images = Images()

@@ -56,10 +56,10 @@ class NetworkSettings(Model):
     id: VirtualNetworkId | None = None
     """An existing virtual network, instead of one that the stack creates."""
     node_subnet: Annotated[SubnetId | None, protects("stated")] = None
-    """Its subnet for nodes; required with `network.id`."""
+    """The network's subnet for nodes; required with `network.id`."""
     endpoint_subnet: Annotated[SubnetId | None, protects("stated")] = None
-    """Its subnet for private endpoints; required with `network.id` if there are any (`network.private`, or
-    `storage.sharedFiles` `nfs`).
+    """The network's subnet for private endpoints. Required with `network.id` if `network.private` is set or
+    `storage.sharedFiles` is `nfs`.
     """
     private: Annotated[bool, protects([True, False])] = False
     """Make API server, registry and data reachable only from the network; the deployer must have access to it."""

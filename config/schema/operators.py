@@ -158,8 +158,8 @@ class Operators(Model):
     """The operators of the cluster. config/schema/inventory.py adds a field for each operator."""
 
     driver_upgrades: DriverUpgrades = "manual"
-    """Upgrades of OFED and the GPU driver on running nodes: `manual`, or `when-idle`. Then NVIDIA's operators upgrade
-    one node at a time, after all its pods have ended, except those of DaemonSets.
+    """Upgrades of OFED and the GPU driver on running nodes: `manual`, or `when-idle` by NVIDIA's operators: one node
+    at a time, after all its pods have ended, except those of DaemonSets.
     """
     scheduler: Scheduler = VOLCANO
     """The only scheduler of pods on GPU nodes: `volcano`, or `scheduler-plugins-scheduler`, which is Kubernetes'

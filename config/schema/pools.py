@@ -129,8 +129,8 @@ class PoolSettings(Model):
     os_disk_gb: Annotated[
         int | None, Field(ge=MIN_OS_DISK_GB, le=MAX_OS_DISK_GB, examples=[USUAL_GB]), PLAIN_DIGITS
     ] = None
-    """Size of the nodes' OS disk in GB; by default 512, or less if the type is set and the VM size's local disk is
-    smaller. A change replaces the pool.
+    """Size of the nodes' OS disk in GB; by default 512, or less if `osDiskType` is `Ephemeral` and the VM size's local
+    disk is smaller. A change replaces the pool.
     """
     os_disk_type: DiskType | None = None
     """`Managed`, or `Ephemeral` on the VM size's own disks; by default `Ephemeral` if it fits there. A change replaces

@@ -37,7 +37,7 @@ class RegistrySettings(Model):
     """The Azure Container Registry for the images of `docker/`."""
 
     name: Annotated[RegistryName | None, EMPTY_IS_UNSET] = None
-    """Globally unique name of the container registry; by default from project, stack and subscription."""
+    """Globally unique name of the container registry; by default derived from project, stack and subscription."""
     sku: Literal["Basic", "Standard", "Premium"] = "Standard"
     """`Basic`, `Standard` or `Premium`: 1,000, 3,000 and 10,000 reads per minute. Use `Premium` if hundreds of nodes
     pull at the same time. A change updates the registry in place.

@@ -139,11 +139,11 @@ class AccountSettings(Model):
     """A storage account; created only if it has containers."""
 
     auth: Annotated[Literal["sas", "identity"], protects(["identity", "sas"])] = "sas"
-    """Authentication of mounts: `sas`, signed as set by each container's `sas`; or `identity`, the identity of the
-    workloads' service account, without secret, expiry or shared keys (preview of the blob CSI driver).
+    """Authentication of mounts: `sas` (each container's `sas` sets how it is signed); or `identity`, the identity of
+    the workloads' service account, without secret, expiry or shared keys (preview of the blob CSI driver).
     """
     account_name: Annotated[AccountName | None, EMPTY_IS_UNSET] = None
-    """Globally unique name of the storage account; by default from project, stack and subscription."""
+    """Globally unique name of the storage account; by default derived from project, stack and subscription."""
     sku: AccountSku = "Standard_LRS"
     """`Standard_LRS`, `Standard_ZRS`, `Premium_LRS` or `Premium_ZRS`. An existing account keeps its own."""
     hierarchical_namespace: bool = True
@@ -211,8 +211,8 @@ class StorageSettings(AccountSettings):
     accounts: dict[AccountKey, AccountSettings] = {}
     """Additional accounts by key. Each has the same keys as `storage`, with its own containers and authentication."""
     driver: Literal["addon", "chart", "none"] = "addon"
-    """Source of the blob CSI driver: AKS's add-on (`addon`), the Helm `chart`, or `none`. Use `none` with a driver of
-    your own, and as a step between chart and add-on.
+    """Source of the blob CSI driver: AKS's add-on (`addon`), the Helm `chart`, or `none`. Use `none` with your own
+    driver, and for one update when you switch between chart and add-on.
 
     Chart and add-on use the same object names, and Pulumi would enable the add-on before it deletes the chart.
     """

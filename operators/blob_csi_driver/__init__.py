@@ -39,7 +39,7 @@ def values() -> Values:
 class _BlobCsiDriver(Operator[ChartSettings]):
     name = NAME
     title = "the blob CSI driver"
-    summary = "The chart of the blob driver; installed with `storage.driver` `chart` and a container."
+    summary = "The chart of the blob driver; installed if `storage.driver` is `chart` and there is a container."
     namespace = NVIDIA_NAMESPACE  # not where its objects are, but it depends on it: see BlobCsiDriver
     settings = ChartSettings
     component = BlobCsiDriver

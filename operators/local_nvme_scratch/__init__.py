@@ -25,7 +25,7 @@ class LocalNvmeScratchSettings(OperatorSettings):
 
     wipe_foreign: bool = False
     """Whether to wipe local NVMe disks with other data (LVM, RAID, file systems, partition tables), on all nodes. By
-    default they are rejected. Disks in use are always rejected.
+    default, the setup of scratch fails on such disks. Disks in use are never wiped.
     """
 
 

@@ -48,7 +48,7 @@ class NetworkOperatorSettings(ChartSettings):
         StringConstraints(pattern=r"^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$"),
         may_be("at most 63 lower-case letters, digits, '-', '_' and '.', a letter or digit at both ends"),
     ] = "mlnxnics"
-    """The name of the resource after `nvidia.com/`."""
+    """Name of the HCAs' resource, after `nvidia.com/`."""
     ofed_version: Annotated[OfedVersion | None, EMPTY_IS_UNSET] = None
     """The tag of the OFED driver's image without operating system and architecture, such as
     `doca3.4.1-26.04-1.1.0.0-1`. By default, it is the one in `config/data/versions.yaml`.

@@ -41,10 +41,12 @@ class NodeHealthSettings(OperatorSettings):
 
     taint_effect: Literal["NoSchedule", "NoExecute"] = "NoSchedule"
     """The effect on jobs on a node with a failed check (taint `aznhc=failed`). With `NoSchedule`, they keep running for
-    `graceMinutes`. With `NoExecute`, they are ended within about ten minutes, after AppWrapper could move them.
+    `graceMinutes`. With `NoExecute`, AppWrapper may first move them; within about ten minutes, they are ended.
     """
     grace_minutes: Annotated[int, Field(ge=0, le=MAX_GRACE), PLAIN_DIGITS] = 60
-    """Minutes until jobs on a bad node are ended: AppWrapper gets its label, then the taint becomes `NoExecute`."""
+    """Minutes until jobs on a bad node are ended: first the label tells AppWrapper to move them, then the taint becomes
+    `NoExecute`.
+    """
 
     @property
     def failure_effect(self) -> str | None:
@@ -194,7 +196,7 @@ def pod_spec(image: str, settings: NodeHealthSettings, slack: Mapping[str, str] 
 class _NodeHealth(Operator[NodeHealthSettings]):
     name = NODE_HEALTH
     title = "node health"
-    summary = "Lets health checks taint nodes with failed checks."
+    summary = "Lets health checks taint nodes that fail."
     has_chart = False
     namespace = NODE_TOOLS_NAMESPACE
     settings = NodeHealthSettings

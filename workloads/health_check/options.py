@@ -16,7 +16,7 @@ class HealthCheckOptions(WorkloadOptions):
     """Options of the health check."""
 
     num_nodes: Count | None = None
-    """Number of nodes to check in each pool that has as many; by default all that a pool is certain to have."""
+    """Number of nodes to check in each pool that has as many; by default all that a pool has without autoscaling."""
     node_names: tuple[Text, ...] = ()
     """Names of the nodes to check, as in `kubectl get nodes`, instead of a number; all must be in one pool.
 

@@ -23,7 +23,7 @@ class NcclAllreduceOptions(MpiOptions):
     """Options of the NCCL all-reduce."""
 
     num_nodes: Count | None = None
-    """Number of nodes; by default all that the pool is certain to have."""
+    """Number of nodes; by default all that the pool has without autoscaling."""
     sharp: bool = True
     """Reduce in the InfiniBand switches, if the fabric supports it."""
     min_bytes: Size = "8M"
@@ -36,7 +36,7 @@ class NcclAllreduceOptions(MpiOptions):
     iterations: Annotated[int, Field(ge=1, le=10000), PLAIN_DIGITS] = 20
     """Iterations for each size."""
     floor_gbs: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    """Least bus bandwidth that passes, GB/s; by default the VM size's.
+    """Minimum bus bandwidth to pass, GB/s; by default that of the VM size.
 
     The default is the catalogue's, for VM size, node count and SHARP.
     """

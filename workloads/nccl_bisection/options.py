@@ -21,9 +21,9 @@ class NcclBisectionOptions(MpiOptions):
     """Options of the bisection."""
 
     num_nodes: Count | None = None
-    """Number of nodes to search, at least 2; by default all that the pool is certain to have."""
+    """Number of nodes to search, at least 2; by default all that the pool has without autoscaling."""
     floor_gbs: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    """Least good bus bandwidth of whole nodes without SHARP, GB/s; by default the VM size's.
+    """Minimum bus bandwidth of good nodes, with all GPUs and without SHARP, GB/s; by default that of the VM size.
 
     A rail's floor is its share of this.
     """

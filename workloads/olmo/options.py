@@ -58,7 +58,7 @@ class OlmoOptions(WorkloadOptions):
     It is in the namespace's folder; by default the config's name.
     """
     restarts: Annotated[int, Field(ge=0, le=100), PLAIN_DIGITS] = 10
-    """Number of failures of all nodes before the job fails.
+    """How often the training may fail before the job fails.
 
     Lost nodes and evictions do not count.
     """
