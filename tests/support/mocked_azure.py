@@ -95,7 +95,7 @@ def there(found: Mapping[str, Any] | None) -> dict[Any, Any]:
 
 @dataclass(eq=False)
 class Azure(pulumi.runtime.Mocks):
-    """The fields are what exists before the program runs. `calls` has the called functions with their arguments."""
+    """The fields describe Azure before the program runs. `calls` has the called functions with their arguments."""
 
     feature: str = "Registered"
     """The state of AKSInfinibandSupport."""
