@@ -16,7 +16,7 @@ _LEFTOVERS = ("__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache")
 
 
 class UnknownImage(ValueError):
-    """An error because `docker/` has no folder of that name."""
+    """Raised if `docker/` has no folder with the image's name."""
 
 
 def image_names(folder: Path = IMAGES) -> list[str]:

@@ -18,7 +18,7 @@ _TYPO = 0.95
 
 
 class LanguageModel(Facts):
-    """A decoder of transformers: OPT, or one with grouped-query attention and SwiGLU."""
+    """A decoder-only model of the transformers library: OPT, or a model with grouped-query attention and SwiGLU."""
 
     type: Literal["granite", "llama", "opt", "qwen2"]
     layers: int
@@ -46,7 +46,7 @@ class LanguageModel(Facts):
 
     @property
     def kv_width(self) -> int:
-        """The width of keys and of values."""
+        """The width of the key and value projections."""
         return self.kv_heads * self.head
 
     @property

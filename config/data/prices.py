@@ -13,7 +13,7 @@ from config.data.skus import catalogue
 
 
 class PriceList(BaseModel):
-    """List prices of pay as you go."""
+    """Pay-as-you-go list prices."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -43,7 +43,7 @@ class PriceList(BaseModel):
         return None if price is None else round(price * vcpus, 6)
 
     def of_size(self, size: str) -> tuple[dict[str, float], int]:
-        """Returns prices by region, and how many of them a node costs: 1, or the number of its vCPUs."""
+        """Returns the prices by region and the factor for one node: 1, or the number of its vCPUs."""
         found = catalogue().get(size)
         if size in self.vms or found is None:
             return self.vms.get(size, {}), 1

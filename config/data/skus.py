@@ -41,7 +41,7 @@ class Nvme(Facts):
 
 
 class Health(Facts):
-    """The values that the health check expects of a node; None if no value is published."""
+    """The values that the health check expects on a node. None means that no value is published."""
 
     sockets: int | None = None
     memory: str | None = None
@@ -190,7 +190,7 @@ class Series(Facts):
 
 
 class NcclProfile(Facts):
-    """Environment variables of NCCL jobs; `sharp` are additional ones for reduction in the switches."""
+    """The environment variables of NCCL jobs. `sharp` has the additional ones for reduction in the switches."""
 
     nccl: dict[str, str]
     ucx: dict[str, str]
@@ -216,7 +216,7 @@ class Link(Facts):
 
 
 class NumaNode(Facts):
-    """First and last CPU, and per PCI bridge its (GPU, HCA) pairs of PCI domains."""
+    """The first and last CPU, and for each PCI bridge the (GPU, HCA) pairs, as PCI domains."""
 
     cpus: Annotated[tuple[int, int], BeforeValidator(_tuples)]
     bridges: Annotated[tuple[tuple[tuple[str, str], ...], ...], BeforeValidator(_tuples)]
@@ -241,7 +241,7 @@ class GpuModel(Facts):
 
 
 def written_differently(name: str, known: Iterable[str]) -> list[str]:
-    """Returns the sizes with a name's letters and digits; `Standard_` and the version may be missing."""
+    """Returns the sizes that match a name's letters and digits. `Standard_` and the version may be missing."""
     own = _letters(name)
     return [each for each in known if own in (_letters(each), re.sub("v[0-9]$", "", _letters(each)))]
 

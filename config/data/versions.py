@@ -117,7 +117,7 @@ class IdentityMounts(_Pin):
 
 
 class Coscheduling(_Pin):
-    """The compatibility of scheduler-plugins' chart."""
+    """The Kubernetes versions that the chart of scheduler-plugins supports."""
 
     kubernetes: str
     """The newest minor version of Kubernetes."""

@@ -68,9 +68,9 @@ class Edit:
         return self.value is None and not self.secret
 
     def text(self, stack: str) -> str:
-        """In the command, `--` protects arguments that begin with a dash.
+        """Returns the command for the stack; `--` protects arguments that begin with a dash.
 
-        It names the stack, because the deployed stack may not be the selected one.
+        The command names the stack, because the deployed stack may not be the selected one.
         """
         name = self.stack or stack
         of_stack = f"-s {shlex.quote(name)} " if name else ""
@@ -92,7 +92,7 @@ class Edit:
 
 @dataclass(frozen=True)
 class Say:
-    """Instructions, or a command that changes no key."""
+    """A fix in words, or a command that changes no key."""
 
     words: str
 

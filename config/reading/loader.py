@@ -210,10 +210,10 @@ def _names(problem: Problem, broken: Collection[str]) -> bool:
 
 
 def _validate(parsed: dict[str, Any], inventory: Inventory, problems: list[Problem]) -> tuple[StackFile, list[Path]]:
-    """Returns the stack file without its invalid values, and their paths.
+    """Returns the stack file without its invalid values, and the paths of these values.
 
-    The suggested values or else the defaults replace them, so that other rules still run. A map without a required
-    key is removed, too: a pool without a VM size is not a pool.
+    The suggested values or else the defaults replace them, so that other rules still run. A map without a required key
+    is removed, too: a pool without a VM size is not a pool.
     """
     left_out: list[Path] = []
     model = inventory.stack_file

@@ -32,7 +32,7 @@ class Item:
 
     @property
     def total(self) -> float:
-        """The price of all items per hour; 0 if it is unknown."""
+        """The price of all items per hour; 0 if the price is unknown."""
         return self.count * (self.each or 0.0)
 
 

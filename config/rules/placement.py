@@ -94,7 +94,7 @@ class Placer:
         return given
 
     def _keys(self, spec: WorkloadSpec[Any]) -> dict[str, str]:
-        """Returns the set top-level keys of the workload, each with its option."""
+        """Returns the top-level keys of the workload that are set, each with the name of its option."""
         return {key: option for key, option in spec.keys.items() if at(self._stack, key) is not None}
 
     def _add(self, spec: WorkloadSpec[Any], problems: Iterable[Problem]) -> None:

@@ -26,7 +26,7 @@ _NEEDED: tuple[Path, ...] = (
 
 @dataclass(frozen=True, kw_only=True)
 class _Placed:
-    """A workload's `podOverrides`, and the needs of its pods on their pool."""
+    """A workload's `podOverrides`, and the fields that its pods need on their pool."""
 
     workload: str
     overrides: Mapping[str, Any]

@@ -35,11 +35,17 @@ def foreign_problems(
     move: Callable[[str, Path], Fix],
     secret: Collection[str] = (),
 ) -> Iterator[Problem]:
-    """Finds keys that no provider has, and keys that are meant for the project or a provider.
+    """Yields a problem for each key that no provider reads, and for each key with a wrong namespace.
 
-    A key is meant for them if its namespace resembles theirs. Other keys may be for another tool that reads the
-    stack file (`unread_keys`). `keys` has the text of all keys; those of the project without its namespace. `move`
-    returns the fix that moves a key to its place.
+    A key is meant for them if its namespace resembles theirs. Other keys may be for another tool that reads the stack
+    file (`unread_keys`).
+
+    Args:
+        keys: The text of all keys; those of the project without its namespace.
+        project: The namespace of the project.
+        inventory: The settings that the project reads.
+        move: Returns the fix that moves a key to its place.
+        secret: The encrypted keys.
     """
     model = inventory.stack_file
     yield from _location_problems(keys)

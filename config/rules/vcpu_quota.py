@@ -1,7 +1,7 @@
-"""Checks the vCPUs that an update adds in a region against the subscription's limits.
+"""vCPU quota: the vCPUs that an update adds in a region, and the subscription's limits.
 
 Azure counts the vCPUs of each VM family and of all families (`cores`). Spot nodes count only as `lowPriorityCores`
-(Microsoft, "Increase spot vCPU family quotas"). Answers are of Microsoft.Compute/locations/usages
+(Microsoft, "Increase spot vCPU family quotas"). The limits come from Microsoft.Compute/locations/usages
 (azure-rest-api-specs, Usage_List).
 """
 

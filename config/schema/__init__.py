@@ -1,1 +1,1 @@
-"""The types of the settings, and what follows from them."""
+"""The types of the settings, and the values that derive from them."""

@@ -20,7 +20,7 @@ _ALLOWED = "a range of public IPv4 addresses that starts at its first address, a
 
 
 def _reachable(text: str) -> str:
-    """Rejects ranges that AKS rejects, that no client on the internet has, or that all clients have.
+    """Rejects a range that AKS rejects, that contains no public addresses, or that allows all clients.
 
     Also rejects 0.0.0.0/32, because AKS then admits only the cluster's own nodes: `pulumi up` could not continue.
     """
@@ -63,7 +63,9 @@ _NETWORK = (
 
 
 def _of_a_network(text: str) -> str:
-    """Rejects ranges that AKS rejects during an update, or that would hide internet addresses from the nodes."""
+    """Rejects a range that AKS rejects during an update, or that overlaps public addresses, which nodes could then not
+    reach.
+    """
     try:
         network = IPv4Network(text, strict=False)
     except ValueError:

@@ -92,7 +92,7 @@ class OperatorSpec(Protocol[Own]):
 
     @property
     def name(self) -> str:
-        """The hyphenated name of its release and of its chart in `versions.yaml`; stack files use camelCase."""
+        """The hyphenated name of the operator's release and its chart in `versions.yaml`. Stack files use camelCase."""
 
     @property
     def title(self) -> str:
@@ -109,7 +109,7 @@ class OperatorSpec(Protocol[Own]):
 
     @property
     def namespace(self) -> str:
-        """The namespace that it creates or shares."""
+        """The namespace that the operator creates or shares."""
 
     @property
     def settings(self) -> type[Own]:

@@ -59,7 +59,7 @@ _FILES_KEY = "0files"
 
 
 def _is_of_files(name: str) -> str:
-    """Rejects misspelt AKS classes, and AKS's classes without volumes that nodes can share as files."""
+    """Rejects misspelt names of AKS classes, and AKS classes of disks or blobs, which cannot store shared files."""
     known, files = aks_classes(), list(aks_classes().files)
     if name in known.disks:
         raise unfit(f"is {name}, AKS's class of disks, which only one node at a time can mount", files[0])

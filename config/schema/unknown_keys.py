@@ -164,7 +164,7 @@ def _listed(protections: Mapping[str, list[Path]]) -> dict[str, bool]:
 def _stated(
     name: str, value: object, places: Collection[str], known: Iterable[str] = ()
 ) -> Iterator[tuple[str, list[str]]]:
-    """Yields each unknown key that resembles a protecting setting, with the names of those `places`.
+    """Yields each unknown key that resembles a protecting setting, with the names of those settings (`places`).
 
     Skips keys below such a key, and misspellings of `known` sibling keys that protect nothing.
     """

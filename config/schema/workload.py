@@ -106,7 +106,7 @@ class WorkloadOptions(Model):
 
     @property
     def open_end(self) -> str:
-        """The unset option that would end a workload that otherwise runs for weeks; empty for others."""
+        """The unset option that would end the workload. Empty for a workload that ends by itself."""
         return ""
 
 
@@ -173,7 +173,7 @@ class WorkloadSpec(Protocol[Chosen]):
 
     @property
     def every_pool(self) -> bool:
-        """Whether it runs on every GPU pool, with a separate name on each, instead of on the best one."""
+        """Whether the workload runs on every GPU pool, with a separate name on each, instead of on the best one."""
         return False
 
     @property
