@@ -36,7 +36,7 @@ class Foundation(Component):
         within: bool,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """Signs SAS only if the deployer reaches the network (`within`)."""
+        """Creates the resources. Signs SAS only if the deployer can reach the network (`within`)."""
         super().__init__(name, opts)
         self.settings = settings
         self._within = within

@@ -103,7 +103,7 @@ def checksum_error(pin: Kustomization, found: str) -> str:
 
 
 def checksum(archive: bytes) -> str:
-    """Returns Go's `h1` checksum (golang.org/x/mod, sumdb/dirhash), or a text for a damaged archive."""
+    """Returns Go's `h1` checksum of a module (golang.org/x/mod, sumdb/dirhash), or an error for a damaged archive."""
     try:
         with ZipFile(BytesIO(archive)) as module:
             sums = [f"{sha256(module.read(name)).hexdigest()}  {name}\n" for name in sorted(module.namelist())]

@@ -65,7 +65,7 @@ class Operator(OperatorSpec[Own], Protocol[Own]):
 
     @property
     def component(self) -> type[Installed[Own]]:
-        """The component that installs it."""
+        """The Pulumi component that installs the operator."""
 
     @property
     def follows(self) -> Sequence[str]:
@@ -74,7 +74,7 @@ class Operator(OperatorSpec[Own], Protocol[Own]):
 
     @property
     def keeps_files(self) -> bool:
-        """Whether its namespace and claims stay when the operator is removed."""
+        """Whether the operator's namespace and claims stay when the operator is removed."""
         return False
 
     @property

@@ -28,7 +28,7 @@ from config.schema.workload import Member
 
 
 class TeamSpace(Component):
-    """A provider that impersonates a user of a team, so that a workload has only the team's rights, and its volumes.
+    """A provider that impersonates a user of a team, and the team's volumes. A workload has only the team's rights.
 
     The namespace already exists. PersistentVolumes are not namespaced, so the deployer creates them.
     """
@@ -86,7 +86,9 @@ class SharedPlatform(Component):
         kept_before: Collection[str] = (),
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """Keeps the namespace if `kept_before`, the claims with files from earlier updates, is not empty."""
+        """Creates the namespace. It stays in the cluster if `kept_before`, the claims with files from earlier updates,
+        is not empty.
+        """
         super().__init__(name, opts)
         self._kept_before = kept_before
         self.settings = settings

@@ -1,7 +1,7 @@
-"""Checks whether this machine reaches a private network.
+"""Checks whether this machine can reach a private network.
 
-An existing cluster is contacted directly. Before that, only Azure's metadata service can locate a machine, but it
-does not report network names. So the machine's addresses are compared with those of the network.
+An existing cluster is contacted directly. Before that, only Azure's metadata service can locate a machine, but it does
+not report network names. So the machine's addresses are compared with those of the network.
 """
 
 from __future__ import annotations

@@ -37,7 +37,9 @@ class KubernetesAccess(Component):
         admin: pulumi.Resource | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """Assigns the deployer's role if local accounts are off, unless `admin` is that assignment."""
+        """Creates credentials and provider. Assigns the deployer's role if local accounts are off, unless `admin` is
+        that assignment.
+        """
         super().__init__(name, opts)
         self.cluster = cluster
         self.settings = settings

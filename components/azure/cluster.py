@@ -240,7 +240,9 @@ def _system_pool_version(pools: Iterable[Any] | None) -> str | None:
 
 
 def _autoscaler_profile(settings: Settings) -> containerservice.ManagedClusterPropertiesAutoScalerProfileArgs | None:
-    """Sends every field if any pool autoscales, because AKS keeps the previous value of omitted fields."""
+    """Returns the autoscaler profile with every field if any pool autoscales, because AKS keeps the previous value of
+    omitted fields.
+    """
     pools = settings.gpu_pools().values()
     if not any(pool.autoscale for pool in pools):
         return None

@@ -20,10 +20,10 @@ from config.schema.resource_ids import ResourceName
 
 
 class ClusterIdentity(Component):
-    """An identity that the stack creates, or the user's (`cluster.identity`).
+    """The identity of the control plane: one that the stack creates, or the user's (`cluster.identity`).
 
-    The user assigns its roles on existing resources (components/preflight/network.py checks that). This class
-    assigns those on resources that the stack creates.
+    The user assigns its roles on existing resources (components/preflight/network.py checks that). This class assigns
+    those on resources that the stack creates.
     """
 
     id: pulumi.Input[str]

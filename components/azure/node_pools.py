@@ -134,10 +134,10 @@ def _scaling(pool: PoolSettings, rdma_resource: str) -> dict[str, Any]:
 
 
 def _upgrades(pool: PoolSettings) -> dict[str, Any]:
-    """Upgrades nodes in place, one after another, if an extra node is hard to get.
+    """Returns the upgrade settings. Pools with InfiniBand are upgraded in place, because an extra node is hard to get.
 
-    By default, AKS adds a node first, which also needs vCPUs in the quota (AKS's page on rolling upgrades). Spot
-    pools accept neither setting (azurerm#19355, #31129).
+    By default, AKS adds a node first, which also needs vCPUs in the quota (AKS's page on rolling upgrades). Spot pools
+    accept neither setting (azurerm#19355, #31129).
     """
     if pool.spot or pool.sku.infiniband is None:
         return {}
@@ -175,7 +175,7 @@ class AutoscalerPriorities(Component):
 
 
 def priorities(pools: Mapping[str, PoolSettings]) -> str:
-    """Returns YAML: for each number, patterns for the scale sets of its pools. The highest number wins.
+    """Returns YAML that maps each priority to patterns for the scale sets of its pools. The highest priority wins.
 
     All autoscaled pools have a pattern. Otherwise a pool would never grow while a pool with a pattern can
     (cluster-autoscaler/expander/priority/priority.go, BestOption). AKS names the scale set of a pool

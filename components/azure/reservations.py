@@ -92,7 +92,7 @@ def problems(settings: Settings, key: str, pool: PoolSettings, group: Group | No
 
 
 def shortage(key: str, pool: PoolSettings, group: Group) -> str:
-    """Returns a warning if the group reserves fewer nodes than the pool may have, else an empty text."""
+    """Returns a warning if the group reserves fewer nodes than the pool may have, else an empty string."""
     reserved = group.reserved.get(pool.vm_sku, 0)
     if not reserved or pool.max_nodes <= reserved:
         return ""

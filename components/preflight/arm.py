@@ -1,8 +1,8 @@
-"""GET requests to Azure Resource Manager that the azure-native SDK has no functions for.
+"""Sends GET requests to Azure Resource Manager for which the azure-native SDK has no functions.
 
-They use the token of the plugin's own login, and send it only to the endpoint. A missing answer is an `Unread`,
-never an exception, because a failed lookup must not prevent a deployment. A `Question` is asked before any resource
-is declared.
+They use the token of the plugin's own login, and send it only to the endpoint. A missing response is an `Unread`, never
+an exception, because a failed lookup must not prevent a deployment. A `Question` is asked before any resource is
+declared.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _PARALLEL = 10
 
 @dataclass(frozen=True)
 class Unread:
-    """The reason why Azure has not answered."""
+    """The reason why a response from Azure is missing."""
 
     why: str
 
@@ -119,7 +119,7 @@ def _json(content: bytes) -> Json | None:
 
 
 def _code(refusal: Json | None) -> str:
-    """Returns an empty text if the answer is not from ARM."""
+    """Returns ARM's error code, or an empty string if the response is not from ARM."""
     error = (refusal or {}).get("error")
     return str(error.get("code", "")) if isinstance(error, dict) else ""
 
@@ -184,7 +184,7 @@ def look_up(asked: Sequence[Question], arm: Arm | Unread) -> Iterator[Objection]
 
 
 def answers_at(arm: Arm | Unread, paths: Iterable[str]) -> Mapping[str, Json | Unread]:
-    """Returns the answer at each path, or the reason why it is missing."""
+    """Returns the response for each path, or the reason why it is missing."""
     return dict.fromkeys(paths, arm) if isinstance(arm, Unread) else arm.get({path: path for path in paths})
 
 

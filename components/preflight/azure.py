@@ -46,7 +46,10 @@ def check_subscription(settings: Settings, existing: Existing, reserved: Mapping
 
 
 def check_rights(resource_group: str, region: str) -> None:
-    """Checks only the rights in a shared platform's group, where identities of consumer stacks get their roles."""
+    """Raises pulumi.RunError if the deployer lacks rights in a shared platform's resource group.
+
+    Identities of consumer stacks get their roles there.
+    """
     login = authorization.get_client_config()
     group = f"/subscriptions/{login.subscription_id}/resourceGroups/{resource_group}"
     report(look_up(list(_about_rights(group, login.object_id)), connect(region)))

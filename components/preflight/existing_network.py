@@ -25,7 +25,7 @@ _OUTBOUND: Mapping[str, str] = {"userAssignedNATGateway": "natGateway", "loadBal
 
 @dataclass(frozen=True)
 class Difference:
-    """A difference between the settings and Azure, and the fix that keeps Azure's value."""
+    """A setting that differs from Azure, and the fix that keeps Azure's value."""
 
     what: str
     keep: Fix
@@ -34,10 +34,9 @@ class Difference:
 
 
 def network_refusal(settings: Settings, cluster: Any, address_space: str | None) -> str:
-    """Returns an empty text if the network stays.
+    """Returns the error if the settings require another network than `cluster` has, or an empty string.
 
-    `cluster` is None if it does not exist. `address_space` is that of the network that the stack has created, if
-    any.
+    `cluster` is None if it does not exist. `address_space` is that of the network that the stack has created, if any.
     """
     found = [*_address_space(settings, address_space), *(_cluster(settings, cluster, address_space) if cluster else ())]
     if not found:

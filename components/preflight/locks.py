@@ -1,6 +1,6 @@
 """Checks management locks before any resource is declared, because Azure would reject a change or deletion half-way.
 
-Answers are of Microsoft.Authorization/locks (azure-rest-api-specs, ManagementLocks_ListAtResourceGroupLevel). A
+The locks come from Microsoft.Authorization/locks (azure-rest-api-specs, ManagementLocks_ListAtResourceGroupLevel). A
 lock also applies to all scopes below its own. ReadOnly forbids POST requests too, such as the one for the cluster's
 credentials (learn.microsoft.com/azure/azure-resource-manager/management/lock-resources).
 """

@@ -136,9 +136,9 @@ def _zones_elsewhere(settings: Settings) -> Iterator[Objection]:
 
 
 def _about_other_zones(settings: Settings, network: str, arm: Arm | Unread) -> Iterator[Question]:
-    """Asks for zones in the network's subscription with the same names as zones that the stack will create.
+    """Yields questions about existing zones with the same names as zones that the stack will create.
 
-    Zones in other subscriptions cannot be found from the network.
+    Covers only the subscription of the network, because Azure cannot list a network's zones in other subscriptions.
     """
     region, names = settings.location, [ZONE_NAMES[use] for use in made_zones(settings)]
     subscription = "/".join(network.split("/")[:3])

@@ -1,8 +1,8 @@
 """Claims that keep users' files after a workload is removed, and the stack output `files` that lists them.
 
-Pulumi forgets a claim that it retains. So each update reads the output of the last one, which still lists the
-claim. Its other outputs (`storage`, `registry`, and the settings in `platform`) show what exists, for warnings
-about data and images that an update deletes, and about protection that it ends.
+Pulumi removes a retained claim from the state. So each update reads the output of the last one, which still lists the
+claim. The last outputs (`storage`, `registry`, and the settings in `platform`) also show what exists. The warnings
+about deleted data and images, and about protection that ends, use them.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ class ContainerSas(Component):
         self.register_outputs({"expiry": self.window.expiry})
 
     def _service_sas(self, _use: str, permissions: str) -> pulumi.Output[str]:
-        """Signs with the account's first key: equal arguments give an equal SAS."""
+        """Returns a service SAS that is signed with the account's first key. Equal arguments give an equal SAS."""
         if set(permissions) <= _ARM_SIGNS:
             return self._arm_sas(permissions)
         found = storage.list_storage_account_keys_output(

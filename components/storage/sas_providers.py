@@ -63,7 +63,7 @@ class DelegationProvider(dynamic.ResourceProvider):
     serialize_as_secret_always = False
 
     def create(self, props: Properties) -> dynamic.CreateResult:
-        """Raises ValueError if the window is over, and PermissionError if no role lets the login sign."""
+        """Signs the SAS. Raises ValueError if the window is over, or PermissionError if no role lets the login sign."""
         if instant(props["expiry"]) <= datetime.now(UTC):
             raise ValueError(
                 f"the validity of the SAS for container {props['container']} ended at {props['expiry']}. Change the "
