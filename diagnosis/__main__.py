@@ -60,7 +60,7 @@ def _findings(found: Iterable[Finding]) -> list[Object]:
 
 
 class _NoSuchWorkload(Exception):
-    """A workload does not exist; the message lists those that do."""
+    """Raised if a workload does not exist. The message lists those that do."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -87,7 +87,7 @@ Read = Callable[[Kind, str], list[Object]]
 
 
 class ReadFailed(Exception):
-    """Reading objects of a kind failed."""
+    """Raised if the objects of a kind cannot be read."""
 
 
 class Cluster:

@@ -22,7 +22,7 @@ V = TypeVar("V")
 
 @dataclass(frozen=True)
 class Finding:
-    """One cause that makes a workload wait."""
+    """One cause that makes a workload wait, with the command that shows more or fixes it."""
 
     why: str
     fix: str = ""

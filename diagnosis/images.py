@@ -105,7 +105,7 @@ def _reason(host: str) -> str:
 
 
 def _is_of_others(pull: _Pull) -> bool:
-    """Returns whether the cluster has images of `docker/` from other registries but none from this one."""
+    """Returns whether the cluster runs images of `docker/` from other registries but none from this one."""
     pods = pull.cluster.all(POD) if pull.cluster.is_complete else []
     images = [container.get("image", "") for pod in pods for container in pod["spec"]["containers"]]
     found = [_REFERENCE.fullmatch(image) for image in {*images, pull.image}]

@@ -35,11 +35,11 @@ def _hints() -> Mapping[str, str]:
 
 
 class KubectlFailed(ReadFailed):
-    """kubectl is missing or failed; the message is kubectl's."""
+    """Raised if kubectl is missing or fails. The message is kubectl's."""
 
 
 class Forbidden(KubectlFailed):
-    """The user may not read this resource."""
+    """Raised if the user may not read this resource."""
 
 
 def read(kind: Kind, namespace: str) -> list[Object]:
@@ -60,7 +60,10 @@ def read(kind: Kind, namespace: str) -> list[Object]:
 
 
 def read_own(kind: Kind, namespace: str) -> list[Object]:
-    """Reads for users of one namespace: kinds that they may not read are empty, except pods."""
+    """Reads like `read`, for users with rights in one namespace. Kinds that they may not read are empty, except pods.
+
+    Raises KubectlFailed.
+    """
     try:
         return read(kind, namespace)
     except Forbidden:

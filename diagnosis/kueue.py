@@ -155,7 +155,7 @@ def _waiting(cluster: Cluster, queued: Object, queue: str, look: str) -> Finding
 def _lends_less(cluster: Cluster, message: str) -> str:
     """Returns how many GPUs the slack queue lends, if the job would fit into the queue's full quota.
 
-    It lends fewer while nodes are bad (docker/node-health/slack_queue.py), and Kueue excludes the rest from each
+    The queue lends fewer while nodes are bad (docker/node-health/slack_queue.py), and Kueue excludes the rest from each
     maximum.
     """
     sizes = [found.groupdict() for found in _TOO_MUCH.finditer(message) if found["resource"] == GPU_RESOURCE]
@@ -231,7 +231,9 @@ def _current(cluster: Cluster, quota: Object, namespace: str) -> tuple[str, bool
 
 
 def _never_fits(message: str) -> tuple[set[str], str]:
-    """Returns the resources requested beyond any maximum, and why no flavor fits; empty if one may fit later."""
+    """Returns the resources whose request exceeds every maximum, and why no flavor fits. Empty if a flavor may fit
+    later.
+    """
     for part in filter(None, _POD_SET.split(message)):
         never = {name for found in _NEVER.finditer(part) for name in found.groups() if name}
         if never and "topology" not in part and not set(_AGAIN.findall(part)) - never:

@@ -25,7 +25,7 @@ _OFF = "only if its VM is off: otherwise the container keeps running (docs/lost-
 
 @dataclass(frozen=True)
 class _State:
-    """The properties shared by pods that are reported together."""
+    """The properties that lost pods have in common. Such pods are reported together."""
 
     node: str
     namespace: str

@@ -102,7 +102,10 @@ def is_problem(node: Object, condition: Object) -> bool:
 
 
 def like_ours(condition: str) -> str | None:
-    """Returns this program's condition for a known problem, empty if none exists; None if the problem is unknown."""
+    """Returns this program's condition for the problem that another detector reports.
+
+    Empty if this program has no such condition; None if the problem is unknown.
+    """
     entry = _entry("conditions", condition, ["problems"])
     return None if entry is None else str(entry.get("like", ""))
 

@@ -65,7 +65,7 @@ def format_taint(taint: Object) -> str:
 
 
 def is_of_program(taint: Object) -> bool:
-    """Returns whether this program sets the taint by itself; a stack's settings may add others."""
+    """Returns whether this program sets the taint on pools by default. A stack's settings may add others."""
     return format_taint(taint) in (GPU_TAINT, SPOT_TAINT, SYSTEM_TAINT)
 
 

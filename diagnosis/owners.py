@@ -103,7 +103,7 @@ def _of_ray(kind: Kind, maker: Object, pods: Sequence[Object]) -> str:
 
 
 def _event(cluster: Cluster, maker: Object, pods: Sequence[Object], *, alone: bool) -> tuple[str, str]:
-    """Returns the event with the cause, newer than any pods. `alone` is whether the workload has no pods."""
+    """Returns the event with the cause, if it is newer than all pods. `alone` is whether the workload has no pods."""
     newest = max((pod["metadata"].get("creationTimestamp", "") for pod in pods), default="")
     reasons = [
         (event["reason"], cause(event["message"]))
@@ -121,12 +121,12 @@ def _explains(event: Object, *, alone: bool) -> bool:
 
 
 def _rank(reason: tuple[str, str]) -> tuple[bool, bool]:
-    """Ranks causes above symptoms; among equals, the latest wins."""
+    """Returns the sort rank of an event's reason: causes before symptoms. Among equals, the latest event wins."""
     return bool(_CAUSE.search(reason[1])), not is_symptom(reason[1])
 
 
 def templates(cluster: Cluster, workload: Object) -> list[Object]:
-    """Returns the future pods of a Job, a Volcano job or a training job."""
+    """Returns the pods that a Job, a Volcano job or a training job will create."""
     spec, uid, namespace = workload["spec"], workload["metadata"]["uid"], workload["metadata"]["namespace"]
     groups = [group["metadata"]["name"] for group in cluster.all(POD_GROUP, namespace) if uid in owners_of(group)]
     ranks = [rank for name in REPLICA_SPECS for rank in spec.get(name, {}).values()] if groups else []

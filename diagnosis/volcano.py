@@ -1,9 +1,9 @@
 """Reports why Volcano does not admit a gang, or deletes a job's pods.
 
-The messages are those of its plugins (v1.15.1, pkg/scheduler/plugins: proportion, capacity, overcommit); 1.10 omits
-names of resources. If a queue's `capability` omits a resource, only the nodes limit it (proportion.go and
-capacity.go: `realCapability.MinDimensionResource(attr.capability, api.Infinity)`); before 1.8.2 the queue had none
-of it. The plugin overcommit admits gangs up to 1.2 times all nodes, including admitted gangs that are not placed
+The messages are those of Volcano's plugins (v1.15.1, pkg/scheduler/plugins: proportion, capacity, overcommit); 1.10
+omits names of resources. If a queue's `capability` omits a resource, only the nodes limit it (proportion.go and
+capacity.go: `realCapability.MinDimensionResource(attr.capability, api.Infinity)`); before 1.8.2 the queue had none of
+it. The plugin overcommit admits gangs up to 1.2 times all nodes, including admitted gangs that are not placed
 (overcommit.go).
 """
 

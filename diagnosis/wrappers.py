@@ -64,7 +64,8 @@ def holding(cluster: Cluster, wrapper: Object) -> Iterator[Finding]:
 
 
 def _not_created(wrapper: Object) -> str:
-    """Returns the kinds that the API server rejected, and why the previous try failed: a reset keeps Unhealthy.
+    """Returns the kinds that the API server rejected, and why the previous try failed. A reset keeps the condition
+    Unhealthy.
 
     Only the controller's log has the API server's error of this try.
     """
