@@ -1,11 +1,7 @@
 """Builds the configuration of aznhc for one VM size: the checks and their limits.
 
-A check is either light (seconds) or measures bandwidth (minutes). A pod with some of a node's GPUs sees only those,
-and all other parts of the node.
-
-Sources: names, arguments and their order from Azure/azurehpc-health-checks v0.4.5 (customTests/*.nhc, conf/*.conf)
-and mej/nhc 1.4.3 (scripts/lbnl_hw.nhc). Differences are due to AKS: HCAs are mlx5_0 and up (conf/ has mlx5_ib0),
-and a pod has neither ib0 nor docker0 among its network interfaces.
+A check is either light (seconds) or measures bandwidth (minutes). A pod with some of a node's GPUs sees only these
+GPUs, but all other parts of the node.
 """
 
 from __future__ import annotations

@@ -92,4 +92,4 @@ class Workload(WorkloadSpec[Chosen], Protocol[Chosen]):
     """What the settings need of a workload, and its deployment."""
 
     def deploy(self, context: WorkloadContext, placement: Placement[Chosen]) -> Deployed:
-        """Creates its resources from only its arguments and its own files."""
+        """Creates the workload's resources. Uses only the arguments and the workload's own files."""

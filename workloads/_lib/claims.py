@@ -28,10 +28,10 @@ def kept_claim(
     size: Path = (),
     after: Sequence[pulumi.Resource] = (),
 ) -> kubernetes.core.v1.PersistentVolumeClaimPatch:
-    """Creates the claim `name`, or takes over an existing one. `resource` is its name in the stack.
+    """Creates the claim `name`, or adopts an existing one. `resource` is the Pulumi name of the claim.
 
-    A Patch resource creates a missing object and updates an existing one (pulumi-kubernetes, await.go, Creation).
-    With `retain_on_delete`, Pulumi removes the claim from its state and keeps it in the cluster.
+    A Patch resource creates a missing object and updates an existing one (pulumi-kubernetes, await.go, Creation). With
+    `retain_on_delete`, Pulumi removes the claim from its state and keeps it in the cluster.
 
     `size` is the path of the setting for `gib`, if one exists. If `awaited`, the update waits for the volume. That
     needs the right to read storage classes, which members of teams lack.

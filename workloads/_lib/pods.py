@@ -53,7 +53,7 @@ class Mount:
 
 @dataclass(frozen=True, kw_only=True)
 class GpuPod:
-    """A workload's pod on a GPU node; `template` adds everything that the hardware requires."""
+    """A workload's pod on a GPU node. The method `template` adds everything that the hardware requires."""
 
     pool: GpuPool
     others: Sequence[GpuPool] = ()

@@ -1,4 +1,4 @@
-"""Lets members of a team read a job's results: a Job mounts the job's volume for some minutes.
+"""Lets members of a team read a job's results: a second Job mounts the results' volume for some minutes.
 
 Members may only create pods through queued jobs, so that `kubectl run` and `kubectl debug` are forbidden
 (operators/kueue/rights.py). The Job requests no GPU, only reads, and deletes itself. A ConfigMap has its manifest.
@@ -79,7 +79,7 @@ class Results:
 
     @property
     def name(self) -> str:
-        """Names the reading Job and the ConfigMap with its manifest."""
+        """The name of the reading Job, and of the ConfigMap with its manifest."""
         return f"{self.job}-results"
 
     def manifest(self) -> Manifest:

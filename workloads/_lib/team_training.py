@@ -63,7 +63,7 @@ class TrainingRun(Run[Options]):
 
     @property
     def gpus(self) -> int:
-        """GPUs of each node."""
+        """The number of GPUs per node."""
         return self.options.gpus_on(self.pool.sku)
 
     @property
@@ -72,7 +72,7 @@ class TrainingRun(Run[Options]):
 
 
 def usable_bytes(sku: VmSku) -> float:
-    """Returns the bytes of each GPU, of its nominal memory."""
+    """Returns how many bytes of a GPU's nominal memory a training can use."""
     return USABLE * sku.gpu_memory_gb * GB
 
 

@@ -34,7 +34,7 @@ class BatchInference(Workload[BatchInferenceOptions]):
         return problems(options, candidate)
 
     def deploy(self, context: WorkloadContext, placement: Placement[BatchInferenceOptions]) -> Deployed:
-        """Creates scripts, token and claim outside the job, since AppWrapper's controller could not create them."""
+        """Creates scripts, token and claim. They are outside the AppWrapper, whose controller may not create them."""
         options = placement.options
         shared = context.shared_class
         if shared is None:

@@ -11,7 +11,7 @@ OVERHEAD = 4e9
 
 
 def usable_bytes(sku: VmSku) -> float:
-    """Returns the bytes of each GPU, of its nominal memory."""
+    """Returns how many bytes of a GPU's nominal memory vLLM can use."""
     return UTILIZATION * sku.gpu_memory_gb * GB - OVERHEAD
 
 

@@ -59,17 +59,17 @@ class Plan:
 
     @property
     def data_parallel(self) -> int:
-        """Copies of the model."""
+        """The number of copies of the model."""
         return self.gpus // self.size.model_parallel
 
     @property
     def updates(self) -> int:
-        """Updates of the whole training (opt_baselines.py)."""
+        """The number of updates in the whole training (opt_baselines.py)."""
         return int(models().training_tokens) // self.size.batch
 
     @property
     def warmup_updates(self) -> int:
-        """Updates until the full learning rate (opt_baselines.py)."""
+        """The number of updates until the full learning rate (opt_baselines.py)."""
         return int(models().warmup_tokens) // self.size.batch
 
     @property

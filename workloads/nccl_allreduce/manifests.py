@@ -16,7 +16,9 @@ def files(pool: GpuPool) -> Files:
 
 
 def floor_gbs(run: Run) -> float:
-    """Returns the least passing bus bandwidth. Raises ValueError if neither options nor catalogue have one."""
+    """Returns the minimum bus bandwidth that passes, GB/s. Raises ValueError if neither the options nor the VM size
+    define one.
+    """
     floor = run.options.floor_gbs or run.pool.sku.busbw_floor(run.nodes, sharp=run.options.sharp)
     if floor is None:
         raise ValueError(f"no bus bandwidth is known for {run.pool.sku.name}: set workloadOptions.{NAME}.floorGbs")

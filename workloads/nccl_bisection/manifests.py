@@ -24,10 +24,10 @@ def files(pool: GpuPool) -> Files:
 
 
 def baselines(run: Run) -> dict[str, dict[str, float]]:
-    """Returns bus bandwidths in GB/s by number of nodes: the floor, and a healthy fabric's.
+    """Returns bus bandwidths in GB/s by number of nodes: the minimum that passes, and the value of a healthy fabric.
 
-    Values are without SHARP, since many parts are measured together. A switch port reduces for one job at a time,
-    and on HDR a whole switch does (NVIDIA SHARP 3.13, General Information).
+    Values are without SHARP, since many parts are measured together. A switch port reduces for one job at a time, and
+    on HDR a whole switch does (NVIDIA SHARP 3.13, General Information).
     """
     sku = run.pool.sku
     if sku.nccl_busbw is None:

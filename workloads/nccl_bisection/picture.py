@@ -26,7 +26,7 @@ Result = Mapping[str, Any]
 
 
 class NoResult(ValueError):
-    """The text is for the user."""
+    """Raised if the input contains no result. The text is printed to the user."""
 
 
 def result(text: str) -> Result:

@@ -22,11 +22,11 @@ All configs have `fsdp.precision: mixed`: it computes in bf16, but keeps weights
 
 
 def micro_batch(options: OlmoOptions, size: VmSku, nodes: int) -> int:
-    """Returns the configured micro-batch, or else the largest one, up to the config's, that the GPUs can share and
-    hold.
+    """Returns the micro-batch: the configured one, or the largest that the GPUs can share and hold, up to the config's
+    value.
 
-    It does not change the results, since gradients are accumulated. If none fits, it is the smallest one that can
-    be shared, or the config's.
+    The micro-batch does not change the results, since gradients are accumulated. If none fits, it is the smallest one
+    that can be shared, or the config's.
     """
     training = options.training
     if options.micro_batch:

@@ -73,7 +73,7 @@ class OlmoOptions(WorkloadOptions):
 
     @property
     def open_end(self) -> str:
-        """The option that sets an end, if it is unset: configs end after weeks."""
+        """The unset option that would set an end. By default, the training takes weeks."""
         return "" if self.stop_at else "stopAt"
 
     @property

@@ -47,7 +47,7 @@ class PretrainingOptions(TeamOptions):
 
     @property
     def open_end(self) -> str:
-        """The option that sets an end, if it is unset: by default training takes weeks."""
+        """The unset option that would set an end. By default, the training takes weeks."""
         return "" if self.steps else "steps"
 
     @property

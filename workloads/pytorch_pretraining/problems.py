@@ -110,7 +110,7 @@ def _memory(options: PretrainingOptions, candidate: Candidate) -> Iterator[Probl
 
 
 def _shorter(options: PretrainingOptions, sku: VmSku, gpus: int) -> Iterator[Way]:
-    """Finds the longest sequence that fits, a power of two, if the sequence is the cause."""
+    """Yields the largest sequence length, a power of two, with which the model fits, if a shorter sequence helps."""
     usual = type(options).model_fields["sequence"].default
     length = 1 << (options.sequence.bit_length() - 1)
     while length >= usual:
@@ -121,7 +121,7 @@ def _shorter(options: PretrainingOptions, sku: VmSku, gpus: int) -> Iterator[Way
 
 
 def _more_gpus(options: PretrainingOptions, candidate: Candidate) -> Iterator[Way]:
-    """Tries more GPUs on each node, then more nodes, within the pool and the team's quota."""
+    """Yields as alternatives more GPUs on each node, then more nodes, within the pool and the team's quota."""
     sku = candidate.pool.sku
     most = most_gpus(options, candidate) or 0
     per_node = options.gpus_on(sku)

@@ -108,7 +108,7 @@ def _memory(options: FinetuningOptions, candidate: Candidate) -> Iterator[Proble
 
 
 def _smaller_packs(model: LanguageModel, options: FinetuningOptions, candidate: Candidate) -> Iterator[Way]:
-    """Finds the largest pack, a power of two, that fits and has space for the longest example."""
+    """Yields the largest pack size, a power of two, that fits into memory and can hold the longest example."""
     size = 1 << (options.pack - 1).bit_length() - 1
     while size >= max(options.longest, _LEAST_PACK):
         if fits(model, options.model_copy(update={"pack": size}), candidate.pool.sku):

@@ -21,7 +21,7 @@ from workloads.resim.problems import problems
 
 
 class Resim(Workload[ResimOptions]):
-    """The templates of batches, and the stack's own batch."""
+    """The templates of batches, and the batch that the stack itself creates."""
 
     name = NAME
     options = ResimOptions

@@ -44,7 +44,7 @@ class Layout:
 
     @property
     def identity(self) -> str:
-        """The file with the identity of its scenarios."""
+        """The path of the file that identifies the batch's scenarios."""
         return f"{self.root}/batch.json"
 
     def run(self, number: int) -> str:

@@ -83,7 +83,7 @@ def files() -> Files:
 
 
 def load_of_options(run: Run) -> Load:
-    """Uses the load of the image test-io, or the stack's own command."""
+    """Returns the program of each scenario: the image test-io, or the stack's own command."""
     options = run.options
     sizes = (str(options.gpu_seconds), str(options.output_files), options.output_size)
     command = options.command or ("/bin/bash", "/opt/test-io/test-io.sh", *sizes)

@@ -91,7 +91,7 @@ class Summary:
 
     @property
     def throughput(self) -> float:
-        """Bytes per second, of inputs and outputs."""
+        """The bytes per second of inputs and outputs."""
         return (self.input_bytes + self.output_bytes) / self.seconds if self.seconds else 0.0
 
     @property

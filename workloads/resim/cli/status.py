@@ -57,7 +57,7 @@ def summary(session: Session, batch: str) -> Summary:
 
 
 def _known(session: Session, batch: str, kept: Kept) -> set[str]:
-    """Returns pods that are running, or have succeeded since the blobs were listed."""
+    """Returns pods that are running, or that have succeeded since the list of blobs was read."""
     if not kept.attempts:
         return set()
     pods = session.kubectl.list("pods", f"{BATCH_LABEL}={batch}")

@@ -53,7 +53,7 @@ def scenarios(file: str | None, count: int | None) -> list[str]:
 
 
 def submit(session: Session, names: Sequence[str], *, name: str, template: str, **changes: int | None) -> Submitted:
-    """Runs a batch or its remaining scenarios. Raises Refused."""
+    """Submits the scenarios of a batch, or those that remain. Raises Refused."""
     batch = checked_name(name or default_name(names))
     if batch == NAME:
         raise Refused(f"{NAME} is the stack's own batch", "another name", f"--name {default_name(names)}")
