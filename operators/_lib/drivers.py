@@ -46,7 +46,10 @@ def upgrade_policy(upgrades: DriverUpgrades) -> dict[str, Any]:
 def change_hook(
     driver: str, template_inputs: Callable[[Inputs], Inputs], upgrades: DriverUpgrades
 ) -> pulumi.ResourceHookBinding:
-    """Returns the hook for a resource that creates a driver's DaemonSet. `template_inputs` selects its inputs."""
+    """Returns the hook for a resource that creates a driver's DaemonSet.
+
+    `template_inputs` returns the inputs that affect the pods of the DaemonSet.
+    """
 
     def warn(update: pulumi.ResourceHookArgs) -> None:
         before, after = template_inputs(update.old_inputs or {}), template_inputs(update.new_inputs or {})
@@ -63,6 +66,6 @@ def change_hook(
 
 
 def settings_of(driver: Inputs) -> dict[str, Any]:
-    """Returns a driver's settings in the policy of either operator. Of `upgradePolicy`, only `autoUpgrade` counts."""
+    """Returns a driver's settings in the policy of either operator. From `upgradePolicy`, only `autoUpgrade` counts."""
     rest = {name: value for name, value in driver.items() if name != "upgradePolicy"}
     return {**rest, _UPGRADES: (driver.get("upgradePolicy") or {}).get("autoUpgrade")}

@@ -39,7 +39,8 @@ class Changes:
 def install(
     name: str, context: InstallContext, changes: Changes, *, parent: Component, after: Iterable[pulumi.Resource] = ()
 ) -> list[pulumi.Resource]:
-    """Installs the pinned release of an operator in its namespace. Returns the resources that users of it depend on.
+    """Installs the pinned release of an operator in its namespace. Returns the resources that dependent resources wait
+    for.
 
     Pods depend on everything that they need to become ready, except for Services, because Pulumi waits until those have
     pods. CRDs are created last and so deleted first: only the operator removes the finalizers of their objects.
@@ -60,7 +61,8 @@ def _step(kind: str) -> str:
 
 
 def transformed(objects: Iterable[Manifest], changes: Changes, registry: str | None) -> list[Manifest]:
-    """Returns the released objects with the changes, with pods on the system pool and images from the mirror.
+    """Returns the released objects with the changes applied. Pods run on the system pool, and images come from the
+    mirror.
 
     Omits the namespace, which the program creates. Raises pulumi.RunError if the changes name a missing object.
     """
@@ -107,7 +109,7 @@ def _transformed(manifest: Manifest, changes: Changes, registry: str | None) -> 
 
 
 def _resource(manifest: Manifest, opts: pulumi.ResourceOptions) -> pulumi.Resource:
-    """Creates the object with the SDK's class for its kind, which marks secret fields."""
+    """Creates the object with the SDK's class for its kind. Only these classes mark secret fields."""
     group, _, version = manifest["apiVersion"].rpartition("/")
     module = importlib.import_module(f"pulumi_kubernetes.{group.partition('.')[0] or 'core'}.{version}")
     properties = {to_snake(key): value for key, value in manifest.items() if key not in ("apiVersion", "kind")}

@@ -26,7 +26,9 @@ class ChartLocation:
 
 
 def locate(chart: Chart, source: str | None) -> ChartLocation:
-    """Returns the chart's own location, or one below `source`: an OCI registry, or a folder of unpacked charts."""
+    """Returns the chart's own location, or its location below `source`: an OCI registry, or a folder of unpacked
+    charts.
+    """
     if source is None:
         return ChartLocation(chart.oci or chart.name, chart.repository, chart.version)
     if source.startswith("oci://"):
@@ -57,7 +59,7 @@ def release(
     hooks: pulumi.ResourceHookBinding | None = None,
     awaited: bool = True,
 ) -> kubernetes.helm.v3.Release:
-    """Creates a release of the pinned chart `name`, in the operator's namespace unless `namespace` is given.
+    """Creates a release of the pinned chart `name`. The default `namespace` is the operator's.
 
     The release's name is `called`, by default `name`. The user's values take precedence. If `awaited`, Pulumi waits for
     the chart's own objects, but not for objects that an operator creates later.

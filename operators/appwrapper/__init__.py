@@ -40,7 +40,8 @@ class AppWrapper(Installed[QueuedOperatorSettings]):
 
 
 def configuration(warm_up_minutes: int, scheduler: str | None) -> dict[str, Any]:
-    """Returns the configuration of AppWrapper 1.2 (its pkg/config/config.go). Numbers without a comment are upstream's.
+    """Returns the configuration of AppWrapper 1.2 (its pkg/config/config.go). Numbers without a comment are upstream's
+    defaults.
 
     Jobs can override `faultTolerance` by annotations. Only annotations can list the exit codes that are worth a retry.
     Members of teams may wrap objects that they may not create themselves, because Kueue queues all of them.
@@ -80,7 +81,9 @@ def configuration(warm_up_minutes: int, scheduler: str | None) -> dict[str, Any]
 
 
 def bad_nodes() -> list[dict[str, str]]:
-    """Returns node labels that keep jobs off a node's GPUs, or remove them. Effects have the names of taint effects."""
+    """Returns node labels that keep jobs off a node's GPUs, or remove jobs from them. Effects have the names of taint
+    effects.
+    """
     found = {"WARN": "PreferNoSchedule", "TESTING": "NoSchedule", "EVICT": "NoExecute"}
     key, _, value = BAD_NODE.partition("=")
     return [

@@ -50,7 +50,7 @@ class AutopilotSettings(ChartSettings):
 
 
 def problems(stack: StackFile, settings: AutopilotSettings) -> Iterator[Problem]:
-    """Yields a problem for intervals that would end Autopilot, and for a test of shared files in a stack without them.
+    """Yields a problem for intervals that make Autopilot exit, and for a test of shared files in a stack without them.
 
     `time.NewTicker` panics with 0 (pkg/cmd/main.go of 2.1.3), although according to its help 0 disables invasive
     checks.
@@ -90,7 +90,7 @@ _NOT_AWAITED = {"pulumi.com/skipAwait": "true"}
 
 
 def values(tested_class: str | None = None) -> Values:
-    """Returns values of the chart. With `tested_class`, each round creates and deletes a claim of that class.
+    """Returns values of the chart. With `tested_class`, each round of checks creates and deletes a claim of that class.
 
     A list replaces the chart's list, so `env` has all four variables. The list of fatal errors must exist and be empty:
     otherwise each letter of the text counts (gpu-dcgm/entrypoint.py, patch_node).

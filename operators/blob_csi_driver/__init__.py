@@ -28,7 +28,7 @@ class BlobCsiDriver(Installed[ChartSettings]):
 
 
 def values() -> Values:
-    """Returns values of the chart: mount on every node, with any taints, and only with blobfuse2."""
+    """Returns values of the chart: it mounts on every node, with any taints, and only with blobfuse2."""
     return {
         # The controller creates volumes, but this program's already exist. A second replica needs a second system node.
         "controller": {"replicas": 1, **ON_SYSTEM_POOL},

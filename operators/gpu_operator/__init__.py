@@ -65,7 +65,7 @@ def values(
     monitored: bool = False,
     modules: KernelModules = "auto",
 ) -> Values:
-    """Returns values of the chart.
+    """Returns values of the chart for this pool configuration.
 
     `rdma` loads nvidia-peermem, which waits for OFED on every node, so it must be off if no operator installs OFED. The
     settings reject pools with InfiniBand beside pools without, unless the user turns it off. `monitored` adds the
@@ -114,8 +114,9 @@ def _time_slicing(slices: int) -> str:
 
 
 def _mig_manager(pools: Mapping[str, PoolSettings]) -> Values:
-    """Returns values that let the MIG manager reboot a node, if its GPUs do not change their mode otherwise
-    (NVIDIA/mig-parted, reconfigure_mig.go). An A100 needs a reset for that (NVIDIA's MIG User Guide). AKS's own
+    """Returns values that let the MIG manager reboot a node if its GPUs cannot change their MIG mode otherwise.
+
+    An A100 needs a reset for that (NVIDIA/mig-parted, reconfigure_mig.go; NVIDIA's MIG User Guide). AKS's own
     gpuInstanceProfile has no effect with driver None (AgentBaker, cse_main.sh).
     """
     if not any(pool.mig_profile for pool in pools.values()):

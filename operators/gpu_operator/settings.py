@@ -33,7 +33,7 @@ class GpuOperatorSettings(ChartSettings):
 
 
 def fabric_problems(operator: OperatorSpec[GpuOperatorSettings], installation: Installation) -> Iterator[Problem]:
-    """Yields a problem if driver.rdma is on in a stack with pools both with and without InfiniBand.
+    """Yields a problem if driver.rdma is on and the stack has pools both with and without InfiniBand.
 
     With driver.rdma, the GPU driver waits for OFED on all nodes with a PCI function of vendor 15b3
     (k8s-driver-manager). Accelerated networking gives each VM such a function, for Ethernet. OFED is installed only on

@@ -1,4 +1,4 @@
-"""Kueue: holds jobs until their team's quota, or quota that others lend, is enough for all of their pods."""
+"""Kueue: queues jobs until their team's quota, or quota that other teams lend, is enough for all of their pods."""
 
 from __future__ import annotations
 
@@ -85,8 +85,10 @@ class Kueue(Installed[KueueSettings]):
 
 
 def values(warm_up_minutes: int = Operators().warm_up_minutes, *, monitored: bool = False) -> Values:
-    """Returns values of the chart: it runs on the system pool, and its configuration does not use defaults, because
-    they change between versions. `monitored` adds a ServiceMonitor, which requires that kind.
+    """Returns values of the chart.
+
+    The chart runs on the system pool. Its configuration is complete, because the defaults change between versions.
+    `monitored` adds a ServiceMonitor, which requires that kind.
     """
     text = yaml.safe_dump(configuration(warm_up_minutes), sort_keys=False)
     return {
@@ -143,7 +145,8 @@ def configuration(warm_up_minutes: int) -> Values:
 
 
 def requeue_limit(timeout_minutes: int) -> int:
-    """Returns the number of requeues before Kueue deactivates a job with unready pods: at least a day of attempts.
+    """Returns how often Kueue requeues a job with unready pods before it deactivates the job: enough for at least a
+    day.
 
     Each attempt takes the timeout and then a pause, which doubles from one minute to `PAUSE_MINUTES`. Three more
     attempts make up for the first, shorter pauses. Kueue clears the count only when it deactivates the job (0.19.2,

@@ -1,4 +1,5 @@
-"""The policies of teams' namespaces (`policies/`). They reject what bypasses the queue or belongs to others.
+"""The admission policies of teams' namespaces (`policies/`). They reject objects that bypass the queue or affect other
+teams.
 
 RBAC is not enough (rights.py). Members create jobs with any content, AppWrapper creates objects for them that they may
 not create themselves, and others may have more rights there. Kueue holds jobs without a queue, but does not report it.
@@ -56,7 +57,9 @@ def security_policy() -> dict[str, Any]:
 
 
 def isolation(pod_range: str) -> dict[str, Any]:
-    """Returns the spec of the NetworkPolicy of a team's namespace; `pod_range` is the cluster's range of pods."""
+    """Returns the spec of the NetworkPolicy of a team's namespace. `pod_range` is the address range of the cluster's
+    pods.
+    """
     return _policy(ISOLATION, kuberay=MLBATCH_NAMESPACE, monitoring=MONITORING_NAMESPACE, podRange=pod_range)
 
 

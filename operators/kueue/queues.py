@@ -36,7 +36,9 @@ the job's next round sets it again.
 
 
 def flavor_spec(pools: Iterable[PoolSettings], topology: bool = False) -> dict[str, Any]:
-    """Returns a flavor of GPU nodes that tolerates the taints of all pools. Jobs must tolerate Spot themselves."""
+    """Returns a flavor of GPU nodes that tolerates the taints of all pools, except Spot. Jobs must tolerate Spot
+    themselves.
+    """
     taints = [taint for pool in pools for taint in pool.taints]
     spec = {"nodeLabels": {GPU_LABEL: "true"}, "tolerations": tolerations(taints)}
     return {**spec, "topologyName": TOPOLOGY} if topology else spec
@@ -52,7 +54,9 @@ def flavor_name(spec: Mapping[str, Any]) -> str:
 
 
 def topology_spec() -> dict[str, Any]:
-    """Returns two levels: blocks of nodes, and nodes. The last one makes Kueue count free resources node by node."""
+    """Returns a topology of two levels: blocks of nodes, and nodes. The last level makes Kueue count free resources per
+    node.
+    """
     return {"levels": [{"nodeLabel": BLOCK}, {"nodeLabel": "kubernetes.io/hostname"}]}
 
 
@@ -66,7 +70,7 @@ def cluster_queue_spec(
     limits: Mapping[str, dict[str, str]] | None = None,
     flavor: str = FLAVOR,
 ) -> dict[str, Any]:
-    """Returns the ClusterQueue of a team, or, without `namespace`, one that no namespace can queue for.
+    """Returns the ClusterQueue of a team. Without `namespace`, no namespace can submit jobs to the queue.
 
     If the owner's jobs wait, borrowers give quota back immediately, regardless of priorities. In a team's queue, the
     more important or older job comes first. `borrowWithinCohort` is MLBatch's. It does not stop preemption by
@@ -96,14 +100,14 @@ def cluster_queue_spec(
 def team_queue_spec(
     name: str, team: TeamSettings, pools: Sequence[PoolSettings], rdma_resource: str, flavor: str = FLAVOR
 ) -> dict[str, Any]:
-    """Returns a team's own queue. Its limits of GPUs also limit their share of all other resources."""
+    """Returns a team's own queue. The limits of GPUs also limit all other resources in proportion."""
     given = {"lendingLimit": team.lending_limit, "borrowingLimit": team.borrowing_limit}
     limits = {key: quotas(gpus, pools, rdma_resource) for key, gpus in given.items() if gpus is not None}
     return cluster_queue_spec(quotas(team.gpus, pools, rdma_resource), name, limits, flavor)
 
 
 def quotas(gpus: int, pools: Sequence[PoolSettings], rdma_resource: str) -> dict[str, str]:
-    """Returns a quota of so many GPUs, and of their share of all other resources.
+    """Returns a quota of `gpus` GPUs, and of all other resources in proportion.
 
     If pools differ, the share is the largest of them, so that a job of whole nodes fits anywhere.
     """

@@ -32,7 +32,7 @@ _RBAC = "rbac.authorization.k8s.io"
 
 
 def priority_class(name: str) -> dict[str, Any]:
-    """Returns a class that never preempts. Only the queue preempts jobs: a scheduler would end pods of other teams."""
+    """Returns a class that never preempts. Only Kueue preempts jobs; a scheduler would also end pods of other teams."""
     value, description = CLASSES[name]
     return {
         "metadata": {"name": name},
@@ -69,7 +69,9 @@ def _rule(group: str, resources: tuple[str, ...], verbs: tuple[str, ...]) -> dic
 
 
 def binding(team: TeamSettings) -> dict[str, Any]:
-    """Returns the binding of the role to a team's members. Names are case-sensitive. Tokens have lower-case groups."""
+    """Returns the binding of the role to a team's members. User names are case-sensitive. Group ids in tokens are
+    lower-case.
+    """
     groups = sorted({name.lower() for name in team.groups})
     people = [("User", name) for name in sorted({*team.users})] + [("Group", name) for name in groups]
     return {

@@ -30,14 +30,15 @@ class LocalNvmeScratchSettings(OperatorSettings):
 
 
 class LocalNvmeScratch(Installed[LocalNvmeScratchSettings]):
-    """The DaemonSet on nodes with the label. Its pod is Ready when its node's scratch is mounted."""
+    """The DaemonSet on nodes with the label of scratch. Its pod is Ready when the node's scratch is mounted."""
 
     def create(self, context: InstallContext, settings: LocalNvmeScratchSettings) -> None:
         daemon_set(NAME, context, pod_spec(context.image(NAME), wipe_foreign=settings.wipe_foreign), parent=self)
 
 
 def pod_spec(image: str, *, wipe_foreign: bool = False) -> dict[str, Any]:
-    """Returns a pod with an init container that creates and mounts the file system. Its container only watches that.
+    """Returns a pod with an init container that creates and mounts the file system. The main container only watches the
+    mount.
 
     The file system stays when the pod is deleted: jobs use it, and the next pod finds it.
     """
@@ -107,7 +108,9 @@ class _LocalNvmeScratch(Operator[LocalNvmeScratchSettings]):
         return stack.operators.of(self).enabled and any(pool.scratch for pool in stack.gpu_pools().values())
 
     def problems(self, installation: Installation) -> Iterator[Problem]:
-        """Yields a problem if a pool asks for scratch and this is off, but not if its VM size just has disks."""
+        """Yields a problem if a pool requests scratch and this operator is off. A VM size with disks alone is not a
+        request.
+        """
         if installation.stack.operators.of(self).enabled:
             return
         path = ("operators", "localNvmeScratch", "enabled")

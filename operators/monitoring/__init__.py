@@ -32,7 +32,7 @@ _NODE_LABELS = (AGENT_POOL_LABEL, SPOT_LABEL, AUTOPILOT_LABEL)
 
 
 def _require_disks(name: str) -> str:
-    """Rejects classes of shares: Prometheus supports neither NFS nor non-POSIX file systems (its storage.md)."""
+    """Rejects classes of file shares. Prometheus supports neither NFS nor non-POSIX file systems (its storage.md)."""
     if name in (SHARED_CLASS, *aks_classes().files, *aks_classes().blobs):
         raise unfit(f"is {name}, a class of shares, which Prometheus does not support", DISKS)
     return name
@@ -54,7 +54,7 @@ class MonitoringSettings(ChartSettings):
 
 
 class Monitoring(Installed[MonitoringSettings]):
-    """The release, then the monitors and rules of the kinds that it installs."""
+    """The Helm release, then the monitors and rules, whose CRDs the release installs."""
 
     def create(self, context: InstallContext, settings: MonitoringSettings) -> None:
         own = values(settings.storage_class, published=not context.settings.images.registry)
@@ -128,7 +128,7 @@ def _claim(storage_class: str, gi: int) -> Values:
 
 
 def _grafana_disk(storage_class: str) -> Values:
-    """Returns the claim of a StatefulSet, which stays when the StatefulSet is deleted."""
+    """Returns the values of a StatefulSet's claim. The claim stays when the StatefulSet is deleted."""
     return {
         "enabled": True,
         "type": "sts",
@@ -156,7 +156,7 @@ def _published_dashboards() -> Values:
 
 
 def commands() -> dict[str, str]:
-    """Returns commands that open each part on this machine. The chart creates Grafana's password once, in a Secret."""
+    """Returns commands that open each page on this machine. The chart creates Grafana's password once, in a Secret."""
     forward = f"kubectl port-forward -n {NAMESPACE} svc/{RELEASE}"
     secret = f"kubectl get secret -n {NAMESPACE} {RELEASE}-grafana -o jsonpath='{{.data.admin-password}}'"
     return {

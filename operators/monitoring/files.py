@@ -95,7 +95,9 @@ def _panel(number: int, panel: Panel) -> dict[str, Any]:
 
 
 def service_monitors() -> dict[str, dict[str, Any]]:
-    """Returns specs by name, for operators without one in their manifests. They are harmless without the operator."""
+    """Returns specs of ServiceMonitors by name, for operators without one. They are harmless if the operator is not
+    installed.
+    """
     return {
         "appwrapper": _spec("appwrapper-system", {"app.kubernetes.io/name": "appwrapper"}, _SECURE),
         "kuberay": _spec(MLBATCH_NAMESPACE, {"app.kubernetes.io/name": "kuberay"}, _PLAIN),
@@ -104,7 +106,7 @@ def service_monitors() -> dict[str, dict[str, Any]]:
 
 
 def pod_monitors() -> dict[str, dict[str, Any]]:
-    """Returns specs by name, for operators without a Service in their charts.
+    """Returns specs of PodMonitors by name, for operators whose charts have no Service.
 
     The network operator's pod does not declare its port either. Prometheus still finds its only container
     (prometheus-operator v0.93.0, pkg/prometheus/promcfg.go:1570), and a relabeling sets the port.

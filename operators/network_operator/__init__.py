@@ -60,21 +60,25 @@ class NetworkOperator(Installed[NetworkOperatorSettings]):
 def operator_template_inputs(release: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the inputs of a release that affect the template of OFED's DaemonSet, which differs between versions.
 
-    Of the chart's values, that is the image of an init container: state_ofed.go, getInitContainerConfig
-    (network-operator v26.4.1).
+    Only one chart value affects it: the image of an init container (state_ofed.go, getInitContainerConfig,
+    network-operator v26.4.1).
     """
     operator = (release.get("values") or {}).get("operator") or {}
     return {"version of the chart": release.get("version"), "operator.ofedDriver": operator.get("ofedDriver")}
 
 
 def ofed_template_inputs(policy: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the inputs of a NicClusterPolicy for it (manifests/state-ofed-driver/0050_ofed-driver-ds.yaml)."""
+    """Returns the inputs of a NicClusterPolicy that affect OFED's DaemonSet
+    (manifests/state-ofed-driver/0050_ofed-driver-ds.yaml).
+    """
     spec = policy["spec"]
     return {**settings_of(spec["ofedDriver"]), "tolerations": spec.get("tolerations")}
 
 
 def values() -> Values:
-    """Returns values of the chart. Its own feature rules also match Ethernet functions, which every AKS node has."""
+    """Returns values of the chart. The chart's own feature rules are off: they match Ethernet functions, which every
+    AKS node has.
+    """
     return {
         "nfd": {"enabled": False, "deployNodeFeatureRules": False},
         "operator": ON_SYSTEM_POOL,

@@ -28,8 +28,10 @@ EnvName = Annotated[
 
 
 def autoscaler_problems(installation: Installation, resource: str) -> Iterator[Problem]:
-    """Yields a problem for a name that a scale set's tag cannot contain: the autoscaler reads each `_` there as `/`,
-    like `~2` (cluster-autoscaler 1.35, azure_template.go, extractAllocatableResourcesFromScaleSet).
+    """Yields a problem if the resource's name contains `_`, which a scale set's tag cannot express.
+
+    The autoscaler reads each `_` there as `/`, like `~2` (cluster-autoscaler 1.35, azure_template.go,
+    extractAllocatableResourcesFromScaleSet).
     """
     pools = installation.stack.gpu_pools().items()
     scaled = [key for key, pool in pools if pool.sku.infiniband and pool.autoscale and not pool.autoscale.min]

@@ -61,7 +61,7 @@ def gpu_rule() -> dict[str, Any]:
 
 
 def infiniband_rule() -> dict[str, Any]:
-    """Returns the rule that labels nodes with an InfiniBand function. The class is an extra check."""
+    """Returns the rule that labels nodes with an InfiniBand function. The device class is an additional check."""
     devices = {size.infiniband.device_id for size in catalogue().values() if size.infiniband}
     return _pci_rule("infiniband", MELLANOX, {"device": _in(*sorted(devices)), "class": _in("0207")})
 
@@ -93,7 +93,9 @@ class _NodeFeatureDiscovery(Operator[ChartSettings]):
         return {_OWN_LABELS: "feature.node.kubernetes.io"}
 
     def problems(self, installation: Installation) -> Iterator[Problem]:
-        """Yields a problem if another chart installs its own NFD: two would overwrite each other's labels of nodes."""
+        """Yields a problem if another chart installs its own NFD, because two instances would overwrite each other's
+        node labels.
+        """
         for other in installation.operators.values():
             if _OWN_LABELS in other.needs and installation.value(other, "nfd", "enabled") is True:
                 path = ("operators", key_of(other.name), "values", "nfd", "enabled")

@@ -44,7 +44,7 @@ RELEASE = "pokprod"
 
 
 def _require_unused(name: str) -> str:
-    """Rejects a class that AKS or this program creates."""
+    """Rejects the name of a class that AKS or this program creates."""
     if name in aks_classes().all:
         raise unfit(f"is {name}, which AKS creates", CLASS)
     if name == SHARED_CLASS:
@@ -88,7 +88,7 @@ class NfsProvisioner(Installed[NfsProvisionerSettings]):
 
 
 def own_values(settings: NfsProvisionerSettings) -> dict[tuple[str, str], str | None]:
-    """Returns the chart's values that have a setting, by path."""
+    """Returns those chart values that a setting defines, by path."""
     return {
         ("nfs", "server"): settings.server,
         ("nfs", "path"): settings.path,

@@ -83,7 +83,9 @@ class NodeHealth(Installed[NodeHealthSettings]):
         self._cron_job(context, settings)
 
     def _accounts(self, teams: list[str], role: pulumi.Resource, kueue: list[Installed[Any]]) -> None:
-        """Creates accounts, because members of teams cannot. Kueue's component creates the teams' namespaces."""
+        """Creates the service accounts of checks, because members of teams cannot. Kueue's component creates the teams'
+        namespaces.
+        """
         for team in teams:
             kubernetes.core.v1.ServiceAccount(
                 f"{team}-{HEALTH_ACCOUNT}",
@@ -130,7 +132,9 @@ def policy_spec() -> dict[str, Any]:
 
 
 def cron_job_spec(pod: dict[str, Any]) -> dict[str, Any]:
-    """Returns a spec that runs one round at a time. A failed round is visible, and the next one does its work."""
+    """Returns a spec that runs one round of checks at a time. A failed round is visible, and the next round repeats its
+    work.
+    """
     template = {"metadata": {"labels": {"app.kubernetes.io/name": NODE_HEALTH}}, "spec": pod}
     return {
         "schedule": f"*/{MINUTES} * * * *",
@@ -145,12 +149,12 @@ def cron_job_spec(pod: dict[str, Any]) -> dict[str, Any]:
 
 
 def critical() -> list[str]:
-    """Returns condition types that should keep jobs off a node. They exist if node-problem-detector is on."""
+    """Returns condition types that should keep jobs off a node. They exist only if node-problem-detector is on."""
     return [condition_type(name) for name, each in conditions().items() if each.alert.severity == "critical"]
 
 
 def slack_variables(settings: Settings) -> dict[str, str]:
-    """Returns the pod's variables for the lending limit of the slack queue, or nothing without such a queue.
+    """Returns the pod's environment variables for the lending limit of the slack queue. Empty without such a queue.
 
     Autoscaled pools are excluded, because missing nodes can still be added there.
     """

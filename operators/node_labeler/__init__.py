@@ -1,4 +1,4 @@
-"""Node labeler: labels GPU nodes with data of Azure's host and InfiniBand that Azure's support asks for."""
+"""Node labeler: labels GPU nodes with data about the Azure host and InfiniBand, which Azure's support asks for."""
 
 from __future__ import annotations
 

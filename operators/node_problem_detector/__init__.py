@@ -110,8 +110,9 @@ def _digest(files: Mapping[str, str]) -> str:
 
 
 def pod_spec(image: str, sku: VmSku, config: str, files: list[str]) -> Manifest:
-    """Returns a pod that opens no port. AKS's own node-problem-detector uses 20256 and 20257 of the node, and
-    kube-state-metrics reports the conditions.
+    """Returns a pod that opens no port, because AKS's node-problem-detector uses the node's ports 20256 and 20257.
+
+    kube-state-metrics reports the conditions instead.
     """
     monitors = ",".join(f"{_CONFIG}/{file}" for file in files)
     return {

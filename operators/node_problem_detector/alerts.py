@@ -18,7 +18,7 @@ UNKNOWN, AWAY = "NodeConditionUnknown", "NodeProblemDetectorAway"
 
 
 def alert_name(condition: str) -> str:
-    """Returns the name of a condition's alert, which must differ from alerts of DCGM and node-exporter."""
+    """Returns the name of a condition's alert. It must differ from alert names of DCGM and node-exporter."""
     return f"Node{condition}"
 
 

@@ -30,7 +30,7 @@ class _Data(BaseModel):
 
 
 class Healthy(_Data):
-    """The content of a condition without a problem."""
+    """The reason and the message of a condition without a problem."""
 
     reason: str
     message: str
@@ -56,13 +56,13 @@ class NodeCondition(_Data):
 
 @functools.cache
 def conditions() -> dict[str, NodeCondition]:
-    """Returns the conditions by name, which is the reason of a problem, and the suffix of the condition's type."""
+    """Returns the conditions by name. The name is the reason of a problem, and the suffix of the condition's type."""
     read = yaml.safe_load(_FILE.read_text(encoding="utf-8"))
     return TypeAdapter(dict[str, NodeCondition]).validate_python(read)
 
 
 def condition_type(name: str) -> str:
-    """Returns a type with a prefix. AKS's node-problem-detector uses none, so they do not overwrite each other's."""
+    """Returns a condition type with a prefix. AKS's node-problem-detector uses no prefix, so they do not conflict."""
     return f"{CONDITION_PREFIX}{name}"
 
 
@@ -80,7 +80,7 @@ def conditions_of(sku: VmSku, *, ofed: bool) -> dict[str, NodeCondition]:
 
 
 def configurations(sku: VmSku, *, ofed: bool) -> dict[str, str]:
-    """Returns files of node-problem-detector, by name: one for each condition.
+    """Returns configuration files of node-problem-detector by name, one for each condition.
 
     With each result, a monitor reports all conditions of its file, and those that it has not checked yet as False
     (pkg/custompluginmonitor/custom_plugin_monitor.go of v1.34.0, generateStatus). So each condition has its own file.

@@ -26,7 +26,7 @@ _VALUES: Path = ("operators", "schedulerPlugins", "values")
 
 
 class SchedulerPlugins(Installed[ChartSettings]):
-    """The release. Jobs depend on it, because it installs the kind of their gangs."""
+    """The Helm release. Jobs depend on it, because it installs the CRD of their gangs."""
 
     def create(self, context: InstallContext, settings: ChartSettings) -> None:
         self.webhooks = [release(NAME, context, parent=self, values=values(), user_values=settings.values)]

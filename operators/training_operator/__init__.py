@@ -1,4 +1,4 @@
-"""Kubeflow's training operator: creates the pods of a PyTorchJob, each with its rank and the address of the first.
+"""Kubeflow's training operator: creates the pods of a PyTorchJob, each with its rank and the address of rank 0.
 
 The pods are a gang of the stack's scheduler.
 """
@@ -24,7 +24,7 @@ _TRY_S = 2
 
 
 class TrainingOperator(Installed[QueuedOperatorSettings]):
-    """The release, for one kind of jobs. It looks for the kind of the scheduler's gangs when it starts."""
+    """The release, for PyTorchJobs only. At its start, it looks for the CRD of the scheduler's gangs."""
 
     def create(self, context: InstallContext, settings: QueuedOperatorSettings) -> None:
         schedulers = [each for other in context.installed.values() for each in other.webhooks]
@@ -34,7 +34,7 @@ class TrainingOperator(Installed[QueuedOperatorSettings]):
 
 
 def arguments(scheduler: str | None, registry: str | None, warm_up_minutes: int) -> list[str]:
-    """Returns the arguments: the scheduler of gangs, if any, and the init container of waiting workers.
+    """Returns the operator's arguments: the scheduler of gangs, if any, and the init container of waiting workers.
 
     Workers wait until the master's name resolves. That is after its node has pulled its image, because a Service only
     has addresses of Ready pods (pkg/controller.v1/common/service.go). Upstream's 100 attempts end after 200 s, and then

@@ -53,7 +53,7 @@ class VolcanoSettings(ChartSettings):
 
 
 class Volcano(Installed[VolcanoSettings]):
-    """The release. Jobs depend on it, because its admission webhook must answer before the first one."""
+    """The release. Jobs depend on it, because its admission webhook must answer before the first job is created."""
 
     def create(self, context: InstallContext, settings: VolcanoSettings) -> None:
         autoscaled = any(pool.min_nodes < pool.max_nodes for pool in context.pools.values())
@@ -62,7 +62,9 @@ class Volcano(Installed[VolcanoSettings]):
 
 
 def values(*, autoscaled: bool, preemption: bool = False) -> Values:
-    """Returns values of the chart: it runs on the system pool. `autoscaled` is whether pending pods add nodes."""
+    """Returns values of the chart: it runs on the system pool. `autoscaled` is whether pending pods make pools scale
+    up.
+    """
     actions = ["enqueue", "allocate", *(["preempt"] if preemption else []), "backfill"]
     override = {"scheduler_config_override": _SCHEDULER.format(actions=", ".join(actions))}
     return {
