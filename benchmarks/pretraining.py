@@ -41,7 +41,7 @@ def shape_of(size: str, heads: int = 0) -> Shape:
 
 
 class OfHuggingFace(nn.Module):
-    """OPT from transformers, with the same loss."""
+    """Transformers' OPT with our loss function."""
 
     def __init__(self, size: str) -> None:
         super().__init__()
@@ -147,7 +147,7 @@ def way_of(options: argparse.Namespace) -> Way:
 
 
 def prepared(options: argparse.Namespace) -> tuple[Shape, Callable[..., Tensor], Any]:
-    """Returns a model's shape, the model (compiled if it is ours or `plain`), and its optimizer."""
+    """Returns a model's shape, the model, and its optimizer. The model is compiled if it is ours or `plain`."""
     torch.manual_seed(0)
     if options.what in OURS:
         shape = shape_of(options.size, options.heads)
@@ -238,7 +238,7 @@ def ceiling(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def products(x: Tensor, weight: Tensor, gradient: Tensor) -> list[float]:
-    """Returns the seconds of a layer's forward product, input gradient and weight gradient."""
+    """Returns the seconds of a layer's three products: forward, gradient of the input, gradient of the weight."""
     return [
         timed(lambda: x @ weight.t()),
         timed(lambda: gradient @ weight),

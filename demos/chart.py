@@ -83,7 +83,7 @@ def _layers(chart: Chart) -> Iterable[tuple[Sequence[float | None], Sequence[flo
 
 
 def _runs(values: Sequence[float | None]) -> Iterable[tuple[int, int]]:
-    """Yields the ranges that have values, as first index and index after the last."""
+    """Yields the ranges of indexes that have values, as first index and index after the last."""
     start = None
     for at, value in enumerate([*values, None]):
         if value is not None and start is None:

@@ -51,7 +51,9 @@ def _requests(container: Object, counts: Callable[[str], bool]) -> Resources:
 
 
 def _amounts(quantities: Mapping[str, object] | None, counts: Callable[[str], bool]) -> Resources:
-    """Returns the amounts; 0 for values that are not quantities, which templates of other vendors may contain."""
+    """Returns the amounts as numbers. Values that are not quantities count as 0; templates of other vendors may contain
+    them.
+    """
     named = ((name, text) for name, text in (quantities or {}).items() if counts(name))
     return {name: value(text) if is_quantity(text) else Fraction(0) for name, text in named}
 

@@ -147,7 +147,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _log_in(registry: str, builder: str, run: Run, *, azure_cli: bool) -> None:
-    """Runs `az acr login` for docker or podman. az needs no token, and users log in to other registries."""
+    """Runs `az acr login` for docker or podman. `az acr build` needs no token, and users log in to other registries."""
     if builder == "acr" or not registry.endswith(ACR):
         return
     if not azure_cli:
@@ -169,7 +169,7 @@ def _works(probe: Command) -> bool:
 
 
 def _run(command: Command, environment: dict[str, str]) -> int:
-    """Runs a command. Only a build shows its output, because a missing image is not a failure."""
+    """Runs a command. Shows the output of builds only, because a missing image in the registry is not a failure."""
     asking = "inspect" in command or "show" in command
     sink = subprocess.DEVNULL if asking else None
     env = {**os.environ, **environment}

@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 @functools.cache
 def meanings(model: type[BaseModel]) -> Mapping[str, str]:
-    """Returns the meanings by field. A field's own description follows its docstring, or replaces it."""
+    """Returns the meanings by field. If a field has a description, it follows the docstring or replaces it."""
     found: dict[str, str] = {}
     for each in reversed(model.__mro__):
         found |= _docstrings(each)

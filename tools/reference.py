@@ -70,7 +70,7 @@ def meaning(model: type[BaseModel], name: str) -> str:
 
 
 def keys(model: type[BaseModel], prefix: str = "", above: str = "", *, folded: bool = True) -> Iterator[Row]:
-    """Yields all settings below a model. `above` is the meaning of the model itself.
+    """Yields all settings of a model. `above` is the meaning of the model itself.
 
     `folded` omits the keys of a model that the model above it has too.
     """
@@ -115,7 +115,7 @@ def table(rows: Sequence[Row]) -> str:
 
 
 def page(text: str) -> str:
-    """Returns the page with tables from the models. The rest stays as in `text`."""
+    """Returns the page with new tables from the models. The rest of `text` stays."""
     found = tables()
     lacking = found.keys() - {match[1] for match in TABLE.finditer(text)}
     if lacking:
@@ -137,7 +137,7 @@ def names_below(field: FieldInfo) -> str:
 
 
 def project(text: str) -> str:
-    """Returns Pulumi.yaml with its section `config` from the models. The text before that stays."""
+    """Returns Pulumi.yaml with a new section `config` from the models. The text before that section stays."""
     before, section, _ = text.partition("\nconfig:\n")
     return before + section + "".join(map(_declared, STACK_FILE.model_fields))
 
@@ -161,7 +161,7 @@ def conditions_page(text: str) -> str:
 
 
 def vm_sizes_page(text: str) -> str:
-    """Returns the page with the rows of both tables, below the headers in `text`."""
+    """Returns the page with new rows in both tables. The headers in `text` stay."""
     gpu_sizes = [_gpu_size(each) for each in catalogue().values() if each.gpus and each.supported]
     others = [
         [f"`{each.name.format('<n>')}`", f"{min(each.vcpus)} to {max(each.vcpus)}", str(each.gib), f"`{each.family}`"]

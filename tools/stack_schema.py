@@ -1,4 +1,6 @@
-"""Generates a JSON schema of stack files from the models, in Pulumi's format. Editors complete and check with it."""
+"""Generates a JSON schema of stack files from the models, in Pulumi's format. Editors use it for completion and
+validation.
+"""
 
 from __future__ import annotations
 
@@ -154,7 +156,7 @@ def stack_schema(inventory: Inventory) -> str:
 
 
 def _names(known: list[str]) -> list[Schema]:
-    """Returns schemas for names in a list, or in a text with commas."""
+    """Returns the schemas of names: as a list, or as a text with commas."""
     one = rf"\s*({'|'.join(known)})\s*"
     return [
         {"type": "string", "pattern": rf"^({one}(,{one})*|\s*\[.*)$"},

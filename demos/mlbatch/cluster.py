@@ -23,7 +23,7 @@ class Failed(Exception):
 
 
 class Denied(Exception):
-    """The API server denied a request. The message is its own."""
+    """Raised if the API server denied a request. The message is the API server's."""
 
 
 class Cluster:

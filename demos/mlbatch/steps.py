@@ -56,7 +56,7 @@ class Demonstration:
         return name
 
     def wait_until_running(self, name: str, team: str, pods: int = 1) -> float:
-        """Waits until all pods of the job run. Returns the seconds that took."""
+        """Waits until all pods of the job run. Returns the number of seconds."""
         begun = time.monotonic()
         self.cluster.wait(lambda: self.running(name, team) == pods, f"{name} of {team} runs", SOON_S)
         return time.monotonic() - begun
@@ -106,13 +106,15 @@ class Demonstration:
         return self.cluster.kubectl("get", *queue, "--output=jsonpath={..lendingLimit}") in ("", "8")
 
     def _offered(self) -> list[int]:
-        """Returns the number of GPUs of each node that has some."""
+        """Returns the number of GPUs that each node advertises, without nodes that have none."""
         found = (allocatable(node, GPU_RESOURCE) for node in self.cluster.nodes())
         return sorted(count for count in found if count)
 
 
 def queueing(demo: Demonstration) -> None:
-    """Alice's team has 8 GPUs, 8 belong to no team, and 8 to red, which is idle: three jobs start, the fourth waits."""
+    """Alice's team blue has 8 GPUs, 8 belong to no team, and 8 to red, which is idle: three jobs start, the fourth
+    waits.
+    """
     first = [demo.submit("train.yaml", BLUE, ALICE) for _ in range(3)]
     for name in first:
         demo.wait_until_running(name, BLUE)
@@ -159,13 +161,13 @@ def recovery(demo: Demonstration) -> None:
 
 
 def _node(demo: Demonstration, but: str = "") -> str:
-    """Returns the node of the wrapped job; empty if the job does not run, or runs on the node `but`."""
+    """Returns the node of the wrapped job. Empty if the job does not run, or runs on the node `but`."""
     found = [pod["spec"]["nodeName"] for pod in demo.cluster.pods(BLUE, "job/wrapped") if is_running(pod)]
     return next((str(node) for node in found if node != but), "")
 
 
 def denied(demo: Demonstration) -> None:
-    """No user can change objects of another team, or bypass the queue."""
+    """Verifies that no user can change objects of another team, or bypass the queue."""
     job, pod = (f"--filename={JOBS / file}" for file in ("train.yaml", "past-the-queue.yaml"))
     asked = (
         ("reads red's secrets", ["get", "secrets", f"--namespace={RED}"]),
