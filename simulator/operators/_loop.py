@@ -1,4 +1,4 @@
-"""Shared code of the simulated controllers: a reconcile loop, server-side apply, and helpers for pods and nodes."""
+"""The simulated controllers share a reconcile loop, server-side apply, and helpers for pods and nodes."""
 
 from __future__ import annotations
 
@@ -23,8 +23,6 @@ IDLE_S = 10.0
 
 
 class Nodes(Protocol):
-    """The part of KubeClient that sets labels and annotations."""
-
     def patch(self, api_version: str, kind: str, name: str, namespace: str | None, body: Any) -> Object: ...
 
 
@@ -35,7 +33,7 @@ def reconcile(
     seconds: float = 1.0,
     watched: Iterable[tuple[str, str]] = (),
 ) -> None:
-    """Calls `step` periodically until `stop` is set. If kinds are `watched`, calls it only after one of them changed.
+    """If kinds are `watched`, calls `step` only after one of them changed.
 
     Even then it calls `step` from time to time, for changes that it does not watch. Logs errors of the API server once,
     and retries.
@@ -56,14 +54,14 @@ def reconcile(
 
 
 class Applier:
-    """Applies objects server-side; sends them again only if they changed, were lost, or after a resync period."""
+    """Sends objects again only if they changed, were lost, or after a resync period."""
 
     def __init__(self, kube: KubeClient, manager: str) -> None:
         self._kube, self._manager = kube, manager
         self._done: dict[tuple[str, str, str], tuple[str, float]] = {}
 
     def apply(self, obj: Object, *, lost: bool = False) -> bool:
-        """Applies the object if needed. Returns True if its content changed."""
+        """Returns True if the object's content changed."""
         metadata = obj["metadata"]
         key = (obj["kind"], metadata.get("namespace", ""), metadata["name"])
         digest, at = self._done.get(key, ("", 0.0))
@@ -76,7 +74,7 @@ class Applier:
 
 
 class Operator(ABC):
-    """The base of all operators of custom resources. `step` is one round: it reads everything and acts."""
+    """`step` is one round: it reads everything and acts."""
 
     def __init__(self, ctx: PodContext, manager: str, resource: tuple[str, str]) -> None:
         """`manager` is the field manager of applied objects; `resource` is the kind that the operator acts on."""
@@ -86,7 +84,6 @@ class Operator(ABC):
         self._applier = Applier(ctx.kube, manager)
 
     def run(self, stop: threading.Event) -> None:
-        """Runs rounds until `stop` is set."""
         reconcile(self._ctx, stop, self.step, watched=self._watched)
 
     @abstractmethod
@@ -103,7 +100,7 @@ class Operator(ABC):
 
 
 def is_rolled_out(daemonset: Object) -> bool:
-    """Reports whether all pods are up to date and available. True if no node needs a pod."""
+    """True also if no node needs a pod."""
     status = daemonset.get("status", {})
     desired = status.get("desiredNumberScheduled", 0)
     if status.get("observedGeneration") != daemonset["metadata"]["generation"]:
@@ -112,7 +109,6 @@ def is_rolled_out(daemonset: Object) -> bool:
 
 
 def digest_of(value: Any) -> str:
-    """Returns a short hash of a value."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -122,12 +118,11 @@ def label(obj: Object, name: str) -> str | None:
 
 
 def labelled(objects: Iterable[Object], name: str, value: str | None = None) -> list[Object]:
-    """Returns the objects with the label, and with the value if one is given."""
     return [obj for obj in objects if (found := label(obj, name)) is not None and value in (None, found)]
 
 
 def set_labels(kube: Nodes, node: Object, wanted: Mapping[str, str | None]) -> bool:
-    """Sets a node's labels; None removes one. Returns False if nothing changed."""
+    """None removes a label. Returns False if nothing changed."""
     labels = node["metadata"].setdefault("labels", {})
     changes = {key: value for key, value in wanted.items() if labels.get(key) != value}
     if changes:

@@ -1,5 +1,3 @@
-"""Prometheus's text format, for simulated exporters."""
-
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
@@ -16,7 +14,6 @@ class Family:
 
 
 def exposition(families: Iterable[Family]) -> str:
-    """Returns the page of metrics."""
     return "".join(line + "\n" for family in families for line in _lines(family))
 
 

@@ -1,4 +1,4 @@
-"""Finds real operators: each folder with a tools.yaml, which names its executables, is one.
+"""Each folder with a tools.yaml, which names its executables, is a real operator.
 
 `PROGRAMS` in its `programs.py` maps the chart's containers to executables and their arguments; `STATUS` is for `make
 status`. Without `programs.py`, its manager has no options for its listening addresses or certificate folder. It then
@@ -20,39 +20,34 @@ from simulator.kubelet.programs import ImageProgram, PodContext
 
 @dataclass(frozen=True)
 class Pins:
-    """The version and executables that a real operator's tools.yaml pins."""
+    """A real operator's tools.yaml pins these."""
 
     version: str
     tools: tuple[str, ...]
-    """Its executables. All are built when a pod first needs one, because they share most of the build."""
+    """All executables are built when a pod first needs one, because they share most of the build."""
 
 
 @dataclass(frozen=True)
 class RealOperator:
-    """One real operator."""
-
     programs: tuple[ImageProgram, ...]
     status: str
 
 
 def pins(package: Path) -> Pins:
-    """Returns the pins of the operator in the folder `package`."""
     entries = yaml.safe_load((package / "tools.yaml").read_text(encoding="utf-8"))
     return Pins(str(entries[0]["version"]), tuple(entry["name"] for entry in entries if "build" in entry))
 
 
 def find() -> tuple[RealOperator, ...]:
-    """Returns all real operators, ordered by name."""
     return tuple(_read(file.parent) for file in sorted(Path(__file__).parent.glob("*/tools.yaml")))
 
 
 def serves(*ports: int) -> Callable[[PodContext], Mapping[int, int]]:
-    """Returns a function that maps these ports of a container to local ports."""
     return lambda ctx: {port: ctx.local_port(port) for port in ports}
 
 
 def configuration(ctx: PodContext, path: str, program: str) -> dict[str, Any]:
-    """Returns the pod's YAML configuration. Raises ValueError for other files. The program checks the content."""
+    """Raises ValueError unless the file is YAML. The program checks the content."""
     try:
         return dict(yaml.safe_load(ctx.file(path) or b""))
     except (yaml.YAMLError, TypeError, ValueError):

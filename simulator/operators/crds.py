@@ -1,4 +1,4 @@
-"""Emulates the charts' hook Jobs that update CRDs."""
+"""The charts' hook Jobs update CRDs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ OURS = ("app.kubernetes.io/part-of", "simulator")
 
 
 def apply_crds(chart: str) -> Callable[[PodContext], None]:
-    """Returns a hook that updates the CRDs of one of the simulator's charts."""
     return functools.partial(_apply, chart)
 
 

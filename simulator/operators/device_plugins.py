@@ -1,4 +1,4 @@
-"""Computes the extended resources that a node's device plugins register with the kubelet."""
+"""The extended resources that a node's device plugins register with the kubelet."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ Configs = Callable[[Object, str], bytes | None]
 
 
 class PluginConfigError(ValueError):
-    """A configuration that a device plugin would reject at its start."""
+    """A device plugin would reject the configuration at its start."""
 
 
 @dataclass(frozen=True)
 class Pool:
-    """One resource of a device plugin's configuration. `shared`: how many pods may share the devices (0: one each)."""
+    """`shared` is how many pods may share the devices (0: one each)."""
 
     resource: str
     selectors: tuple[Mapping[str, Any], ...]
@@ -42,7 +42,7 @@ class Pool:
 def extended_resources(
     node: Object, pods_on_node: Sequence[Object], hardware: NodeHardware, configs: Configs
 ) -> dict[str, int]:
-    """Returns the node's current extended resources. `configs` returns a file that a pod mounts, or None.
+    """`configs` returns a file that a pod mounts, or None.
 
     Skips configurations that a plugin would reject; its pod reports the reason.
     """
@@ -64,7 +64,7 @@ def extended_resources(
 
 
 def sriov_pools(text: bytes | None) -> list[Pool]:
-    """Returns the pools in the SR-IOV device plugin's config.json. Raises PluginConfigError."""
+    """Parses the SR-IOV device plugin's config.json. Raises PluginConfigError."""
     return [
         Pool(f"{entry.get('resourcePrefix', 'intel.com')}/{entry['resourceName']}", _selectors(entry))
         for entry in _entries(text, "resourceList")
@@ -92,7 +92,7 @@ def _pools(pod: Object, configs: Configs) -> list[Pool]:
 
 
 def _count(pools: Sequence[Pool], hcas: Sequence[Hca]) -> dict[str, int]:
-    """Counts devices by resource. A device belongs to the first pool that selects it; shared pools take none away."""
+    """A device belongs to the first pool that selects it; shared pools take none away."""
     counts: dict[str, int] = {}
     free = list(hcas)
     for pool in pools:
@@ -106,7 +106,7 @@ def _count(pools: Sequence[Pool], hcas: Sequence[Hca]) -> dict[str, int]:
 
 
 def _offered(hca: Hca, *, has_ofed: bool) -> bool:
-    """Reports whether a plugin offers the HCA: its port is active, and InfiniBand also needs DOCA OFED."""
+    """InfiniBand needs an active port and DOCA OFED."""
     return hca.state == "ACTIVE" and (has_ofed or hca.link_layer != "InfiniBand")
 
 
@@ -125,7 +125,7 @@ def _entries(text: bytes | None, key: str) -> list[Object]:
 
 
 def _selectors(entry: Mapping[str, Any], devices: str = "devices") -> tuple[Mapping[str, Any], ...]:
-    """Returns the selectors, given as one or a list. Raises PluginConfigError for those that are not simulated."""
+    """Selectors are one or a list. Raises PluginConfigError for those that are not simulated."""
     given = entry.get("selectors", {})
     known = {"vendors", devices, "linkTypes", "isRdma", "pciAddresses", "drivers"}
     selectors = []
@@ -140,12 +140,12 @@ def _selectors(entry: Mapping[str, Any], devices: str = "devices") -> tuple[Mapp
 
 
 def _is_choice(value: Any) -> bool:
-    """Reports whether a selector may have the value; `isRdma` is a boolean."""
+    """`isRdma` is a boolean."""
     return isinstance(value, bool | None) or (isinstance(value, list) and all(isinstance(each, str) for each in value))
 
 
 def _selected(selector: Mapping[str, Any], hca: Hca) -> bool:
-    """Reports whether a selector matches. Empty lists match all; every HCA supports RDMA and uses mlx5_core."""
+    """Empty lists match all; every HCA supports RDMA and uses mlx5_core."""
     facts = {"vendors": MELLANOX, "devices": hca.device, "pciAddresses": hca.pci, "drivers": "mlx5_core"}
     if any(selector.get(key) and fact not in selector[key] for key, fact in facts.items()):
         return False

@@ -1,4 +1,4 @@
-"""Emulates the NFS provisioner: creates a folder on the server for each claim of its class, and keeps or deletes it.
+"""The emulated NFS provisioner creates a folder on the server for each claim of its class, and keeps or deletes it.
 
 It acts like upstream's image v4.0.2 (kubernetes-sigs/nfs-subdir-external-provisioner, cmd/.../provisioner.go, on
 sig-storage-lib-external-provisioner v6.0.0, controller.go). Its Go module is not available, so the real one cannot run.
@@ -17,9 +17,9 @@ from simulator.kubelet.programs import PodContext
 from simulator.operators._loop import reconcile
 
 _ROOT = "/persistentvolumes"
-"""The path where its pod mounts the server's folder."""
+"""The pod mounts the server's folder there."""
 _PROVISIONER = "volume.beta.kubernetes.io/storage-provisioner"
-"""The controller-manager's annotation for the provisioner of a claim."""
+"""The controller-manager's annotation for a claim's provisioner."""
 _CLAIM, _VOLUME, _CLASS = (
     ("v1", "PersistentVolumeClaim"),
     ("v1", "PersistentVolume"),
@@ -28,14 +28,11 @@ _CLAIM, _VOLUME, _CLASS = (
 
 
 def run(ctx: PodContext, stop: threading.Event) -> None:
-    """Runs the provisioner until `stop` is set."""
     provisioner = Provisioner(ctx)
     reconcile(ctx, stop, provisioner.step, watched=(_CLAIM, _VOLUME))
 
 
 class Provisioner:
-    """The provisioner of a pod, configured by its environment."""
-
     def __init__(self, ctx: PodContext) -> None:
         env = ctx.env()
         self._ctx, self._kube, self._root = ctx, ctx.kube, Path(ctx.host_path(_ROOT))
@@ -43,7 +40,6 @@ class Provisioner:
         self._reported: set[tuple[str, str]] = set()
 
     def step(self) -> None:
-        """Creates missing volumes, and deletes released ones."""
         volumes = self._kube.list(*_VOLUME)
         there = {volume["metadata"]["name"] for volume in volumes}
         for claim in self._kube.list(*_CLAIM):
@@ -114,7 +110,7 @@ class Provisioner:
 
 
 def _dispose(folder: Path, parameters: Object) -> None:
-    """Deletes, keeps or archives a folder. `onDelete` overrides `archiveOnDelete`; archiving is the default."""
+    """`onDelete` overrides `archiveOnDelete`; archiving is the default."""
     on_delete = parameters.get("onDelete")
     if on_delete == "delete" or (on_delete != "retain" and parameters.get("archiveOnDelete") == "false"):
         shutil.rmtree(folder)

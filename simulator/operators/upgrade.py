@@ -1,4 +1,4 @@
-"""Upgrades a driver after a change of its DaemonSet (strategy OnDelete), node by node, like NVIDIA's operators.
+"""A driver is upgraded after a change of its DaemonSet (strategy OnDelete), node by node, like by NVIDIA's operators.
 
 States and their order are those of NVIDIA/k8s-operator-libs, pkg/upgrade, in gpu-operator v26.7.0 (common_manager.go,
 upgrade_inplace.go, pod_manager.go, drain_manager.go). Not simulated: requests by annotation, safe load, and timeouts
@@ -25,11 +25,9 @@ _IDLE = ("", DONE, REQUIRED)
 
 @dataclass(frozen=True)
 class Driver:
-    """The driver to upgrade."""
-
     name: str
     prefix: str
-    """The prefix of labels and annotations: `nvidia.com/<driver>-driver-upgrade`."""
+    """Labels and annotations begin with `nvidia.com/<driver>-driver-upgrade`."""
     uses: Callable[[Object], bool] | None = None
     """Selects pods that must leave even without a drain."""
     validator: str = ""
@@ -40,21 +38,20 @@ class Driver:
 
 @dataclass(frozen=True)
 class Round:
-    """The state of the cluster. Driver pods, and newer templates of outdated ones, are by node."""
+    """Driver pods, and newer templates of outdated ones, are by node."""
 
     policy: Mapping[str, Any]
     pods: Mapping[str, Object]
     templates: Mapping[str, Object]
 
     def rules(self, name: str) -> Mapping[str, Any]:
-        """Returns a part of the policy."""
         found: Mapping[str, Any] = self.policy.get(name) or {}
         return found
 
 
 @dataclass
 class Upgrader:
-    """Does the next step for each node. States are in the nodes' labels, so that they survive a restart."""
+    """States are in the nodes' labels, so that they survive a restart."""
 
     driver: Driver
     kube: KubeClient
@@ -64,7 +61,7 @@ class Upgrader:
     def step(
         self, policy: Mapping[str, Any], daemonsets: Sequence[Object], pods: Sequence[Object], nodes: Sequence[Object]
     ) -> None:
-        """Runs a round. `policy` is the driver's upgradePolicy, `pods` its pods. Without autoUpgrade, clears states."""
+        """`policy` is the driver's upgradePolicy, `pods` its pods. Without autoUpgrade, clears states."""
         if not policy.get("autoUpgrade"):
             for node in nodes:
                 if label(node, self._label) is not None:
@@ -108,7 +105,7 @@ class Upgrader:
             self._set(node, DONE)
 
     def _begin(self, node: Object, now: Round, free: int) -> bool:
-        """Starts the upgrade if the node's turn has come, and returns whether it did. Cordoned nodes do not wait."""
+        """Returns whether the upgrade started. Cordoned nodes do not wait."""
         if free <= 0 and not node["spec"].get("unschedulable"):
             return False
         name = node["metadata"]["name"]
@@ -131,7 +128,7 @@ class Upgrader:
             self._set(node, POD_DELETION)
 
     def _delete_users(self, node: Object, now: Round) -> None:
-        """Evicts pods that use the driver. If one must not be evicted, none is: the node is drained, or fails."""
+        """If one pod must not be evicted, none is: the node is drained, or fails."""
         if not (uses := self.driver.uses):
             self._set(node, DRAIN)
         elif not (users := [pod for pod in self._pods(node) if uses(pod) and not has_ended(pod)]):
@@ -169,7 +166,7 @@ class Upgrader:
         self._set(node, DONE, None if leave else False, **{self._was_cordoned: None})
 
     def _look_again(self, node: Object, now: Round) -> None:
-        """Continues if a user restarted the driver manually."""
+        """A user may have restarted the driver manually."""
         name = node["metadata"]["name"]
         if name not in now.templates and is_ready(now.pods[name]):
             self._set(node, UNCORDON)
@@ -199,7 +196,7 @@ class Upgrader:
         return self.kube.list("v1", "Pod", labels=selector, fields=f"spec.nodeName={node['metadata']['name']}")
 
     def _evict(self, node: Object, pods: Sequence[Object], rules: Mapping[str, Any]) -> bool:
-        """Evicts all pods. Returns False, without evicting any, if one must not be evicted."""
+        """Returns False, without evicting any pod, if one must not be evicted."""
         for pod in pods:
             if reason := obstacle(pod, rules):
                 self._report(node, f"cannot go on: pod {pod['metadata']['name']} {reason}")
@@ -216,7 +213,7 @@ class Upgrader:
         return True
 
     def _set(self, node: Object, state: str, unschedulable: bool | None = None, **annotations: str | None) -> None:
-        """Writes the node's next state. If `unschedulable` is None, does not change it."""
+        """If `unschedulable` is None, does not change it."""
         self.log(f"{self.driver.name} upgrade of node {node['metadata']['name']}: {state}")
         self._patch(node, unschedulable, labels={self._label: state}, annotations=annotations)
 
@@ -232,7 +229,7 @@ class Upgrader:
 
 
 def newer_template(pod: Object, daemonsets: Sequence[Object]) -> Object | None:
-    """Returns the template of the pod's DaemonSet if the pod was created from an older one."""
+    """Returns a template if the pod was created from an older one."""
     owner = next((ref for ref in pod["metadata"].get("ownerReferences", []) if ref["kind"] == "DaemonSet"), None)
     daemonset = next((ds for ds in daemonsets if owner and ds["metadata"]["uid"] == owner["uid"]), None)
     if daemonset is None:
@@ -243,7 +240,7 @@ def newer_template(pod: Object, daemonsets: Sequence[Object]) -> Object | None:
 
 
 def obstacle(pod: Object, rules: Mapping[str, Any]) -> str | None:
-    """Returns why the pod must not be evicted (kubectl drain's rules), or None."""
+    """Returns why the pod must not be evicted (kubectl drain's rules)."""
     if not pod["metadata"].get("ownerReferences") and not rules.get("force"):
         return "declares no controller and force is false"
     if any("emptyDir" in volume for volume in pod["spec"].get("volumes", [])) and not rules.get("deleteEmptyDir"):
@@ -256,7 +253,7 @@ def _of_daemon_set(pod: Object) -> bool:
 
 
 def _amount(most: Any, of: int) -> int:
-    """Returns a number, or a percentage rounded up; `of` without a value."""
+    """Rounds a percentage up. Returns `of` without a value."""
     if most is None:
         return of
     text = str(most)

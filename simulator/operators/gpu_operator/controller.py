@@ -1,4 +1,4 @@
-"""Reconciles the ClusterPolicy like the GPU operator: node labels, DaemonSets in order, status and conditions."""
+"""Reconciles the ClusterPolicy like the GPU operator."""
 
 from __future__ import annotations
 
@@ -27,13 +27,12 @@ UPGRADE_ANNOTATION = "nvidia.com/gpu-driver-upgrade-enabled"
 
 
 def uses_gpu(pod: Object) -> bool:
-    """Reports whether a container requests GPUs."""
     limits = [container.get("resources", {}).get("limits", {}) for container in pod["spec"]["containers"]]
     return any(name.startswith("nvidia.com/gpu") for resources in limits for name in resources)
 
 
 def installs_same(running: Object, wanted: Object) -> bool:
-    """Reports whether pods install the same driver, like DRIVER_CONFIG_DIGEST (internal/predicates/restart_only.go)."""
+    """Emulates DRIVER_CONFIG_DIGEST (internal/predicates/restart_only.go)."""
     return all(
         [container.get(key) for container in running["containers"]]
         == [container.get(key) for container in wanted["containers"]]
@@ -47,13 +46,10 @@ GPU_DRIVER = Driver(
 
 
 def run(ctx: PodContext, stop: threading.Event) -> None:
-    """Runs the operator until `stop` is set."""
     Controller(ctx).run(stop)
 
 
 class Controller(Operator):
-    """The operator, with one round per `step`."""
-
     def __init__(self, ctx: PodContext) -> None:
         super().__init__(ctx, "gpu-operator", (API, KIND))
         self._upgrader = Upgrader(GPU_DRIVER, ctx.kube, ctx.log)
@@ -138,7 +134,7 @@ class Controller(Operator):
     # -- objects -------------------------------------------------------------------------------------------------------
 
     def _pre_requisites(self, policy: Object) -> None:
-        """Creates missing runtime classes. The operator may create but not patch them."""
+        """The operator may create runtime classes but not patch them."""
         existing = {item["metadata"]["name"] for item in self._kube.list("node.k8s.io/v1", "RuntimeClass")}
         for name in RUNTIME_CLASSES:
             if name not in existing:
@@ -147,7 +143,7 @@ class Controller(Operator):
                 self._kube.create(body)
 
     def _deploy(self, operand: Operand, policy: Object, live: Mapping[str, Object], os_tag: str) -> bool:
-        """Applies the operand's DaemonSet. Returns True if it is up to date and ready."""
+        """Returns True if the DaemonSet is up to date and ready."""
         wanted = daemonset(operand, policy["spec"], self._namespace, os_tag)
         for obj in (*rbac.objects(operand.service_account, self._namespace), wanted):
             obj["metadata"]["ownerReferences"] = [owner_reference(policy, controller=True)]
@@ -162,7 +158,7 @@ class Controller(Operator):
         return found is not None and is_rolled_out(found)  # true also if no node matches
 
     def _create_or_update(self, wanted: Object) -> None:
-        """Creates or replaces an object, because the operator may not patch monitors."""
+        """Replaces an object, because the operator may not patch monitors."""
         metadata = wanted["metadata"]
         found = self._kube.find(wanted["apiVersion"], wanted["kind"], metadata["name"], self._namespace)
         if found is None:
@@ -173,7 +169,7 @@ class Controller(Operator):
             self._kube.replace({**wanted, "spec": spec, "metadata": {**metadata, "resourceVersion": version}})
 
     def _is_monitored(self, spec: Mapping[str, Any]) -> bool:
-        """Reports whether monitoring of exporters is enabled and the CRD of monitors exists."""
+        """Also needs the CRD of monitors."""
         wanted = spec["dcgmExporter"].get("serviceMonitor", {}).get("enabled", False)
         return bool(wanted) and self._kube.find(CRD_API, "CustomResourceDefinition", SERVICE_MONITORS) is not None
 
@@ -196,7 +192,7 @@ class Controller(Operator):
 
 
 def _os_tag(labels: Mapping[str, str]) -> str:
-    """Returns the OS from NFD's labels, as `ubuntu24.04`. Raises LookupError if NFD's system source is off."""
+    """Returns `ubuntu24.04` from NFD's labels. Raises LookupError if NFD's system source is off."""
     for name in (OS_LABEL, OS_VERSION_LABEL):
         if name not in labels:
             raise LookupError(f"unable to retrieve the OS of the GPU nodes from label {name}")
@@ -204,7 +200,7 @@ def _os_tag(labels: Mapping[str, str]) -> str:
 
 
 def _condition(old: Sequence[Object], kind: str, status: str, reason: str, message: str) -> Object:
-    """Returns a condition. Keeps the transition time if the status has not changed."""
+    """Keeps the transition time if the status has not changed."""
     at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     for condition in old:
         if condition["type"] == kind and condition["status"] == status:

@@ -1,7 +1,4 @@
-"""Builds the DaemonSets of a ClusterPolicy.
-
-Names, selectors, order and tolerations are those of gpu-operator v26.7.0 (its assets and controllers).
-"""
+"""Names, selectors, order and tolerations are those of gpu-operator v26.7.0 (its assets and controllers)."""
 
 from __future__ import annotations
 
@@ -21,8 +18,6 @@ Container = Callable[[Policy, str], list[Object]]
 
 @dataclass(frozen=True)
 class Operand:
-    """One state of the operator: the policy field that enables it, and its DaemonSet."""
-
     state: str
     field: str
     daemonset: str
@@ -41,13 +36,13 @@ class Operand:
 
 
 def image(component: Mapping[str, Any]) -> str:
-    """Returns `repository/image:version`, or `@` before a digest."""
+    """A digest follows `@`, a version `:`."""
     separator = "@" if str(component["version"]).startswith("sha256:") else ":"
     return f"{component['repository']}/{component['image']}{separator}{component['version']}"
 
 
 def daemonset(operand: Operand, policy: Policy, namespace: str, os_tag: str) -> Object:
-    """Returns the operand's DaemonSet. `os_tag` is the GPU nodes' OS, e.g. `ubuntu24.04`."""
+    """`os_tag` is the GPU nodes' OS, e.g. `ubuntu24.04`."""
     common, component = policy["daemonsets"], policy.get(operand.field, {})
     labels = {"app": operand.daemonset}
     pod_labels = labels | ({"app.kubernetes.io/component": "nvidia-driver"} if operand.field == "driver" else {})
@@ -82,7 +77,7 @@ def daemonset(operand: Operand, policy: Policy, namespace: str, os_tag: str) -> 
 
 
 def _update_strategy(operand: Operand, common: Mapping[str, Any]) -> Object:
-    """Returns the update strategy. The driver only restarts when its pod is deleted, for any policy."""
+    """The driver only restarts when its pod is deleted, for any policy."""
     if operand.field == "driver" or common.get("updateStrategy") == "OnDelete":
         return {"type": "OnDelete"}
     most = common.get("rollingUpdate", {}).get("maxUnavailable") or "1"
@@ -222,4 +217,4 @@ OPERANDS = (
         default_on=False,
     ),
 )
-"""All operands, in the operator's order."""
+"""The operator's order."""

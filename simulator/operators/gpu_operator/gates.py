@@ -1,7 +1,4 @@
-"""Readiness conditions of the GPU operator's pods on their node.
-
-In the real operator, init containers wait for files under /run, in the same order.
-"""
+"""In the real operator, init containers wait for files under /run, in the same order."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ DRIVER_APP = "nvidia-driver-daemonset"
 TOOLKIT_APP = "nvidia-container-toolkit-daemonset"
 DEVICE_PLUGIN_APP = "nvidia-device-plugin-daemonset"
 DRIVER_ROOT_FILE = "run/nvidia/driver/usr/bin/nvidia-smi"
-"""The path on a node where the driver's pod mounts its root (gpu-operator v26.7.0, cmd/nvidia-validator/main.go)."""
+"""The driver's pod mounts its root there on a node (gpu-operator v26.7.0, cmd/nvidia-validator/main.go)."""
 
 
 def driver_gate(ctx: PodContext) -> str | None:
@@ -44,7 +41,6 @@ def toolkit_gate(ctx: PodContext) -> str | None:
 
 
 def runtime_gate(ctx: PodContext) -> str | None:
-    """Waits for driver and toolkit, which GPUs in containers need."""
     pods = ctx.pods_on_node()
     if not has_driver(ctx.node, pods):
         return "waiting for the NVIDIA driver"
@@ -52,7 +48,7 @@ def runtime_gate(ctx: PodContext) -> str | None:
 
 
 def device_plugin_gate(ctx: PodContext) -> str | None:
-    """Waits like `runtime_gate`. The plugin also fails without a GPU (FAIL_ON_INIT_ERROR)."""
+    """The plugin also fails without a GPU (FAIL_ON_INIT_ERROR)."""
     if reason := runtime_gate(ctx):
         return reason
     try:
@@ -63,7 +59,6 @@ def device_plugin_gate(ctx: PodContext) -> str | None:
 
 
 def validator_gate(ctx: PodContext) -> str | None:
-    """Waits for driver, toolkit, CUDA and plugin validation, in this order."""
     if reason := runtime_gate(ctx):
         return reason
     plugins = labelled(ctx.pods_on_node(), "app", DEVICE_PLUGIN_APP)
@@ -71,10 +66,9 @@ def validator_gate(ctx: PodContext) -> str | None:
 
 
 def has_driver(node: Object, pods: Sequence[Object]) -> bool:
-    """Reports whether the node image has a driver, or a driver pod is ready."""
     return has_host_driver(node) or any(is_ready(pod) for pod in labelled(pods, "app", DRIVER_APP))
 
 
 def has_runtime(node: Object, pods: Sequence[Object]) -> bool:
-    """Reports whether the node has the container toolkit, from a node image with a driver or from a ready pod."""
+    """A node image with a driver has the container toolkit."""
     return has_host_driver(node) or any(is_ready(pod) for pod in labelled(pods, "app", TOOLKIT_APP))

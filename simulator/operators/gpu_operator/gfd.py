@@ -1,4 +1,4 @@
-"""Emulates gpu-feature-discovery: labels a node's GPUs with a NodeFeature, which NFD's master applies."""
+"""Emulates gpu-feature-discovery: it writes a NodeFeature, and NFD's master applies its labels."""
 
 from __future__ import annotations
 
@@ -21,12 +21,11 @@ MIB_PER_GB = 1024
 
 
 def run(ctx: PodContext, stop: threading.Event) -> None:
-    """Runs GFD of one node until `stop` is set."""
     reconcile(ctx, stop, lambda: publish(ctx, node_feature(ctx)), INTERVAL_S)
 
 
 def publish(ctx: PodContext, wanted: Object) -> None:
-    """Creates or updates a NodeFeature with the verbs of GFD's role: get, create, update."""
+    """Uses only the verbs of GFD's role: get, create, update."""
     metadata = wanted["metadata"]
     found = ctx.kube.find(API, "NodeFeature", metadata["name"], metadata["namespace"])
     if found is None:
@@ -39,7 +38,6 @@ def publish(ctx: PodContext, wanted: Object) -> None:
 
 
 def node_feature(ctx: PodContext) -> Object:
-    """Returns the wanted NodeFeature."""
     node = ctx.node["metadata"]["name"]
     env, hardware = ctx.env(), hardware_of(ctx.node)
     product = next((gpu.product for gpu in nvidia_gpus(hardware)), "")
@@ -71,9 +69,7 @@ def driver_version(ctx: PodContext) -> str:
 
 
 def labels(hardware: NodeHardware, driver: str, mig_strategy: str, shared: Sharing) -> dict[str, str]:
-    """Returns GFD's labels for one node; none without a GPU.
-
-    GPU sharing changes product, count and replicas (NVIDIA/k8s-device-plugin, internal/lm/resource.go and
+    """GPU sharing changes product, count and replicas (NVIDIA/k8s-device-plugin, internal/lm/resource.go and
     mig-strategy.go). The labels of partitions (memory, engines, slices) are not simulated.
     """
     gpus = nvidia_gpus(hardware)
@@ -103,7 +99,7 @@ def labels(hardware: NodeHardware, driver: str, mig_strategy: str, shared: Shari
 
 
 def _product(name: str, shared: Sharing) -> str:
-    """Returns the product name with `-MIG-<partition>`, and `-SHARED` unless the shared resource is renamed."""
+    """Appends `-MIG-<partition>`, and `-SHARED` unless the shared resource is renamed."""
     parts = [name, *(["MIG", shared.partition] if shared.partition else [])]
     renamed = shared.resource != GPU_RESOURCE
     return "-".join([*parts, *(["SHARED"] if shared.replicas > 1 and not renamed else [])]).replace(" ", "-")

@@ -1,4 +1,4 @@
-"""Emulates a node's MIG manager: partitions its GPUs by the node's label, and reports the state in another label.
+"""A node's MIG manager partitions its GPUs by the node's label, and reports the state in another label.
 
 States are as in NVIDIA/mig-parted (deployments and reconfigure_mig.go): `pending`, then `rebooting` if the GPUs' mode
 changes, then `success` or `failed`.
@@ -20,12 +20,11 @@ DISABLED = "all-disabled"
 
 
 def run(ctx: PodContext, stop: threading.Event) -> None:
-    """Checks the label each second until `stop` is set."""
     reconcile(ctx, stop, lambda: step(ctx))
 
 
 def step(ctx: PodContext) -> None:
-    """Does the next step. Does nothing if the wanted configuration is applied, or has failed already."""
+    """Does nothing if the wanted configuration is applied, or has failed already."""
     name = ctx.node["metadata"]["name"]
     node = ctx.kube.find("v1", "Node", name) or ctx.node
     wanted, state = label(node, MIG_LABEL), label(node, MIG_STATE_LABEL)
@@ -47,7 +46,7 @@ def step(ctx: PodContext) -> None:
 
 
 def _problem(ctx: PodContext, node: Object, wanted: str, now: str) -> str:
-    """Returns why the configuration is not possible, or an empty text. Custom configurations are not simulated."""
+    """Custom configurations are not simulated."""
     gpus = nvidia_gpus(hardware_of(node))
     if wanted != DISABLED and not any(wanted in mig_profiles(gpu.product) for gpu in gpus):
         return "the GPUs of this node do not have it (or it is not simulated)"
@@ -61,7 +60,7 @@ def _changes_mode(wanted: str, now: str) -> bool:
 
 
 def _needs_reset(node: Object) -> bool:
-    """Reports whether the GPUs need a reset: only A100 (NVIDIA's MIG User Guide, deployment considerations).
+    """Only A100 needs a reset (NVIDIA's MIG User Guide, deployment considerations).
 
     That a VM cannot reset it is inferred.
     """

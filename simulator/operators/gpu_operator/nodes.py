@@ -1,4 +1,4 @@
-"""Computes the node labels of the GPU operator (v26.7.0, nodelabeling controller)."""
+"""Node labels of the GPU operator (v26.7.0, nodelabeling controller)."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ STATE_LABELS = (
 
 
 def has_gpu(labels: Mapping[str, str]) -> bool:
-    """Reports whether NFD found a GPU on the node, by any of the labels that the operator knows."""
+    """NFD sets any of several labels."""
     return any(labels.get(name) == "true" for name in NFD_GPU_LABELS)
 
 
 def wanted_labels(labels: Mapping[str, str]) -> dict[str, str | None]:
-    """Returns the labels to set (None: remove). Keeps existing values: the driver manager pauses operands with them."""
+    """None removes a label. Keeps existing values: the driver manager pauses operands with them."""
     if not has_gpu(labels):
         present: dict[str, str | None] = {GPU_PRESENT: "false"} if labels.get(GPU_PRESENT) == "true" else {}
         return present | _removed(labels)
@@ -51,7 +51,7 @@ def wanted_labels(labels: Mapping[str, str]) -> dict[str, str | None]:
 
 
 def is_mig_capable(labels: Mapping[str, str]) -> bool:
-    """Reports whether GFD's label, or otherwise the product's name, stands for MIG support."""
+    """Without GFD's label, the product's name decides."""
     if MIG_CAPABLE in labels:
         return labels[MIG_CAPABLE] == "true"
     return any(model in labels.get(PRODUCT, "").lower() for model in ("h100", "a100", "a30"))

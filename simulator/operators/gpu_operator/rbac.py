@@ -1,4 +1,4 @@
-"""Service accounts and RBAC rules of the operands, limited to their use in the simulator (gpu-operator's assets)."""
+"""RBAC rules of the operands, limited to their use in the simulator (gpu-operator's assets)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ RULES: dict[str, list[Object]] = {
 
 
 def objects(account: str, namespace: str) -> list[Object]:
-    """Returns the account with its roles and bindings."""
     result = [{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": account, "namespace": namespace}}]
     if rules := CLUSTER_RULES.get(account):
         result += _role("Cluster", account, namespace, rules)

@@ -1,4 +1,4 @@
-"""Reads the GPU sharing of a node from the configuration of the device plugin and gpu-feature-discovery."""
+"""GPU sharing from the configuration of the device plugin and gpu-feature-discovery."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MIG_ANNOTATION = "simulator/mig"
 
 
 class SharingError(ValueError):
-    """A configuration that the device plugin rejects at its start."""
+    """The device plugin rejects the configuration at its start."""
 
 
 @dataclass(frozen=True)
@@ -32,12 +32,11 @@ class Sharing:
 
     @property
     def shares(self) -> int:
-        """The number of units of the resource per GPU."""
         return self.partitions * self.replicas
 
 
 def sharing(node: Object, env: Mapping[str, str], config: Callable[[str], bytes | None], product: str) -> Sharing:
-    """Returns the sharing of a node, for a plugin with that environment. `config` returns a file by its path, or None.
+    """`env` is the plugin's environment. `config` returns a file by its path.
 
     Raises SharingError.
     """

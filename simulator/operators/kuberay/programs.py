@@ -1,4 +1,4 @@
-"""Runs the real KubeRay operator of the release's version, with the release's arguments.
+"""The real KubeRay operator of the release's version runs with the release's arguments.
 
 Its listening addresses and the kubeconfig differ. It reaches Ray's dashboards through the API server's proxy, because
 pod addresses are not reachable here.
@@ -20,7 +20,7 @@ STATUS = f"KubeRay: real {_PINS.version}, built when a stack first uses it; Ray 
 
 
 def _argv(ctx: PodContext) -> list[str]:
-    """Returns the command. If a flag is repeated, the last one counts."""
+    """If a flag is repeated, the last one counts."""
     own = [f"{flag}=127.0.0.1:{ctx.local_port(port)}" for flag, port in _LISTENS.items()]
     own += [f"--leader-election-namespace={ctx.pod['metadata']['namespace']}", "--use-kubernetes-proxy"]
     return ["env", f"KUBECONFIG={ctx.kubeconfig()}", str(paths.tool(_OPERATOR)), *ctx.argv()[1:], *own]

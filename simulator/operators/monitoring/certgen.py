@@ -1,4 +1,4 @@
-"""Emulates kube-webhook-certgen: hooks of upstream's chart create the webhooks' certificate with it, and set its CA.
+"""Hooks of upstream's chart create the webhooks' certificate with kube-webhook-certgen, and set its CA.
 
 Its Go module is not available. Source: its README in kubernetes/ingress-nginx (images/kube-webhook-certgen). The
 Secret's keys are the files that the chart's operator reads.
@@ -17,7 +17,6 @@ _KEYS = {"ca.crt": "ca", "tls.crt": "cert", "tls.key": "key"}
 
 
 def create(ctx: PodContext) -> None:
-    """Creates a Secret with CA, certificate and key, unless it exists."""
     options = _options(ctx)
     name, namespace = options["--secret-name"], options["--namespace"]
     if ctx.kube.find("v1", "Secret", name, namespace) is not None:
@@ -31,7 +30,7 @@ def create(ctx: PodContext) -> None:
 
 
 def patch(ctx: PodContext) -> None:
-    """Sets the Secret's CA, and the failure policy if given, in all webhooks of that name."""
+    """Sets the CA, and the failure policy if given, in all webhooks of that name."""
     options = _options(ctx)
     secret = ctx.kube.get("v1", "Secret", options["--secret-name"], options["--namespace"])
     for option, kind in _KINDS.items():

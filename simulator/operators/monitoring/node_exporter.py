@@ -1,4 +1,4 @@
-"""Emulates node exporters of simulated nodes, for InfiniBand ports only."""
+"""Emulates node exporters, for InfiniBand ports only."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ _STATES = {"ACTIVE": 4, "INIT": 2, "DOWN": 1}
 
 
 def port(container: Object) -> int:
-    """Returns the container's first port, or the default."""
     return int(next((each["containerPort"] for each in container.get("ports", [])), _PORT))
 
 
 def text(hardware: NodeHardware, _: Sequence[Holder]) -> str:
-    """Returns the page: states and rates of ports, in bytes per second."""
+    """Rates are in bytes per second."""
     ports = [(hca, {"device": hca.name, "port": "1"}) for hca in hardware.hcas if hca.link_layer == "InfiniBand"]
     state = Family(
         "node_infiniband_state_id", "State of the InfiniBand port (0: no change, 1: down, 2: init, 4: active)"

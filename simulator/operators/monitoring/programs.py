@@ -1,4 +1,4 @@
-"""Runs the real operator, Prometheus and kube-state-metrics of kube-prometheus-stack, with their pods' arguments.
+"""The real operator, Prometheus and kube-state-metrics of kube-prometheus-stack run with their pods' arguments.
 
 Only listening addresses and file paths differ. Alertmanager and Grafana do not run; node exporters report simulated
 nodes.
@@ -26,7 +26,7 @@ _UNKNOWN = ("--web.console.", "--storage.tsdb.wal-compression")
 
 
 def _operator(ctx: PodContext) -> list[str]:
-    """Returns the operator's command. If a flag is repeated, the last one counts."""
+    """If a flag is repeated, the last one counts."""
     files = [f"--web.{part}-file={ctx.host_path(f'/cert/{part}')}" for part in ("cert", "key")]
     listen = f"--web.listen-address=127.0.0.1:{ctx.local_port(_OPERATOR_PORT)}"
     kept = [each for each in ctx.argv() if not each.startswith(("--web.cert-file", "--web.key-file", "--web.listen"))]
@@ -34,7 +34,7 @@ def _operator(ctx: PodContext) -> list[str]:
 
 
 def _prometheus(ctx: PodContext) -> list[str]:
-    """Returns the command. The reloader writes the configuration, and Prometheus detects changes itself."""
+    """The reloader writes the configuration, and Prometheus detects changes itself."""
     given = [each for each in ctx.argv() if each.startswith("--") and not each.startswith(_UNKNOWN)]
     kept = [each for each in given if not each.startswith((_CONFIG_FLAG, _DATA_FLAG, "--web.config.file"))]
     own = [

@@ -1,4 +1,4 @@
-"""Emulates a pod's config reloader: converts the operator's Secret for the pod's program on this machine."""
+"""A pod's config reloader converts the operator's Secret for the pod's program on this machine."""
 
 from __future__ import annotations
 
@@ -19,14 +19,13 @@ _POLL_S = 2.0
 
 
 def run(ctx: PodContext, stop: threading.Event) -> None:
-    """Updates the configuration until `stop` is set."""
     while not stop.is_set():
         once(ctx)
         stop.wait(_POLL_S)
 
 
 def once(ctx: PodContext) -> None:
-    """Updates the configuration once. Raises ValueError if the operator has not written a readable one."""
+    """Raises ValueError if the operator has not written a readable configuration."""
     source, result = argument(ctx, "--config-file"), Path(ctx.host_path(argument(ctx, "--config-envsubst-file")))
     text = ctx.file(source)
     if text is None:
@@ -38,7 +37,7 @@ def once(ctx: PodContext) -> None:
 
 
 def _filled(text: str, ctx: PodContext) -> str:
-    """Replaces references to the container's variables, `$(SHARD)`."""
+    """References have the form `$(SHARD)`."""
     env = ctx.env()
     return re.sub(r"\$\((\w+)\)", lambda found: env.get(found[1], found[0]), text)
 
@@ -48,9 +47,7 @@ def argument(ctx: PodContext, flag: str) -> str:
 
 
 def local(config: Any, ctx: PodContext) -> Any:
-    """Returns the configuration for this machine: local paths, a kubeconfig for the API server, and a proxy for scrape
-    targets and alertmanagers.
-    """
+    """Sets local paths, a kubeconfig for the API server, and a proxy for scrape targets and alertmanagers."""
     found = _with_files(config, ctx)
     for config in (*found.get("scrape_configs", []), *found.get("alerting", {}).get("alertmanagers", [])):
         config["proxy_url"] = ctx.cluster_proxy()

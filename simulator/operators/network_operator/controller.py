@@ -1,4 +1,4 @@
-"""Reconciles the NicClusterPolicy like the network operator: DaemonSets, the nodes' wait label, status."""
+"""Reconciles the NicClusterPolicy like the network operator."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ OFED = Driver("OFED", "nvidia.com/ofed-driver-upgrade")
 
 @dataclass(frozen=True)
 class World:
-    """The objects that the controller reads once per round."""
+    """The controller reads these objects once per round."""
 
     nodes: Sequence[Object]
     daemonsets: Sequence[Object]
@@ -43,12 +43,11 @@ class World:
 
 
 def run(ctx: PodContext, stop: threading.Event) -> None:
-    """Runs the operator until `stop` is set."""
     Controller(ctx).run(stop)
 
 
 def text(_: NodeHardware, __: Sequence[Holder]) -> str:
-    """Returns the page with the one metric of controller-runtime (v0.22.5) that does not depend on past events."""
+    """The page has the one metric of controller-runtime (v0.22.5) that does not depend on past events."""
     found = Family(
         "controller_runtime_max_concurrent_reconciles", "Maximum number of concurrent reconciles per controller"
     )
@@ -57,8 +56,6 @@ def text(_: NodeHardware, __: Sequence[Holder]) -> str:
 
 
 class Controller(Operator):
-    """The operator, with one round per `step`."""
-
     def __init__(self, ctx: PodContext) -> None:
         super().__init__(ctx, "network-operator", (API, KIND))
         self._upgrader = Upgrader(OFED, ctx.kube, ctx.log)

@@ -1,7 +1,4 @@
-"""Builds the objects of a NicClusterPolicy from the policy and the nodes.
-
-Names, selectors and tolerations are those of network-operator v26.4.1 (its manifests and pkg/state).
-"""
+"""Names, selectors and tolerations are those of network-operator v26.4.1 (its manifests and pkg/state)."""
 
 from __future__ import annotations
 
@@ -47,7 +44,7 @@ class PolicyError(ValueError):
 
 @dataclass(frozen=True, order=True)
 class HostGroup:
-    """Nodes that one OFED DaemonSet serves, with the same OS, kernel and architecture."""
+    """One OFED DaemonSet serves nodes with the same OS, kernel and architecture."""
 
     os: str
     os_version: str
@@ -56,12 +53,12 @@ class HostGroup:
 
     @property
     def name(self) -> str:
-        """The part of the DaemonSet's name for the group, `ubuntu24.04-<hash of the kernel>`."""
+        """The group's part of the DaemonSet's name, `ubuntu24.04-<hash of the kernel>`."""
         return f"{self.os}{self.os_version}-{digest_of(self.kernel)[:10]}"
 
 
 def host_groups(nodes: Iterable[Object], tolerations: Sequence[Object]) -> list[HostGroup]:
-    """Returns the groups of nodes that have the NIC label and only taints that are tolerated."""
+    """Nodes need the NIC label and only taints that are tolerated."""
     accepted = [*tolerations, GPU_TOLERATION, *DAEMONSET_TOLERATIONS]
     groups = set()
     for node in nodes:
@@ -75,7 +72,7 @@ def host_groups(nodes: Iterable[Object], tolerations: Sequence[Object]) -> list[
 
 
 def image(component: Mapping[str, Any], policy: Mapping[str, Any]) -> str:
-    """Returns `repository/image:version`. Repository and version default to those in spec.global."""
+    """Repository and version default to those in spec.global."""
     common = policy.get("global", {})
     parts = {key: component.get(key) or common.get(key, "") for key in ("repository", "version")}
     for key, value in parts.items():
@@ -86,7 +83,7 @@ def image(component: Mapping[str, Any], policy: Mapping[str, Any]) -> str:
 
 
 def ofed(policy: Mapping[str, Any], groups: Iterable[HostGroup], namespace: str) -> list[Object]:
-    """Returns the service account, and for each group of hosts the DaemonSet that installs DOCA OFED."""
+    """Each group of hosts has a DaemonSet that installs DOCA OFED."""
     account = service_account("ofed-driver", namespace, "state-OFED")
     return [account, *(ofed_daemonset(policy, group, namespace) for group in groups)]
 
@@ -97,7 +94,6 @@ def service_account(name: str, namespace: str, state: str) -> Object:
 
 
 def ofed_daemonset(policy: Mapping[str, Any], group: HostGroup, namespace: str) -> Object:
-    """Returns the DaemonSet for one group of hosts."""
     driver = policy["ofedDriver"]
     reference = image(driver, policy)
     if driver.get("forcePrecompiled") and "@" not in reference:
@@ -138,7 +134,6 @@ def ofed_daemonset(policy: Mapping[str, Any], group: HostGroup, namespace: str) 
 
 
 def sriov_device_plugin(policy: Mapping[str, Any], namespace: str) -> list[Object]:
-    """Returns ConfigMap and DaemonSet of the SR-IOV device plugin."""
     plugin = policy["sriovDevicePlugin"]
     container = {
         "name": "kube-sriovdp",
@@ -154,7 +149,6 @@ def sriov_device_plugin(policy: Mapping[str, Any], namespace: str) -> list[Objec
 
 
 def rdma_shared_device_plugin(policy: Mapping[str, Any], namespace: str) -> list[Object]:
-    """Returns ConfigMap and DaemonSet of the RDMA shared device plugin."""
     plugin = policy["rdmaSharedDevicePlugin"]
     container = {
         "name": "rdma-shared-dp",

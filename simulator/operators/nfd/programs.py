@@ -1,4 +1,4 @@
-"""Runs the real nfd-master, nfd-worker and nfd-gc of the chart's version, with the chart's arguments.
+"""The real nfd-master, nfd-worker and nfd-gc of the chart's version run with the chart's arguments.
 
 A worker reads its node's simulated /sys and /etc/os-release from the chart's volumes. It expects them in its working
 directory (tools.yaml), which has links to its mounts.
@@ -19,18 +19,18 @@ from simulator.world.nodes import hardware_of
 
 IMAGE = "node-feature-discovery"
 SOURCES = ("kernel", "pci", "system")
-"""Feature sources that simulated nodes have files for. Others would report this machine's CPU, or log errors."""
+"""Simulated nodes have files for these feature sources. Others would report this machine's CPU, or log errors."""
 _PORT = 8080
 _HOST = "/host-"
 _CONFIG = "/etc/kubernetes/node-feature-discovery/{tool}.conf"
 _OF_THE_MACHINE = ("/proc/modules", "/proc/config.gz")
-"""Other files with facts of this machine's kernel, which a worker must not report."""
+"""Other facts of this machine's kernel, which a worker must not report."""
 _PINS = pins(Path(__file__).parent)
 STATUS = f"NFD: real {_PINS.version}, on the simulated nodes' /sys"
 
 
 def sources(config: bytes | None) -> list[str]:
-    """Returns the simulated feature sources that nfd-worker.conf enables: names, `all`, `-name` to exclude.
+    """nfd-worker.conf has names, `all`, or `-name` to exclude.
 
     NFD also reads the file, and reports its errors.
     """
@@ -59,7 +59,7 @@ def _argv(tool: str) -> Callable[[PodContext], list[str]]:
 
 
 def _on_node(ctx: PodContext) -> list[str]:
-    """Returns the start of a worker's command: a folder with its mounts, and its node's kernel in /proc."""
+    """The worker runs in a folder with its mounts, and its node's kernel in /proc."""
     folder = Path(ctx.kubeconfig()).with_name("host")
     for path in (mount["mountPath"] for mount in ctx.container.get("volumeMounts", [])):
         if path.startswith(_HOST):
@@ -75,7 +75,7 @@ def _on_node(ctx: PodContext) -> list[str]:
 
 
 def _ports(ctx: PodContext) -> Mapping[int, int]:
-    """Returns the port with health and metrics. The hook that removes labels has none."""
+    """The port has health and metrics. The hook that removes labels has none."""
     words: Sequence[str] = ctx.argv()
     if "-prune" in words:
         return {}

@@ -1,4 +1,4 @@
-"""Runs scheduler and controller of scheduler-plugins 0.33.5 under the chart of 0.34.7, which does not build.
+"""Scheduler and controller of scheduler-plugins 0.33.5 run under the chart of 0.34.7, which does not build.
 
 The scheduler gets the chart's configuration, and rejects by name what 0.33.5 does not know. Only the listening
 addresses differ, and the kubeconfig for the API server.
@@ -34,7 +34,7 @@ def _scheduler(ctx: PodContext) -> list[str]:
 
 
 def _controller(ctx: PodContext) -> list[str]:
-    """Returns the command. The chart sets arguments, but no command."""
+    """The chart sets arguments, but no command."""
     own = [f"{flag}=127.0.0.1:{ctx.local_port(port)}" for flag, port in _CONTROLLER_PORTS.items()]
     return ["env", f"KUBECONFIG={ctx.kubeconfig()}", str(paths.tool(_CONTROLLER)), *ctx.argv(), *own]
 

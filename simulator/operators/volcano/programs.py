@@ -1,4 +1,4 @@
-"""Runs the real vc-scheduler, vc-controller-manager and vc-webhook-manager 1.10 under the chart of 1.15.
+"""The real vc-scheduler, vc-controller-manager and vc-webhook-manager 1.10 run under the chart of 1.15.
 
 Newer ones do not build from their modules. Passes on arguments that 1.10 knows, drops those without effect for a single
 replica, and rejects others by name.
@@ -46,7 +46,7 @@ def _known_flags(tool: str) -> frozenset[str]:
 
 
 def map_arguments(args: list[str], known: frozenset[str], path: Callable[[str], str]) -> list[str]:
-    """Returns the chart's arguments for 1.10. `path` maps a mounted file. Raises ValueError for unsupported ones."""
+    """`path` maps a mounted file. Raises ValueError for unsupported arguments."""
     mapped, refused = [], []
     for arg in args:
         flag, _, value = arg.partition("=")
@@ -89,7 +89,7 @@ def _front(ctx: PodContext, mapped: list[str]) -> list[str]:
 
 
 def _trust(ctx: PodContext) -> None:
-    """Sets the CA in webhooks that only 1.15 knows, as its webhook manager would. 1.10 sets its own."""
+    """Only 1.15 knows some webhooks, and would set their CA. 1.10 sets its own."""
     authority = ctx.file(_option(ctx, "--ca-cert-file")) or b""
     service = _option(ctx, "--webhook-service-name")
     bundle = base64.b64encode(authority).decode()
@@ -120,7 +120,7 @@ def _ports(ctx: PodContext) -> Mapping[int, int]:
 
 
 def make_admission_secret(ctx: PodContext) -> None:
-    """Emulates the hook Job's gen-admission-secret.sh: creates a CA and a certificate for the webhook's Service."""
+    """Emulates the hook Job's gen-admission-secret.sh."""
     options = _options(ctx.argv())
     service, namespace, name = options["--service"], options.get("--namespace", "default"), options["--secret"]
     names = (service, f"{service}.{namespace}", f"{service}.{namespace}.svc")
@@ -148,4 +148,4 @@ PROGRAMS = (
     ImageProgram("vc-webhook-manager", OneShot(make_admission_secret), command="gen-admission-secret"),
     *(ImageProgram(tool, HostProcess(_argv(tool), _ports, _PINS.tools)) for tool in _PINS.tools),
 )
-"""The programs. The chart's images have the names of the executables."""
+"""The chart's images have the names of the executables."""
