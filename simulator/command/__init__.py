@@ -1,1 +1,0 @@
-"""The command line of the simulator: `python -m simulator`, `make up`, and the daemon."""

@@ -28,11 +28,11 @@ from simulator.world.faults import FaultError
 
 _GIB = 2**30
 _SPACE_GIB = 1
-"""The free disk space that is required: etcd and logs of a cluster take 0.2 to 0.5 GiB."""
+"""Etcd and logs of a cluster take 0.2 to 0.5 GiB."""
 _NEEDED = ("pulumi", "helm", "etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok")
-"""The tools that every command needs. Other tools are required where they are used."""
+"""Other tools are required where they are used."""
 _ENTERED = ("up", "down")
-"""Commands without other options that can run inside a virtual network."""
+"""These commands have no other options and can run inside a virtual network."""
 _INSIDE = "act as a machine in this virtual network: its name, group or stack"
 _START_TIMEOUT_S = 200
 _STOP_TIMEOUT_S = 60
@@ -40,7 +40,7 @@ console = Console(stderr=True)
 
 
 class Refused(Exception):
-    """The command cannot run. The message has the reason and the fix."""
+    """The message has the reason and the fix."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -64,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def enter(text: str | None) -> None:
-    """Runs commands of this process inside a virtual network from now on. Raises Refused."""
+    """The rest of this process runs inside the virtual network."""
     if not text:
         return
     from simulator.command import networks  # slow import, as `up`
@@ -111,7 +111,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _wide() -> Console:
-    """Returns a console of standard output. In a pipe it is wide enough for whole names, which users copy."""
+    """In a pipe the console is wide enough for whole names, which users copy."""
     console = Console()
     return console if console.is_terminal else Console(width=200)
 
@@ -123,7 +123,7 @@ def _failed(text: str) -> int:
 
 
 def start() -> None:
-    """Starts the daemon unless it runs. Returns when simulated Azure answers and its clusters are ready."""
+    """Returns when simulated Azure answers and its clusters are ready."""
     running = daemon_state.running_state()
     if running and running.get("port", ports.port("arm")) != ports.port("arm"):
         raise Refused(f"the simulator already runs at port {running['port']}. To change the port, first: make stop")
@@ -170,7 +170,7 @@ def _launch() -> subprocess.Popen[bytes]:
 
 
 def _require_idle(planned: str) -> None:
-    """Raises Refused while another process updates a stack of this checkout; `planned` is what would break that."""
+    """Raises Refused while another process updates a stack of this checkout."""
     if working := updates.under_way():
         pids = " ".join(sorted({str(update.pid) for update in working}))
         raise Refused(
@@ -180,7 +180,6 @@ def _require_idle(planned: str) -> None:
 
 
 def stop() -> None:
-    """Ends the daemon and every process that it started, if it runs."""
     _require_idle("stop")
     state = daemon_state.running_state()
     if state is not None and state.get("pid"):
@@ -221,7 +220,7 @@ def _selected(stack: str | None) -> dict[str, str]:
 
 
 def shell(stack: str | None) -> int:
-    """Starts a shell. If a stack is given, selects it and its cluster in this shell only."""
+    """Selects a given stack and its cluster in this shell only."""
     _require_usable(stack)
     start()
     chosen = _selected(stack)
@@ -258,7 +257,7 @@ def bring_up() -> None:
 
 
 def push_images(names: Sequence[str]) -> None:
-    """Registers images in the simulated registries, in place of a build and a push. Needs no running simulator."""
+    """Replaces a build and a push. Needs no running simulator."""
     try:
         pushed = images.push_all(names=names)
     except UnknownImage as error:
@@ -285,7 +284,7 @@ def take_down() -> None:
 
 @contextmanager
 def _stack_commands() -> Iterator[ModuleType]:
-    """Yields `simulator.command.up`. Importing it takes a second, which other commands avoid."""
+    """Importing `simulator.command.up` takes a second, which other commands avoid."""
     from simulator.command import up
 
     try:

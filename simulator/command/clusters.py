@@ -1,4 +1,4 @@
-"""Reads a stack's state before `destroy`: protected resources, locks, its clusters, and what blocks deletions there."""
+"""Reads a stack's state before `destroy`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CONTAINER = "azure-native:storage:BlobContainer"
 _VOLUME, _PROVISIONED_BY = "PersistentVolume", "pv.kubernetes.io/provisioned-by"
 Found = TypeVar("Found")
 DELETE_UNREACHABLE = {"PULUMI_K8S_DELETE_UNREACHABLE": "true"}
-"""Makes the kubernetes plugin, official or emulated, drop objects of an unreachable cluster from the state."""
+"""The kubernetes plugin, official or emulated, drops objects of an unreachable cluster from the state."""
 
 
 def of_stack(stack: str) -> set[str]:
@@ -32,12 +32,12 @@ def of_stack(stack: str) -> set[str]:
 
 
 def protected(stack: str) -> list[str]:
-    """Returns the names of protected resources, which would make `destroy` fail halfway. Raises PulumiFailed."""
+    """Protected resources would make `destroy` fail halfway."""
     return [each["urn"].rpartition("::")[2] for each in _resources(stack) if each.get("protect")]
 
 
 def locked(stack: str) -> list[str]:
-    """Returns the locks on the stack's resource groups, under which Azure deletes nothing. Raises PulumiFailed."""
+    """Under a lock, Azure deletes nothing. Raises PulumiFailed."""
     groups = [each.get("id", "").rpartition("/")[2] for each in _resources(stack) if each.get("type") == _GROUP]
     return locks.of_groups(FaultStore().load(), groups)
 
@@ -49,19 +49,19 @@ def _resources(stack: str) -> list[Object]:
 
 
 def containers(stack: str) -> list[str]:
-    """Returns the blob containers of a stack, as account/container. Raises PulumiFailed."""
+    """Returns account/container. Raises PulumiFailed."""
     ids = [each.get("id", "").split("/") for each in _resources(stack) if each.get("type") == _CONTAINER]
     return sorted(f"{parts[-5]}/{parts[-1]}" for parts in ids)
 
 
 def are_gone(clusters: Collection[str]) -> bool:
-    """Reports whether Azure has none of the clusters. Unreachable or deleting ones still exist. Raises BadRecords."""
+    """Unreachable or deleting clusters still exist. Raises BadRecords."""
     known = {record.id.key for record in records(paths.home() / "azure") if record.id.type == TYPE}
     return bool(clusters) and all(each and each.lower() not in known for each in clusters)
 
 
 def stopped(clusters: Collection[str]) -> list[str]:
-    """Returns the `az aks start` commands for the clusters that are stopped. Raises BadRecords."""
+    """Returns `az aks start` commands. Raises BadRecords."""
     ids = {each.lower() for each in clusters}
     found = [each for each in records(paths.home() / "azure") if each.id.type == TYPE and each.id.key in ids]
     return [

@@ -1,4 +1,4 @@
-"""The daemon, which runs simulated Azure and its clusters in one process. `python -m simulator start` starts it."""
+"""The daemon runs simulated Azure and its clusters in one process."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class NotResumed(Exception):
 
 
 class KubeconfigFile:
-    """Writes `.simulator/kubeconfig` for kubectl in `make shell`, with one context for each running cluster.
+    """Kubectl in `make shell` uses `.simulator/kubeconfig`, with one context for each running cluster.
 
     It has private clusters by the names that users use. The simulator has other kubeconfigs. In clusters without local
     accounts, kubectl authenticates as the logged-in user with kubelogin, as after `az aks get-credentials` and
@@ -61,7 +61,7 @@ class KubeconfigFile:
         self._written: dict[str, tuple[ControlPlane, bool]] = {}
 
     def write(self) -> None:
-        """Writes the file only if clusters were added, removed or changed, so that the user's current context stays."""
+        """Writes only if clusters were added, removed or changed, so that the user's current context stays."""
         records = self._store.all(CLUSTERS)
         closed = {paths.cluster(record.id.text).name for record in records if credentials.no_local_accounts(record)}
         halted = {paths.cluster(record.id.text).name for record in records if stopped(record)}
@@ -79,7 +79,7 @@ class KubeconfigFile:
 
 
 def merged(configs: dict[str, Object], chosen: str | None) -> Object:
-    """Returns one kubeconfig with a context named after each cluster. `chosen` stays current while it exists."""
+    """Contexts are named after their clusters. `chosen` stays current while it exists."""
     users = [{"name": name, "user": config["users"][0]["user"]} for name, config in configs.items()]
     return {
         "apiVersion": "v1",
@@ -119,7 +119,7 @@ def main() -> int:
 
 
 def _run(parts: contextlib.ExitStack, stop: threading.Event, known: dict[str, object]) -> None:
-    """Runs until `stop` is set. `parts` ends the running parts; `known` is the daemon's own entry in its state file."""
+    """`parts` ends the running parts; `known` is the daemon's own entry in its state file."""
     clusters, server = _simulated_azure(parts)
     _resume(server, clusters)
     azure = server.world, server.operations, clusters.client
@@ -133,7 +133,7 @@ def _run(parts: contextlib.ExitStack, stop: threading.Event, known: dict[str, ob
 
 
 def _simulated_azure(parts: contextlib.ExitStack) -> tuple[Clusters, Server]:
-    """Restores simulated Azure, not yet answering. Parts end in reverse order: clusters write to blobs as they end."""
+    """Simulated Azure does not answer yet. Parts end in reverse order: clusters write to blobs as they end."""
     clusters, blobs = Clusters(PROGRAMS, extended_resources), BlobService()
     parts.callback(blobs.stop)
     server = Server(ports.require_free("arm"), token_file().read_text().strip(), subscription.load(), clusters, blobs)
@@ -146,7 +146,7 @@ def _simulated_azure(parts: contextlib.ExitStack) -> tuple[Clusters, Server]:
 
 
 def _resume(server: Server, clusters: Clusters) -> None:
-    """Starts the clusters, then the server, and waits for both. Raises NotReady, NotResumed or ports.PortTaken."""
+    """Raises NotReady, NotResumed or ports.PortTaken."""
     made = [record.id.text for record in server.world.store.all(CLUSTERS) if not record.busy and not stopped(record)]
     with ThreadPoolExecutor() as boots:
         list(boots.map(clusters.create, made))

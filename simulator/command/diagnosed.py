@@ -1,4 +1,4 @@
-"""Reads the reports of `python -m diagnosis --output json` on a cluster (docs/diagnosis.md)."""
+"""Reads `python -m diagnosis --output json` (docs/diagnosis.md)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _REAL_COMMAND = re.compile(r"(    do: ).*\s+# on the simulator: ")
 
 
 class DiagnosisFailed(Exception):
-    """The command failed. The message is its own."""
+    """The message is the command's own."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Report:
-    """The part of the document about one workload."""
+    """The document's part about one workload."""
 
     name: str
     phase: str
@@ -50,7 +50,6 @@ class Report:
 
 
 def read(workload: Object) -> Report:
-    """Returns the report in a workload's part of the document."""
     texts = {name: str(workload[name]) for name in ("name", "phase", "outcome", "text", "kind")}
     exits, objects, pods = (tuple(workload[name]) for name in ("exits", "objects", "pods"))
     verdicts = tuple(line for line in workload["verdicts"] if line.startswith("VERDICT:"))  # not unreadable logs
@@ -73,7 +72,7 @@ def watching(kubeconfig: Path, names: Mapping[str, Sequence[str]]) -> Iterator[C
 
 
 def platform(kubeconfig: Path) -> Object:
-    """Returns the part of the document about the platform. Raises DiagnosisFailed."""
+    """Raises DiagnosisFailed."""
     with _running(kubeconfig) as process:
         output, errors = process.communicate()
     if process.returncode:
@@ -83,7 +82,6 @@ def platform(kubeconfig: Path) -> Object:
 
 
 def texts(findings: Sequence[Object]) -> list[str]:
-    """Returns the findings as the command prints them on the simulator."""
     return [_finding(each).text for each in findings]
 
 

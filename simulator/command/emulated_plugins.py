@@ -1,9 +1,7 @@
-"""Installs emulations of Pulumi's plugins for the CLI.
-
-They are in PULUMI_HOME's plugin folder, with the version that the program requests. On PATH, the CLI would warn about
-each in every command. If a version exists twice, the CLI starts the one with build metadata (pulumi/pulumi v3.246.0,
-sdk/go/common/workspace/plugins.go, SelectCompatiblePlugin). So the launchers of emulated plugins
-(`simulator/plugins/bin`) start the official plugin as soon as it is installed.
+"""Emulated plugins are in PULUMI_HOME's plugin folder, with the version that the program requests. On PATH, the CLI
+would warn about each in every command. If a version exists twice, the CLI starts the one with build metadata
+(pulumi/pulumi v3.246.0, sdk/go/common/workspace/plugins.go, SelectCompatiblePlugin). So the launchers of emulated
+plugins (`simulator/plugins/bin`) start the official plugin as soon as it is installed.
 """
 
 from __future__ import annotations
@@ -21,7 +19,7 @@ from simulator.host import files, paths
 from simulator.plugins import azure_native, kubernetes
 
 _MARK = "+simulator"
-"""Build metadata, which version comparisons ignore.
+"""Version comparisons ignore build metadata.
 
 `pulumi plugin install` ignores it too, unless `--exact` or PULUMI_OPTION_EXACT is set. Then it looks for the folder of
 exactly that version (same file, HasPlugin and HasPluginGTE).
@@ -31,27 +29,24 @@ _OWN = paths.ROOT / "simulator" / "plugins" / "bin"
 
 @dataclass(frozen=True)
 class EmulatedPlugin:
-    """One plugin, named after its executable."""
-
     name: str
     version: str
-    """The version that the program requests; it requests none of the plugins that come with the CLI."""
+    """The program requests this version; it requests none of the plugins that come with the CLI."""
     with_the_cli: bool = False
     """Whether a released CLI has the official plugin next to it."""
 
     @property
     def _folder(self) -> Path:
-        """The folder that `pulumi plugin install` uses for the official plugin."""
+        """`pulumi plugin install` uses this folder for the official plugin."""
         return _plugins() / f"{self.name.removeprefix('pulumi-')}-v{self.version}"
 
     def serving(self) -> Path:
-        """Returns the file that serves the plugin: the official one if it is installed, otherwise the emulated one."""
+        """Returns the official plugin if it is installed, otherwise the emulated one."""
         official = (paths.tools_bin() if self.with_the_cli else self._folder) / self.name
         partial = self._folder.with_name(f"{self._folder.name}.partial")  # exists until the official one is unpacked
         return official if os.access(official, os.X_OK) and not partial.exists() else _OWN / self.name
 
     def install(self) -> None:
-        """Links the emulated plugin into the CLI's plugin folder."""
         file = self._folder.with_name(f"{self._folder.name}{_MARK}") / self.name
         file.parent.mkdir(parents=True, exist_ok=True)
         files.link(file, _OWN / self.name)
@@ -67,7 +62,7 @@ ALL = (
 
 
 def install() -> None:
-    """Installs all plugins. Deletes cached schemas: the CLI caches by version, and these versions stay."""
+    """Deletes cached schemas: the CLI caches by version, and these versions stay."""
     for plugin in ALL:
         plugin.install()
     if not LANGUAGE_HOST.serving().is_relative_to(_OWN):

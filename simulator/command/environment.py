@@ -1,4 +1,4 @@
-"""The environment variables that make plain `pulumi`, `kubectl` and `helm` use the simulator only."""
+"""These variables make plain `pulumi`, `kubectl` and `helm` use the simulator only."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from simulator.command import emulated_plugins
 from simulator.host import files, paths, ports
 
 PASSPHRASE = "simulator"  # noqa: S105 - public on purpose: it protects only a simulated cluster on this machine
-"""The passphrase of the committed stack files, so that `Pulumi.dev.yaml` is the same in every checkout."""
+"""The passphrase of the committed stack files makes `Pulumi.dev.yaml` the same in every checkout."""
 
 LOGINS = paths.ROOT / "simulator" / "plugins" / "logins" / "bin"
-"""The folder with the real `kubelogin`, which gets a separate cache, and a small `az`."""
+"""The real `kubelogin`, which gets a separate cache, and a small `az`."""
 INSIDE = "SIMULATOR_INSIDE"
-"""The variable with the label of the virtual network to run in; empty outside of all networks."""
+"""The label of the virtual network to run in; empty outside of all networks."""
 OUTER = "SIMULATOR_OUTER_PROXY"
 _HERE = ("127.0.0.1", "localhost")
 _CREDENTIALS = ("AAD_", "ARM_", "AZURE_", "AWS_", "GOOGLE_", "IDENTITY_", "MSI_")
@@ -47,7 +47,7 @@ _ALWAYS_UNSET = (
 
 
 def token_file() -> Path:
-    """Returns the file with the token of simulated Azure. The first of several processes creates it."""
+    """The first of several processes creates the token."""
     file = paths.home() / "arm-token"
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -65,7 +65,7 @@ def kubeconfig_file() -> Path:
 
 
 def settings() -> dict[str, str]:
-    """Returns the variables to set, and creates the folders and files that they name. Raises ports.PortTaken."""
+    """Also creates the folders and files that the variables name. Raises ports.PortTaken."""
     endpoint = f"https://127.0.0.1:{ports.port('arm')}"
     home = paths.home().resolve()
     for folder in ("state", "pulumi"):
@@ -100,7 +100,7 @@ def settings() -> dict[str, str]:
 
 
 def of_stack(stack: str, context: str) -> dict[str, str]:
-    """Returns the variables that select a stack, and a kubectl context, in one shell only.
+    """The variables select a stack, and a kubectl context, in one shell only.
 
     kubectl merges the files of KUBECONFIG; the first one that sets a current context wins.
     """
@@ -111,7 +111,7 @@ def of_stack(stack: str, context: str) -> dict[str, str]:
 
 
 def _cloud(endpoint: str) -> dict[str, str]:
-    """Returns the variables for the program, Azure's SDK and azure-native to find, trust and log in to this cloud.
+    """The program, Azure's SDK and azure-native find, trust and log in to this cloud by these variables.
 
     The plugin uses the first of client certificate, client secret, OIDC and managed identity that is set. Its keys in a
     stack override these variables (pulumi-azure-native, provider/pkg/provider/auth_azidentity.go).
@@ -134,20 +134,20 @@ def _cloud(endpoint: str) -> dict[str, str]:
 
 
 def outer_proxy() -> str:
-    """Returns the user's HTTPS proxy: from the environment, or as it was before the simulator's environment."""
+    """The proxy is that of the environment, or as it was before the simulator's environment."""
     if OUTER in os.environ:
         return os.environ[OUTER]
     return "" if "*" in _direct() else os.environ.get("https_proxy") or os.environ.get("HTTPS_PROXY", "")
 
 
 def _direct() -> list[str]:
-    """Returns the hosts that the user's proxies are not used for."""
+    """The user's proxies are not used for these hosts."""
     asked = os.environ.get("no_proxy") or os.environ.get("NO_PROXY", "")
     return [name.strip() for name in asked.split(",") if name.strip()]
 
 
 def _proxies() -> dict[str, str]:
-    """Returns variables that send HTTPS and HTTP to the simulator's proxy, except for this machine.
+    """Sends HTTPS and HTTP to the simulator's proxy, except for this machine.
 
     The proxy resolves Azure's names only in simulated Azure, from the network in `SIMULATOR_INSIDE`. This machine never
     resolves them, since they may be real. Other names use the user's own proxy, if one is set.
@@ -163,26 +163,24 @@ def _proxies() -> dict[str, str]:
 
 
 def _is_azure(name: str) -> bool:
-    """Reports whether an entry of NO_PROXY would let names of Azure bypass the proxy: `*`, `.windows.net`."""
+    """An entry of NO_PROXY such as `*` or `.windows.net` would let names of Azure bypass the proxy."""
     return any(
         f".{domain}".endswith(f".{name.lstrip('*.')}".rstrip(".")) for domain in (*domains.ALL, *domains.MICROSOFT)
     )
 
 
 def unset() -> list[str]:
-    """Returns the credentials to hide: the well-known ones, and all set variables with their prefixes."""
+    """Returns the well-known credentials, and all set variables with their prefixes."""
     there = {name for name in os.environ if name.startswith(_CREDENTIALS)}
     return sorted((set(_ALWAYS_UNSET) | there) - {"AZURE_CONFIG_DIR", "IDENTITY_ENDPOINT", "IDENTITY_HEADER"})
 
 
 def environment() -> dict[str, str]:
-    """Returns the complete environment for a child process."""
     kept = {key: value for key, value in os.environ.items() if key not in unset()}
     return {**kept, **settings()}
 
 
 def shell_lines(chosen: Mapping[str, str]) -> str:
-    """Returns shell lines that set the environment, with the variables of a chosen stack."""
     lines = [f"unset {' '.join(unset())}"]
     lines += [f"export {key}={shlex.quote(value)}" for key, value in {**settings(), **chosen}.items()]
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""`python -m simulator fault`, `heal` and `reboot`: injects and repairs faults of simulated hardware or Azure."""
+"""Injects and repairs faults of simulated hardware or Azure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SHOWN_NODES = 8
 
 
 def add_parsers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Adds the commands. Each parsed namespace has a function `run`, which takes the namespace."""
+    """Each parsed namespace has a function `run`, which takes the namespace."""
     fault = commands.add_parser("fault", help="break hardware or Azure; without arguments, list the faults")
     fault.add_argument("kind", nargs="?", help=", ".join(FaultKind))
     fault.add_argument("--node", default="", help="name as in kubectl get nodes")
@@ -62,7 +62,7 @@ def _fault(options: argparse.Namespace) -> None:
 
 
 def _amount(options: argparse.Namespace, name: str) -> int:
-    """Returns an option's number, or 0 if it is left out. Raises FaultError for an explicit 0."""
+    """Raises FaultError for an explicit 0."""
     given: int | None = getattr(options, name)
     if given == 0:
         raise FaultError(f"--{name} 0: must be above 0")
@@ -81,7 +81,7 @@ def _heal(options: argparse.Namespace) -> None:
 
 
 def _reboot(options: argparse.Namespace) -> None:
-    """Ends the node's processes, and repairs the faults that a GPU reset repairs. Raises FaultError."""
+    """Also repairs the faults that a GPU reset repairs."""
     check_node(options.node, known_nodes(), "node")
     store = FaultStore()
     healed = store.reboot(options.node)
@@ -95,7 +95,7 @@ def _reboot(options: argparse.Namespace) -> None:
 
 
 def known_nodes() -> Nodes:
-    """Returns the nodes of all simulated clusters from their world.json."""
+    """Reads each cluster's world.json."""
     nodes: Nodes = {}
     for file in sorted((paths.home() / "clusters").glob("*/world/world.json")):
         nodes |= json.loads(file.read_text())["nodes"]
@@ -126,7 +126,7 @@ def _infiniband(node: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def _fastest(nodes: Nodes) -> str:
-    """Returns the node with the fastest links, the reference for a rail fault on all nodes; empty without nodes."""
+    """The fastest node is the reference for a rail fault on all nodes."""
     rates = {
         name: max((hca["rated_gbps"] for hca in _infiniband(node).values()), default=0) for name, node in nodes.items()
     }
@@ -134,7 +134,7 @@ def _fastest(nodes: Nodes) -> str:
 
 
 def _devices(fault: Fault, node: dict[str, Any], infiniband: Collection[str]) -> Collection[str]:
-    """Returns the devices of the kind that the fault affects, as on a healthy node."""
+    """Returns the devices of a healthy node."""
     if fault.kind in OF_GPU:
         return [str(gpu["index"]) for gpu in node["gpus"]]
     if fault.kind is FaultKind.NVME:
@@ -150,7 +150,6 @@ def _check_size(size: str) -> None:
 
 
 def check_node(name: str, nodes: Nodes, argument: str = "--node") -> None:
-    """Raises FaultError if the node does not exist."""
     if not nodes:
         raise FaultError("no simulated nodes exist yet. To create some: make up")
     if name not in nodes:
@@ -158,5 +157,4 @@ def check_node(name: str, nodes: Nodes, argument: str = "--node") -> None:
 
 
 def listed(nodes: Collection[str]) -> str:
-    """Returns the first names, shortened if there are many."""
     return ", ".join(sorted(nodes)[:_SHOWN_NODES]) + (", ..." if len(nodes) > _SHOWN_NODES else "")

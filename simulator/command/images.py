@@ -1,4 +1,4 @@
-"""Registers images of `docker/` in the simulated registries with their content tags, without building them.
+"""Images of `docker/` are registered with their content tags, without building them.
 
 The recipe in `simulator/sandbox/recipes/` describes the content of an image.
 """
@@ -16,7 +16,7 @@ _LOOK_S = 0.5
 
 
 def push_all(registries: Registries | None = None, names: Sequence[str] = ()) -> dict[str, list[str]]:
-    """Registers the images `names`, or all, in every registry of the simulated Azure.
+    """Without `names`, registers all images.
 
     Returns the new images of each registry, as `<name>:<tag>`. Raises UnknownImage.
     """
@@ -33,7 +33,7 @@ def _push_all(store: Registries, tags: dict[str, str]) -> dict[str, list[str]]:
 
 @contextmanager
 def registering(registries: Registries | None = None) -> Iterator[None]:
-    """Registers the images as soon as a registry appears, while `pulumi up` creates other resources."""
+    """`pulumi up` creates other resources meanwhile."""
     stop, store, tags = threading.Event(), registries or Registries(), _tags()
 
     def keep_pushing() -> None:

@@ -1,4 +1,4 @@
-"""Observes the workloads of a stack: jobs until they end, trainings and services until they run."""
+"""Jobs are observed until they end, trainings and services until they run."""
 
 from __future__ import annotations
 
@@ -16,21 +16,18 @@ from simulator.kubelet.status import STUBBED
 from simulator.tools.progress import wrapped
 
 _TYPES = {"appwrapper": "AppWrapper", "pytorchjob": "PyTorchJob", "rayjob": "RayJob"}
-"""The ends of Pulumi types, by kubectl's kinds. Types of other kinds end with Job."""
+"""Pulumi's types end with these, by kubectl's kinds. Types of other kinds end with Job."""
 
 
 @dataclass(frozen=True)
 class Workload:
-    """A workload from the stack's output `workloadDetails`, and its state in the cluster."""
-
     name: str
     namespace: str
     command: str
-    """The command that shows its log, or how to access it."""
+    """Shows the log, or how to access the workload."""
     why: str
-    """The command that shows why it waits."""
+    """Shows why the workload waits."""
     ends: bool
-    """Whether to wait for its end, and not only for its start."""
     report: Report
     ran_on: tuple[tuple[str, str], ...] = ()
     stubbed: tuple[str, ...] = ()
@@ -38,7 +35,7 @@ class Workload:
 
     @property
     def phase(self) -> str:
-        """The phase. Adds "stubbed" if it would look like success."""
+        """Adds "stubbed" if the phase would look like success."""
         phase = self.report.phase
         if not self.stubbed or self.report.outcome not in ("succeeded", "running"):
             return phase
@@ -51,12 +48,12 @@ class Workload:
 
     @property
     def passed(self) -> bool:
-        """Whether it is in the expected state, and really ran."""
+        """Whether the workload is in the expected state, and really ran."""
         return self.settled and not self.failed and not self.stubbed
 
     @property
     def stuck(self) -> bool:
-        """Whether it waits for something that waiting does not bring."""
+        """Whether the workload waits for something that waiting does not bring."""
         return any(finding.lasts for finding in self.report.findings)
 
     @property
@@ -66,11 +63,10 @@ class Workload:
 
     @property
     def head(self) -> str:
-        """The line that reports its phase."""
         return f"{self.report.name}: {self.phase}" if self.phase != self.report.phase else self.report.text
 
     def complaint(self, stack: str, known: Mapping[str, str] | None = None) -> str:
-        """Returns the error and the commands to use for a workload that did not pass.
+        """Returns the error and the commands to use.
 
         `known` has the causes that another workload was shown with, and that workload's name.
         """
@@ -86,7 +82,7 @@ class Workload:
         return "\n".join(lines)
 
     def _again(self, stack: str) -> str:
-        """Returns the command that re-creates it. If the object is gone, Pulumi needs a refresh first."""
+        """If the object is gone, Pulumi needs a refresh first."""
         if not self.report.kind:
             return f"pulumi up -s {stack} --refresh"
         if self.report.kind == "deployment":
@@ -112,7 +108,7 @@ def watching(
 def observe(
     kube: KubeClient, outputs: Mapping[str, Mapping[str, Any]], ran: Path, reports: Iterable[tuple[str, Report]]
 ) -> list[Workload]:
-    """Returns the workloads. `outputs` is the stack's `workloadDetails`, `ran` the kubelet's record of placements."""
+    """`outputs` is the stack's `workloadDetails`, `ran` the kubelet's record of placements."""
     placed, known = placements.load(ran), dict[tuple[str, str], Report]()
     for namespace, report in reports:  # diagnosis adds the kind to names that are not unique
         known.setdefault((namespace, report.name.rpartition("/")[2]), report)

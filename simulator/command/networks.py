@@ -1,5 +1,3 @@
-"""Finds the virtual networks of simulated Azure for `--inside` and `status`."""
-
 from __future__ import annotations
 
 import re
@@ -14,11 +12,11 @@ from simulator.azure.types.virtual_network.rules import TYPE as NETWORKS
 from simulator.host import paths
 
 _PROJECT = "ai-on-aks"
-"""The first part of the name of each stack's resource group, unless the stack's file names the group."""
+"""The resource group of each stack begins with it, unless the stack's file names the group."""
 
 
 def find(text: str) -> list[str]:
-    """Returns the labels of networks with this name, group, or stack; of all networks for an empty text."""
+    """Returns labels of networks with this name, group, or stack; of all networks for an empty text."""
     known = _records()
     if not text:
         return sorted(inside.label(record.id) for record in _of(known, NETWORKS))
@@ -27,7 +25,7 @@ def find(text: str) -> list[str]:
 
 
 def jump_boxes() -> dict[str, list[str]]:
-    """Returns the machines in each network by its label, also for networks without machines."""
+    """Includes networks without machines."""
     known = _records()
     found = {record.id: record for record in known}
     boxes: dict[str, list[str]] = {inside.label(record.id): [] for record in _of(known, NETWORKS)}

@@ -1,4 +1,4 @@
-"""Restricts a state folder to one checkout and one user, so that no other settings change its stacks.
+"""A state folder belongs to one checkout and one user, so that no other settings change its stacks.
 
 In a shell with the environment of another checkout, `SIMULATOR_HOME` is that checkout's state.
 """
@@ -17,7 +17,7 @@ _IN_EVERY_CHECKOUT = Path("simulator", "__main__.py")  # in all versions
 
 
 class Foreign(Exception):
-    """The state belongs to another checkout. The message names it, and how to use this checkout's."""
+    """The message names the owning checkout, and how to use this checkout's state."""
 
 
 def claim() -> None:
@@ -40,7 +40,7 @@ def claim() -> None:
 
 
 def refusal() -> str | None:
-    """Returns why this user or this checkout may not use the state, or None. Claims the state."""
+    """Claims the state. Returns why this user or this checkout may not use it."""
     try:
         claim()
     except Foreign as error:
@@ -51,7 +51,7 @@ def refusal() -> str | None:
 
 
 def not_allowed(error: PermissionError) -> str:
-    """Returns what to do if the user may not access a file of the state, or another file."""
+    """Returns what to do if the user may not access a file."""
     path = Path(error.filename or paths.home())
     return (
         f"{path}: {error.strerror}. Its owner is {_owner(path)}, and you are {_name(os.geteuid())}.\n"
@@ -60,7 +60,7 @@ def not_allowed(error: PermissionError) -> str:
 
 
 def _owner(path: Path) -> str:
-    """Returns the owner of the file, or of the folder that hides it."""
+    """The folder that hides the file may have another owner."""
     for place in (path, *path.parents):
         try:
             return _name(place.stat().st_uid)

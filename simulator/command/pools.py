@@ -1,4 +1,4 @@
-"""Summarizes the pools of a cluster: nodes, and GPUs that are free or used by workloads."""
+"""A cluster's nodes, and GPUs that are free or used by workloads."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from k8s.resources import allocatable, device_requests
 from k8s.scheduling import repelling_taint, toleration
 
 _WORKLOAD = ("volcano.sh/job-name", "batch.kubernetes.io/job-name", "app.kubernetes.io/name")
-"""The labels with the workload's name on its pods; each kind of workload has its own."""
+"""Each kind of workload has its own label with its name."""
 
 
 @dataclass(frozen=True)
 class Pool:
-    """A node pool: ready and requested nodes, advertised and expected GPUs."""
+    """Ready and requested nodes, advertised and expected GPUs."""
 
     name: str
     vm_size: str
@@ -31,13 +31,13 @@ class Pool:
     gpus: int
     gpus_asked: int
     taken: Mapping[str, int]
-    """GPUs by the workload that uses them, `<namespace>/<name>`."""
+    """Keys are `<namespace>/<name>`."""
     free: int
     """Free GPUs on nodes that accept pods."""
 
 
 def pools(agent_pools: Mapping[str, Object], nodes: Iterable[Object], pods: Iterable[Object]) -> list[Pool]:
-    """Returns all pools. `agent_pools` has Azure's properties by name: the cluster has no object of an empty pool."""
+    """`agent_pools` has Azure's properties by name: the cluster has no object of an empty pool."""
     holders: dict[str, Counter[str]] = {}
     for pod in pods:
         if not has_ended(pod) and (gpus := device_requests(pod).get(GPU_RESOURCE)):
@@ -59,7 +59,7 @@ def table(found: Iterable[Pool], title: str) -> Table:
 
 
 def plain_table(title: str, *columns: str) -> Table:
-    """Returns a narrow table: 80 columns must fit a node's name and its devices. Names are not truncated."""
+    """A node's name and its devices must fit in 80 columns. Names are not truncated."""
     layout: dict[str, Any] = {"box": box.SIMPLE_HEAD, "show_edge": False, "pad_edge": False, "padding": (0, 1, 0, 0)}
     shown = Table(title=f"\n{title}", title_justify="left", **layout)
     for column in columns:

@@ -1,5 +1,3 @@
-"""Runs the pulumi CLI in the simulator's environment."""
-
 from __future__ import annotations
 
 import contextlib
@@ -22,7 +20,7 @@ _REST_S = 5.0
 
 
 class PulumiFailed(Exception):
-    """An error of pulumi. The message is its output, unless that was shown already."""
+    """The message is pulumi's output, unless that was shown already."""
 
 
 def run(
@@ -31,10 +29,10 @@ def run(
     variables: Mapping[str, str] | None = None,
     blocked: Callable[[], Sequence[str]] = list,
 ) -> None:
-    """Runs pulumi and shows its output; if stdout is not a terminal, a summary with the lines of `blocked`.
+    """If stdout is not a terminal, shows a summary with the lines of `blocked`.
 
-    Passes the first interruption to pulumi, which then finishes pending operations; a second one kills pulumi.
-    Raises PulumiFailed.
+    Passes the first interruption to pulumi, which then finishes pending operations; a second one kills pulumi. Raises
+    PulumiFailed.
     """
     shown = sys.stdout.isatty()
     log = UpdateLog(_print, blocked)
@@ -70,7 +68,7 @@ def run(
 
 
 def _print(text: str) -> None:
-    """Prints, also if the reader has gone (`make up | head`), so that pulumi can finish pending operations."""
+    """The reader may have gone (`make up | head`), but pulumi must finish pending operations."""
     with contextlib.suppress(BrokenPipeError):
         print(text, flush=True)
 
@@ -88,13 +86,13 @@ def _kill(pulumi: subprocess.Popen[str]) -> None:
 
 
 def read(*arguments: str, stack: str | None = None) -> Any:
-    """Returns the parsed JSON output of pulumi, or None. Raises PulumiFailed with pulumi's message."""
+    """Raises PulumiFailed with pulumi's message."""
     text = quiet(*arguments, stack=stack)
     return json.loads(text) if text.strip() else None
 
 
 def quiet(*arguments: str, stack: str | None = None, stdin: str | None = None) -> str:
-    """Returns the output of pulumi. Raises PulumiFailed with pulumi's message."""
+    """Raises PulumiFailed with pulumi's message."""
     answer = subprocess.run(
         _command(arguments, stack),
         env=environment.environment(),

@@ -1,4 +1,4 @@
-"""Recovers a stack after a killed `pulumi up` or `destroy`: its lock, pending resources and pending releases."""
+"""Recovers a stack after a killed `pulumi up` or `destroy`."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def continuation(stack: str, report: Callable[[str], None]) -> dict[str, str]:
 
 
 def delete_unrecorded(stack: str, others: Iterable[str], report: Callable[[str], None]) -> None:
-    """Deletes objects that a failed update created without recording them, before a `destroy`. Raises PulumiFailed.
+    """A failed update may have created objects without recording them. Raises PulumiFailed.
 
     `destroy` also fails if other stacks still run there. Their objects in the stack's namespaces, according to their
     own states, are not leftovers.
@@ -116,7 +116,7 @@ def _settle(stack: str, exported: Object, made: list[Object], going: Iterable[st
 
 
 def _kubeconfig(deployment: Object) -> str | None:
-    """Returns the administrator's kubeconfig of the cluster that this stack created, if the cluster runs."""
+    """Returns the kubeconfig of the cluster that this stack created, if the cluster runs."""
     for resource in deployment.get("resources") or []:
         if resource["type"] == CLUSTER and resource.get("id"):
             file = paths.cluster(resource["id"]) / "admin.kubeconfig"
@@ -153,7 +153,7 @@ def _kubernetes_id(kind: str, inputs: Object, kube: KubeClient) -> str | None:
 
 
 def _free_lock(stack: str, report: Callable[[str], None]) -> None:
-    """Releases the file backend's locks on this stack if their process was killed."""
+    """The file backend's locks stay if their process was killed."""
     if working := updates.of_pulumi(stack):
         raise PulumiFailed(f"{working[0]}.\n  fix: wait until it ends, then run the same command again")
     if updates.locked(stack):

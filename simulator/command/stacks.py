@@ -1,4 +1,4 @@
-"""`python -m simulator.command.stacks`: rejects a stack name or file that Pulumi cannot use, before anything starts."""
+"""A stack name or file that Pulumi cannot use is rejected before anything starts."""
 
 from __future__ import annotations
 
@@ -17,17 +17,15 @@ _PLATFORM = "ai-on-aks:platformStack"
 
 
 def chosen() -> str:
-    """Returns the stack in `STACK`, or the default one."""
     return os.environ.get("STACK", DEFAULT)
 
 
 def files() -> list[str]:
-    """Returns the stacks with a file in this checkout."""
     return sorted(file.name.split(".")[1] for file in paths.ROOT.glob("Pulumi.*.yaml"))
 
 
 def platform_of(stack: str) -> str | None:
-    """Returns the shared platform's stack from the stack's file, or None for a stack with its own platform."""
+    """Returns None for a stack with its own platform."""
     file = paths.ROOT / f"Pulumi.{stack}.yaml"
     if stack not in files() or _fault(file):
         return None
@@ -37,7 +35,7 @@ def platform_of(stack: str) -> str | None:
 
 
 def problem(stack: str) -> str | None:
-    """Returns the error in a stack's name or file, with the fix, or None if Pulumi can read it."""
+    """Returns the error and the fix, or None if Pulumi can read the file."""
     if not stack:
         return f"STACK is empty.\n  fix: set it to one of {', '.join(files())}, or omit it"
     if stack not in files():
@@ -50,7 +48,7 @@ def problem(stack: str) -> str | None:
 
 
 def _fault(file: Path) -> str | None:
-    """Returns what the program's own check reports about a stack file, or None if Pulumi can read the file."""
+    """Returns what the program's own check reports about a stack file."""
     command = [sys.executable, "-m", "config.reading.check_stack_file", str(file)]
     checked = subprocess.run(command, cwd=paths.ROOT, capture_output=True, text=True, check=False)
     return checked.stderr.strip() if checked.returncode else None

@@ -1,5 +1,3 @@
-"""`python -m simulator status`: shows what runs, the files that serve plugins, GPUs by workload, devices of nodes."""
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -23,7 +21,7 @@ from simulator.world.faults import FaultStore
 
 
 def show(console: Console) -> int:
-    """Prints the status. Returns 0 if the simulator runs, and 3 if it does not, as service managers do."""
+    """Returns 3 if the simulator does not run, as service managers do."""
     state = daemon_state.running_state()
     running = bool(state and state.get("ready"))
     console.print(f"simulated Azure: {_running(state)}")
@@ -55,7 +53,7 @@ def _served(file: Path) -> str:
 
 
 def _clusters(console: Console) -> None:
-    """Prints each cluster. A context has the name of its cluster's folder. The kubeconfig there needs no network."""
+    """A context has the name of its cluster's folder. The kubeconfig there needs no network."""
     config = yaml.safe_load(environment.kubeconfig_file().read_text())
     names = [context["name"] for context in config["contexts"]]
     stopped = {paths.cluster(each.id.text).name: each.id for each in records(paths.home() / "azure") if _stopped(each)}

@@ -1,5 +1,3 @@
-"""`make up` and `make down`: deploys the stack on the simulator, waits for its jobs, and destroys it."""
-
 from __future__ import annotations
 
 import os
@@ -19,9 +17,9 @@ from simulator.tools.progress import elapsed, wrapped
 
 JOBS_TIMEOUT_S = 600
 CLUSTER = "cluster"
-"""The name of the cluster in a stack. It is protected while claims in it keep files."""
+"""The cluster is protected while claims in it keep files."""
 _WORKLOADS = "workloadDetails"
-"""The output that is missing while the network of a private stack is not reachable."""
+"""This output is missing while the network of a private stack is not reachable."""
 console = Console(soft_wrap=True, highlight=False)
 
 
@@ -30,7 +28,7 @@ class UpFailed(Exception):
 
 
 def up() -> None:
-    """Deploys the stack. Raises UpFailed if pulumi fails or a job fails, is stubbed, lacks its image or times out."""
+    """Raises UpFailed if pulumi fails or a job fails, is stubbed, lacks its image or times out."""
     stack, start, inside = stacks.chosen(), time.monotonic(), os.environ.get(environment.INSIDE, "")
     try:
         _ensure_stack(stack)
@@ -70,13 +68,13 @@ def select(stack: str) -> tuple[dict[str, str], str]:
 
 
 def destroy_command(stack: str, inside: str = "") -> str:
-    """Returns the command that destroys the stack, from inside a network if given. The default stack needs no name."""
+    """The default stack needs no name."""
     command = "make down" if stack == stacks.DEFAULT else f"make down STACK={stack}"
     return f"{command} INSIDE={inside}" if inside else command
 
 
 def require_known(stack: str) -> None:
-    """Raises UpFailed for a stack that neither the simulator nor a file knows, so that a typo stops nothing.
+    """A typo must stop nothing, so an unknown stack raises UpFailed.
 
     A stack with a file that was never deployed is known: there is nothing to destroy.
     """
@@ -96,7 +94,7 @@ def require_known(stack: str) -> None:
 
 
 def down() -> list[str]:
-    """Destroys the stack if it exists. Returns the names of other stacks that have resources. Raises UpFailed."""
+    """Returns the names of other stacks that have resources. Raises UpFailed."""
     stack, sizes = stacks.chosen(), _sizes()
     try:
         if stack in sizes:
@@ -133,7 +131,7 @@ def _require_free(stack: str, consumers: Sequence[str]) -> None:
 
 
 def _destroy(stack: str, others: Sequence[str]) -> None:
-    """Destroys the stack. `others` are the stacks that stay. Raises PulumiFailed, with the reasons."""
+    """`others` are the stacks that stay. Raises PulumiFailed, with the reasons."""
     own = clusters.of_stack(stack)
     if starts := clusters.stopped(own):
         commands = "".join(f"\n    {command}    # in `make shell`" for command in starts)
@@ -159,7 +157,7 @@ def _destroy(stack: str, others: Sequence[str]) -> None:
 
 
 def _print_claims(stack: str, own: Collection[str]) -> None:
-    """Prints the claims with files that are deleted with the stack's own clusters, or stay on a shared platform."""
+    """Files of claims are deleted with the stack's own clusters, or stay on a shared platform."""
     platform_stack = stacks.platform_of(stack)
     if platform_stack is None and (lost := clusters.claims(own)):
         _print(f"these claims are deleted with the cluster, and their files with them: {', '.join(lost)}")
@@ -203,7 +201,7 @@ def _next_phase(stack: str, command: str) -> str:
 
 
 def _ensure_stack(stack: str) -> None:
-    """Creates the stack if it is new. Selects it only if no stack is selected, because that is the user's choice."""
+    """Selects a new stack only if no stack is selected, because that is the user's choice."""
     listed = pulumi_cli.read("stack", "ls", "--json") or []
     if not any(entry.get("current") for entry in listed):
         pulumi_cli.quiet("stack", "select", "--create", stack)
@@ -240,7 +238,7 @@ def _print(text: str) -> None:
 
 
 def _show(workloads: list[jobs.Workload]) -> None:
-    """Prints the workloads, in lines of at most 80 columns unless names are longer."""
+    """Lines have at most 80 columns unless names are longer."""
     for workload in workloads:
         colour = "green" if workload.passed else "red" if workload.failed else "yellow"
         console.print(f"\n[bold]{workload.name}[/] [{colour}]{workload.phase}[/]")

@@ -1,4 +1,4 @@
-"""Prints an update of a stack in a few lines if stdout is not a terminal: phases, all messages, and a summary.
+"""Without a terminal, an update prints phases, all messages, and a summary.
 
 Reads the engine's events, which `pulumi up --json` prints one per line (apitype.EngineEvent of pulumi's sdk/go).
 """
@@ -16,13 +16,13 @@ from k8s.objects import Object
 from simulator.tools.progress import elapsed
 
 _QUIET_S = 30.0
-"""The time without output until `tick` names pending operations."""
+"""The seconds without output until `tick` names pending operations."""
 _NAMED = 3
 _COMPONENT = re.compile(r"ai-on-aks:[^:$]+:(\w+)")
 _DOING = {"create": "creating", "update": "updating", "delete": "deleting"}
 _DONE = {"create": "created", "update": "updated", "delete": "deleted", "replace": "replaced", "same": "unchanged"}
 _GROUPS = ("Foundation", "Platform")
-"""Components that hold the parts of the program."""
+"""These components hold the parts of the program."""
 _STACK = "pulumi:pulumi:Stack"
 _NOT_MADE = (_STACK, "pulumi:providers:", "ai-on-aks:")
 """Types of the engine's own resources, and of components."""
@@ -31,7 +31,7 @@ _READS = ("read", "refresh", "discard")
 
 
 class UpdateLog:
-    """The log. Give `read` the lines that pulumi prints, and call `tick` regularly."""
+    """Give `read` the lines that pulumi prints, and call `tick` regularly."""
 
     def __init__(self, write: Callable[[str], None], blocked: Callable[[], Sequence[str]] = list) -> None:
         """`blocked` returns lines with known reasons why the update takes long."""
@@ -94,7 +94,7 @@ class UpdateLog:
         return _DOING.get(op, op)
 
     def _message(self, message: Mapping[str, Any]) -> None:
-        """Prints a message, except debug messages and those that the engine shows only briefly."""
+        """Omits debug messages and those that the engine shows only briefly."""
         if message["severity"] == "debug" or message.get("ephemeral"):
             return
         types, _, name = message.get("urn", "").partition("::")[2].partition("::")[2].partition("::")
@@ -127,7 +127,7 @@ def _parsed(line: str) -> Object | None:
 
 
 def _part(types: str) -> str:
-    """Returns the part of the program, in words, that contains a resource, from the types of its parents."""
+    """Returns the part of the program, in words, from the types of the resource's parents."""
     if types.startswith("ai-on-aks:workloads/"):
         return "workloads"
     components = [found for found in _COMPONENT.findall(types) if not found.endswith(_GROUPS)]

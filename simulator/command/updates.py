@@ -1,4 +1,4 @@
-"""Finds running updates of this checkout's stacks, during which the simulator must not stop or restart."""
+"""The simulator must not stop or restart during an update of this checkout's stacks."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ from simulator.host import paths
 
 @dataclass(frozen=True)
 class Update:
-    """A process that needs the simulator for a stack."""
-
     stack: str
     command: str
     pid: int
@@ -30,7 +28,7 @@ class Update:
 
 
 def under_way() -> list[Update]:
-    """Returns updates of all stacks by processes other than this one."""
+    """Omits this process."""
     ours = list(_of_make())
     known = {update.stack for update in ours}
     plain = (update for update in of_pulumi() if update.stack not in known)  # without those that `make up` started
@@ -38,12 +36,12 @@ def under_way() -> list[Update]:
 
 
 def of_pulumi(stack: str = "*") -> list[Update]:
-    """Returns the updates of a stack, or of all, from locks of Pulumi's file backend. Skips killed processes."""
+    """Reads the locks of Pulumi's file backend. Skips killed processes."""
     return [update for update in locked(stack) if is_working_pulumi(update.pid)]
 
 
 def locked(stack: str = "*") -> list[Update]:
-    """Returns the updates that have a lock, whether they still run or not."""
+    """The updates may not run any more."""
     found = []
     for file in (paths.home() / "state" / ".pulumi" / "locks").rglob(f"{stack}/*.json"):
         with suppress(FileNotFoundError):  # the update ended in the meantime
@@ -53,7 +51,7 @@ def locked(stack: str = "*") -> list[Update]:
 
 
 def is_working_pulumi(pid: int) -> bool:
-    """Reports whether the process is a running pulumi, and not a killed one (a zombie)."""
+    """A killed pulumi can be a zombie."""
     try:
         name, _, rest = Path("/proc", str(pid), "stat").read_text().partition("(")[2].rpartition(")")
     except OSError:  # it ended
@@ -63,7 +61,7 @@ def is_working_pulumi(pid: int) -> bool:
 
 @contextmanager
 def announced(command: str, stack: str) -> Iterator[None]:
-    """Announces that a command needs the simulator, also between and after its calls of pulumi.
+    """The command needs the simulator also between and after its calls of pulumi.
 
     The kernel frees the lock on its file if the process dies.
     """

@@ -1,4 +1,4 @@
-"""Waits for the workloads of a stack, and reports what each waits for: at the start, on changes, and periodically."""
+"""Reports what each workload waits for: at the start, on changes, and periodically."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HEARTBEAT_S = 30.0
 _REPEAT_S = 300.0
 """The seconds until a cause is reported again: some come and go (ErrImagePull)."""
 _LACKS = re.compile(r"(\d+ Insufficient \S+\s*)+")
-"""The scheduler's counts. It names devices in turn, so they change often, and a new count is not reported."""
+"""The scheduler names devices in turn, so its counts change often, and a new count is not reported."""
 
 
 def wait(observed: Callable[[], list[Workload]], timeout_s: float, write: Callable[[str], None]) -> list[Workload]:
@@ -36,12 +36,11 @@ def wait(observed: Callable[[], list[Workload]], timeout_s: float, write: Callab
 
 
 class _Reporter:
-    """Remembers the reports on each workload. Reports a shared cause once, with the names of all."""
+    """Reports a shared cause once, with the names of all."""
 
     def __init__(self, write: Callable[[str], None], start: float) -> None:
         self._write, self._start, self._last_output = write, start, start
         self._seen: dict[str, set[str]] = {}
-        """The causes of each workload in the last report."""
         self._reported_at: dict[tuple[str, str], float] = {}
 
     def report(self, workloads: Sequence[Workload], now: float) -> None:
@@ -78,13 +77,13 @@ class _Reporter:
         return list(dict.fromkeys([texts[0], *waits]))
 
     def _holder(self, name: str, part: str, now: float) -> str:
-        """Returns another workload that was reported earlier with the same cause; empty without one."""
+        """Returns another workload that was reported earlier with the same cause."""
         reported = self._reported_at.items()
         others = (other for (other, known), at in reported if known == part and other != name and at < now)
         return next((other for other in others if part in self._seen.get(other, ())), "")
 
     def _write_all(self, news: Mapping[str, Sequence[str]]) -> None:
-        """Prints news, grouped by cause. `news` has the head and the new causes of each workload."""
+        """`news` has the head and the new causes of each workload."""
         groups: dict[tuple[str, ...], list[str]] = {}
         for name, (_, *causes) in news.items():
             for cause in causes:
@@ -96,5 +95,5 @@ class _Reporter:
 
 
 def _gist(text: str) -> str:
-    """Returns the text without the scheduler's counts and without line breaks, to compare causes."""
+    """Removes the scheduler's counts and line breaks, to compare causes."""
     return _LACKS.sub("", " ".join(text.split()))
