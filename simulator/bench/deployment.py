@@ -1,4 +1,4 @@
-"""Builds the dependency graph of a deployment from the state that Pulumi exports, with the work in the cluster."""
+"""The state that Pulumi exports has the dependency graph; the work in the cluster is added."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from simulator.bench.schedule import Work
 
 
 def works(export: Mapping[str, Any], known: Durations) -> list[Work]:
-    """Returns all resources of Azure and Kubernetes, and all events. `export` is from `pulumi stack export`."""
+    """`export` is from `pulumi stack export`."""
     custom = [found for found in export["deployment"]["resources"] if found.get("custom")]
     labels = {found["urn"]: label(found["urn"]) for found in custom}
     made = {labels[found["urn"]]: _before(found, labels) for found in custom}
@@ -24,7 +24,7 @@ def works(export: Mapping[str, Any], known: Durations) -> list[Work]:
 
 
 def label(urn: str) -> str:
-    """Returns `<type> <name>` of a resource, without its parents' types."""
+    """Returns `<type> <name>`, without the parents' types."""
     *_, types, name = urn.split("::")
     return f"{types.rpartition('$')[2]} {name}"
 

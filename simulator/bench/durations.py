@@ -1,5 +1,3 @@
-"""Reads and validates `durations.yaml`."""
-
 from __future__ import annotations
 
 import functools
@@ -15,7 +13,7 @@ class _Model(BaseModel):
 
 
 class Step(_Model):
-    """One kind of work, with its usual duration and its range in seconds."""
+    """The usual duration and its range are in seconds."""
 
     seconds: float
     range: tuple[float, float]
@@ -31,8 +29,6 @@ class Event(_Model):
 
 
 class Durations(_Model):
-    """The content of the file."""
-
     steps: dict[str, Step]
     resources: tuple[tuple[str, str], ...]
     events: tuple[Event, ...]
@@ -40,18 +36,17 @@ class Durations(_Model):
     unavoidable: tuple[str, ...]
 
     def step_of(self, resource: str) -> str:
-        """Returns the step of a resource, given as `<type> <name>`. Raises LookupError if its type has no duration."""
+        """A resource is `<type> <name>`. Raises LookupError if its type has no duration."""
         for pattern, step in self.resources:
             if fnmatchcase(resource, pattern):
                 return step
         raise LookupError(f"no duration is known for {resource}: add its type to simulator/bench/durations.yaml")
 
     def seconds(self, step: str) -> float:
-        """Returns the usual duration of the step."""
         return self.steps[step].seconds
 
 
 @functools.cache
 def durations() -> Durations:
-    """Returns the content of the file, which is read once."""
+    """The file is read once."""
     return Durations.model_validate(yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text("utf-8")))

@@ -20,7 +20,7 @@ class BenchFailed(Exception):
 
 @dataclass(frozen=True)
 class Timing:
-    """The time of one command: seconds until it ended, and until the engine reached its first resource."""
+    """Seconds until the command ended, and until the engine reached its first resource."""
 
     seconds: float
     first_resource: float
@@ -30,7 +30,7 @@ class Timing:
 
 
 class World:
-    """A simulated world in `home`, separate from the checkout's."""
+    """The world in `home` is separate from the checkout's."""
 
     def __init__(self, home: Path) -> None:
         own = {**os.environ, "SIMULATOR_HOME": str(home)}
@@ -40,17 +40,15 @@ class World:
         self.environment = dict(line.split("=", 1) for line in listed.split("\0") if "=" in line)
 
     def simulator(self, command: str) -> float:
-        """Runs `python -m simulator <command>`, and returns its seconds."""
         began = time.monotonic()
         self._checked([sys.executable, "-m", "simulator", command], paths.ROOT)
         return time.monotonic() - began
 
     def pulumi(self, project: Path, *arguments: str) -> str:
-        """Runs pulumi, and returns its output."""
         return self._checked([str(paths.tool("pulumi")), *arguments, "--non-interactive"], project)
 
     def timed(self, project: Path, command: str) -> Timing:
-        """Times `preview`, or `up` or `destroy` without a preview. Raises BenchFailed."""
+        """Times `up` and `destroy` without a preview. Raises BenchFailed."""
         options = [] if command == "preview" else ["--yes", "--skip-preview"]
         began, printed = time.monotonic(), []
         starts: dict[str, float] = {}

@@ -1,4 +1,4 @@
-"""Compares the program with the smallest one that registers the same resources on the same simulator."""
+"""The smallest program that registers the same resources is the comparison."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PARTS = ("Pulumi.yaml", "__main__.py", "components", "config", "docker", "opera
 
 @dataclass(frozen=True)
 class Run:
-    """The times of one program: preview and up, then both again without changes, then destroy."""
+    """Preview and up, then both again without changes, then destroy."""
 
     preview: Timing
     up: Timing
@@ -33,7 +33,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Measures:
-    """The times of both programs, the state of the real one, and the seconds that the simulator took to start."""
+    """`export` is the state of the real program, `start` the seconds that the simulator took to start."""
 
     real: Run
     bare: Run
@@ -50,7 +50,7 @@ class Measures:
 
 
 def measure(folder: Path, report: Callable[[str], None]) -> Measures:
-    """Runs both programs alternately in `folder`, so that other load on the machine affects both. Empties it first.
+    """Both programs alternate, so that other load on the machine affects both. Empties `folder` first.
 
     The first round also compiles what the programs import; medians leave it out. Raises BenchFailed.
     """
@@ -78,7 +78,7 @@ def measure(folder: Path, report: Callable[[str], None]) -> Measures:
 
 
 def _round(world: World, project: Path) -> tuple[list[Timing], str]:
-    """Returns the times of the commands in a `Run`, in its order, and the state after the first `up`."""
+    """Returns the times in the order of `Run`, and the state after the first `up`."""
     preview = _median(world.timed(project, "preview") for _ in range(_PREVIEWS))
     up = world.timed(project, "up")
     state = world.pulumi(project, "stack", "export", "--show-secrets")

@@ -1,4 +1,4 @@
-"""The simulated AKS clusters of a checkout (azure's ClusterBackend), each with control plane, network and kubelets."""
+"""Each cluster has a control plane, network and kubelets (azure's ClusterBackend)."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from simulator.kubelet.programs import ImageProgram, Offers
 
 _RUN_TIMEOUT_S = 120
 _OF_OTHERS = ("node.kubernetes.io/", "ToBeDeletedByClusterAutoscaler", "remediator.kubernetes.azure.com/")
-"""Prefixes of taints that pools do not set."""
+"""Pools do not set taints with these prefixes."""
 _POOL_LABELS = "simulator/pool-labels"
-"""Node annotation with the labels that the pool set, so that labels removed from the pool can be removed here."""
+"""The node annotation has the labels that the pool set, so that labels removed from the pool can be removed here."""
 
 
 class RunningCluster:
     def __init__(self, cluster_id: str, programs: Sequence[ImageProgram], offers: Offers, cloud: Cloud) -> None:
-        """Boots the cluster. If that fails, stops its parts and raises NotReady or ports.PortTaken."""
+        """If the boot fails, stops the cluster's parts and raises NotReady or ports.PortTaken."""
         login, names = cloud.entra(cluster_id), cloud.names(cluster_id)
         self.plane = ControlPlane(_name(cluster_id), cloud.issuer(cluster_id), login, names)
         with contextlib.ExitStack() as parts:
@@ -56,7 +56,6 @@ class RunningCluster:
             self._parts = parts.pop_all()
 
     def await_webhooks(self, timeout_s: float) -> None:
-        """Waits until the webhooks of the API server answer again."""
         await_webhooks(self.kube, self.kubelet.is_ready, timeout_s)
 
     def stop(self) -> None:
@@ -64,7 +63,7 @@ class RunningCluster:
 
 
 class Clusters:
-    """An implementation of azure's ClusterBackend. A cluster's folder is named by group and name (`paths.cluster`)."""
+    """A cluster's folder is named by group and name (`paths.cluster`)."""
 
     def __init__(self, programs: Sequence[ImageProgram], offers: Offers) -> None:
         self._programs, self._offers = programs, offers
@@ -72,11 +71,11 @@ class Clusters:
         """Azure, as nodes of clusters created from now on reach it."""
         self._running: dict[str, RunningCluster] = {}
         self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
-        """Locks by cluster name, held while a cluster boots or ends. Other clusters are not affected."""
+        """By cluster name, held while a cluster boots or ends. Other clusters are not affected."""
         self._stopped = False
 
     def create(self, cluster_id: str) -> None:
-        """Boots a cluster, or updates its access if it runs. Raises NotReady or ports.PortTaken."""
+        """Updates the access of a running cluster. Raises NotReady or ports.PortTaken."""
         name = _name(cluster_id)
         with self._locks[name]:
             if self._stopped:
@@ -87,7 +86,7 @@ class Clusters:
                 self._running[name] = RunningCluster(cluster_id, self._programs, self._offers, self.cloud)
 
     def delete(self, cluster_id: str) -> None:
-        """Stops a cluster and removes its folder. Raises OSError if that fails."""
+        """Also removes the folder. Raises OSError if that fails."""
         name = _name(cluster_id)
         with self._locks[name]:
             self._end(name)
@@ -95,20 +94,20 @@ class Clusters:
                 shutil.rmtree(folder)
 
     def halt(self, cluster_id: str) -> None:
-        """Stops the cluster's processes. `create` starts it again."""
+        """`create` starts the cluster again."""
         name = _name(cluster_id)
         with self._locks[name]:
             self._end(name)
 
     def rotate(self, cluster_id: str) -> None:
-        """Stops the cluster and deletes its authority. `create` makes a new one, and its pods restart."""
+        """Deletes the authority. `create` makes a new one, and its pods restart."""
         name = _name(cluster_id)
         with self._locks[name]:
             self._end(name)
             shutil.rmtree(paths.cluster(cluster_id) / "pki")
 
     def run(self, cluster_id: str, argv: Sequence[str], folder: Path, token: str) -> tuple[int, str]:
-        """Runs kubectl or helm on the cluster, as the token's owner if given. Returns the exit code and the output.
+        """Acts as the token's owner if given. Returns the exit code and the output.
 
         Raises TimeoutError if the command does not end in time.
         """
@@ -141,11 +140,10 @@ class Clusters:
         return self.running(cluster_id).plane.port("apiserver")
 
     def set_storage(self, cluster_id: str, storage_profile: Mapping[str, Any]) -> None:
-        """Enables and disables AKS's CSI drivers."""
         addons.apply(self.running(cluster_id).kube, storage_profile)
 
     def set_admins(self, cluster_id: str, groups: Sequence[str]) -> None:
-        """Sets the groups of the administrators' binding, as on AKS. Without groups, deletes the binding."""
+        """Without groups, deletes the binding."""
         kube, binding = self.running(cluster_id).kube, entra.admins(list(groups))
         if groups:
             kube.apply(binding, force=True)
@@ -153,7 +151,7 @@ class Clusters:
             ignore_missing(functools.partial(kube.delete, binding["apiVersion"], binding["kind"], entra.ADMINS))
 
     def set_nodes(self, cluster_id: str, nodes: Sequence[Object]) -> dict[str, str]:
-        """Removes, adds and updates nodes. Kubelets then end the pods of removed nodes.
+        """Kubelets end the pods of removed nodes.
 
         Returns the API server's errors for invalid nodes, by name.
         """
@@ -174,11 +172,9 @@ class Clusters:
         return refused
 
     def running(self, cluster_id: str) -> RunningCluster:
-        """Returns the running cluster. Raises KeyError if it does not run."""
         return self._running[_name(cluster_id)]
 
     def client(self, cluster_id: str) -> KubeClient | None:
-        """Returns the cluster's client, or None if it does not run."""
         running = self._running.get(_name(cluster_id))
         return running.kube if running else None
 
@@ -186,7 +182,7 @@ class Clusters:
         return dict(self._running)
 
     def stop(self) -> None:
-        """Ends all clusters, after waiting for boots. No cluster can be created afterwards."""
+        """Waits for boots. No cluster can be created afterwards."""
         self._stopped = True
         for name in list(self._locks):
             with self._locks[name]:
@@ -211,7 +207,7 @@ def _set(kube: KubeClient, there: Object | None, wanted: Object) -> None:
 
 
 def _update(kube: KubeClient, there: Object, wanted: Object) -> None:
-    """Sets the pool's labels, taints and version. Labels of other owners (NFD, operators) stay."""
+    """Labels of other owners (NFD, operators) stay."""
     info = wanted["status"]["nodeInfo"]
     if there["status"]["nodeInfo"]["kubeletVersion"] != info["kubeletVersion"]:
         body: Object = {"status": {"nodeInfo": info}}
@@ -229,6 +225,6 @@ def _update(kube: KubeClient, there: Object, wanted: Object) -> None:
 
 
 def _removed(there: Object, wanted: Object) -> dict[str, None]:
-    """Returns null for each label that the pool no longer sets, for a merge patch."""
+    """A merge patch removes labels with null."""
     before = there["metadata"].get("annotations", {}).get(_POOL_LABELS, "")
     return {key: None for key in before.split(",") if key and key not in wanted["metadata"].get("labels", {})}

@@ -1,8 +1,7 @@
-"""Entra ID login of a cluster's API server: authentication and authorization.
-
-The API server itself checks tokens with the issuer's published keys (structured authentication). As in AKS's guard, the
-user name is the token's user, else the object id (kubeguard/guard, getUserInfo in auth/providers/azure/azure.go). Guard
-passes the object id as the extra `oid`; here it is the UID, because keys of extras need a domain.
+"""The API server itself checks Entra's tokens with the issuer's published keys (structured authentication). As in AKS's
+guard, the user name is the token's user, else the object id (kubeguard/guard, getUserInfo in
+auth/providers/azure/azure.go). Guard passes the object id as the extra `oid`; here it is the UID, because keys of
+extras need a domain.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _MODES = ("--authorization-mode=Node,RBAC",)
 
 
 def flags(entra: Entra | None, folder: Path) -> list[str]:
-    """Returns the API server's flags. Writes their files to the folder."""
+    """Writes the files of the flags to the folder."""
     if entra is None:
         return [*_MODES]
     authentication = _written(folder / "authentication.yaml", _authentication(entra))
@@ -35,7 +34,6 @@ def flags(entra: Entra | None, folder: Path) -> list[str]:
 
 
 def admins(groups: list[str]) -> dict[str, Any]:
-    """Returns the binding that makes Entra groups administrators."""
     api = "rbac.authorization.k8s.io"
     return {
         "apiVersion": f"{api}/v1",
@@ -58,7 +56,7 @@ def _authentication(entra: Entra) -> dict[str, Any]:
 
 
 def _authorization(kubeconfig: Path) -> dict[str, Any]:
-    """Returns the configuration of guard as a webhook without cache. It has no opinion on system accounts."""
+    """Guard is a webhook without cache. It has no opinion on system accounts."""
     webhook = {
         "timeout": "10s",
         "failurePolicy": "Deny",

@@ -1,4 +1,4 @@
-"""Addresses of Services of type LoadBalancer, as from Azure's cloud controller manager.
+"""Services of type LoadBalancer get addresses as from Azure's cloud controller manager.
 
 An address is stored only in the Service's status. It survives restarts, and becomes free when the Service is deleted.
 """
@@ -28,8 +28,6 @@ _log = logging.getLogger(__name__)
 
 
 class LoadBalancers:
-    """The load balancers of one cluster. The thread runs until `stop`."""
-
     def __init__(self, kube: KubeClient) -> None:
         self._kube = kube
         self._stopped = threading.Event()
@@ -46,7 +44,7 @@ class LoadBalancers:
                     done = self._round()
 
     def _round(self) -> bool:
-        """Returns whether all Services are done. If not, the next tick tries again."""
+        """Returns False if the next tick must try again."""
         try:
             return step(self._kube)
         except (ApiError, httpx.HTTPError):  # the API server restarts
@@ -57,7 +55,7 @@ class LoadBalancers:
 
 
 def step(kube: KubeClient) -> bool:
-    """Assigns and releases addresses, and returns whether all succeeded. Lists Services first to avoid duplicates."""
+    """Returns whether all assignments succeeded. Lists Services first to avoid duplicates."""
     granted = True
     services = kube.list("v1", "Service")
     taken = {address for service in services for address in _addresses(service)}
@@ -71,7 +69,7 @@ def step(kube: KubeClient) -> bool:
 
 
 def free_address(network: IPv4Network, taken: Container[str]) -> str | None:
-    """Returns a free address from the network's end. Nodes use the subnet's start (`simulator/azure/nodes.py`)."""
+    """Searches from the network's end. Nodes use the subnet's start (`simulator/azure/nodes.py`)."""
     candidates = (str(network[-place]) for place in range(2, network.num_addresses))
     return next((address for address in candidates if address not in taken), None)
 
@@ -107,7 +105,7 @@ def _ensure(kube: KubeClient, service: Object, taken: set[str]) -> None:
 
 
 def _release(kube: KubeClient, service: Object) -> None:
-    """Releases an address. Removes the finalizer last, so that an interrupted release is repeated."""
+    """Removes the finalizer last, so that an interrupted release is repeated."""
     _emit(kube, service, "Normal", "DeletingLoadBalancer", "Deleting load balancer")
     emptied = _set_ingress(kube, service, None)
     _set_finalizers(kube, emptied, [name for name in _finalizers(service) if name != FINALIZER])
@@ -125,7 +123,7 @@ def _finalizers(service: Object) -> list[str]:
 
 
 def _set_finalizers(kube: KubeClient, service: Object, names: list[str]) -> None:
-    """Replaces the finalizers. Fails if the Service has changed since it was read."""
+    """Fails if the Service has changed since it was read."""
     metadata = service["metadata"]
     body = {"metadata": {"finalizers": names, "resourceVersion": metadata["resourceVersion"]}}
     kube.patch("v1", "Service", metadata["name"], metadata["namespace"], body)

@@ -1,4 +1,4 @@
-"""Emulated external-provisioner and external-attacher for Azure Files and Azure Disk. Shares are folders.
+"""Emulates external-provisioner and external-attacher for Azure Files and Azure Disk. Shares are folders.
 
 The real controller-manager decides what to provision, and binds. A folder outlives pods, and nodes share it.
 """
@@ -24,8 +24,6 @@ _log = logging.getLogger(__name__)
 
 
 class Provisioner:
-    """The provisioner of one cluster. Its threads run until `stop`."""
-
     def __init__(self, kube: KubeClient, folder: Path, files: AzureFiles) -> None:
         """`folder` is the cluster's."""
         self._kube, self._folder, self._files = kube, folder, files
@@ -63,7 +61,7 @@ def step(
     volumes: list[Object],
     attachments: list[Object],
 ) -> None:
-    """Provisions, deletes and attaches volumes. The arguments contain all objects of their kinds."""
+    """The arguments contain all objects of their kinds."""
     there = {volume["metadata"]["name"] for volume in volumes}
     for claim in claims:
         name = f"pvc-{claim['metadata']['uid']}"
@@ -84,7 +82,7 @@ def step(
 
 
 def _is_ours(claim: Object) -> bool:
-    """Returns whether the controller-manager requests the volume. With late binding, it first selects a node."""
+    """The controller-manager requests the volume. With late binding, it first selects a node."""
     metadata = claim["metadata"]
     waits = not claim["spec"].get("volumeName") and not metadata.get("deletionTimestamp")
     return waits and metadata.get("annotations", {}).get(_PROVISIONER) in SHARES

@@ -1,4 +1,4 @@
-"""Waits for webhooks after a start, because the control plane starts before the pods that its webhooks call.
+"""The control plane starts before the pods that its webhooks call.
 
 Until then, the API server would reject objects, as on AKS (`no endpoints available for service`). There, clusters
 rarely stop between two commands.
@@ -27,7 +27,6 @@ def await_webhooks(kube: KubeClient, is_ready: Callable[[str], bool], timeout_s:
 
 
 def _behind_webhooks(kube: KubeClient) -> Iterator[list[Object]]:
-    """Yields the endpoints of each service that a webhook calls."""
     configurations = [each for kind in _KINDS for each in kube.list("admissionregistration.k8s.io/v1", kind)]
     clients = [webhook["clientConfig"] for each in configurations for webhook in each.get("webhooks", ())]
     called = {(client["service"]["namespace"], client["service"]["name"]) for client in clients if "service" in client}
@@ -38,6 +37,6 @@ def _behind_webhooks(kube: KubeClient) -> Iterator[list[Object]]:
 
 
 def _waits(endpoints: list[Object], is_ready: Callable[[str], bool]) -> bool:
-    """Returns whether no pod answers although endpoints exist. Endpoints may be outdated after the start."""
+    """Endpoints may be outdated after the start."""
     answering = (each["conditions"].get("ready") and is_ready(each["targetRef"]["uid"]) for each in endpoints)
     return bool(endpoints) and not any(answering)

@@ -1,4 +1,4 @@
-"""Creates and keeps the CA and the certificates of one simulated cluster, or of simulated Azure."""
+"""The CA and the certificates of one simulated cluster, or of simulated Azure."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _NO_USES = (
     "encipher_only",
     "decipher_only",
 )
-"""The key usages that a CA's key does not have."""
+"""A CA's key does not have these usages."""
 FRONT_PROXY = "front-proxy-client"
 """The common name of the API server's client certificate for aggregated APIs, which then trust its user headers."""
 _SERVICE_NAMES = ("kubernetes", "kubernetes.default", "kubernetes.default.svc", "localhost")
 
 
 class Authority:
-    """A certificate authority in a folder: `ca.crt`, `ca.key`, and issued `<name>.crt`, `<name>.key`.
+    """The folder has `ca.crt`, `ca.key`, and issued `<name>.crt`, `<name>.key`.
 
     Keys are written before certificates, so that a pair without its certificate is created again.
     """
@@ -59,7 +59,7 @@ class Authority:
     def issue(
         self, name: str, common_name: str, organization: str = "", hosts: Sequence[str] = (), *, server: bool = False
     ) -> None:
-        """Issues `<name>.crt` and `<name>.key` unless they exist. `hosts` are DNS names or IP addresses."""
+        """Keeps existing files. `hosts` are DNS names or IP addresses."""
         if (self.folder / f"{name}.crt").exists():
             return
         key = ec.generate_private_key(ec.SECP256R1())
@@ -77,7 +77,7 @@ class Authority:
         files.replace(self.folder / f"{name}.crt", certificate.public_bytes(serialization.Encoding.PEM))
 
     def kubeconfig(self, name: str, server: str, cluster: str) -> dict[str, Any]:
-        """Returns a kubeconfig with the client certificate `name` inline."""
+        """The client certificate `name` is inline."""
         user = {
             "client-certificate-data": _base64(self.folder / f"{name}.crt"),
             "client-key-data": _base64(self.folder / f"{name}.key"),
@@ -107,7 +107,7 @@ class Authority:
 
 
 def serving_certificate(hosts: Sequence[str]) -> dict[str, bytes]:
-    """Returns `tls.key`, `tls.crt` and `ca.crt` for a server with these names, from a CA for this certificate only."""
+    """Returns `tls.key`, `tls.crt` and `ca.crt`, from a CA for this certificate only."""
     common_name = hosts[-1][:64]  # the limit of X.509
     with tempfile.TemporaryDirectory() as folder:
         Authority(Path(folder), common_name).issue("tls", common_name, hosts=hosts, server=True)
@@ -115,7 +115,7 @@ def serving_certificate(hosts: Sequence[str]) -> dict[str, bytes]:
 
 
 def cluster_certificates(folder: Path, names: Sequence[str] = ()) -> Authority:
-    """Creates the certificates of a control plane, and the key that signs service account tokens.
+    """Also creates the key that signs service account tokens.
 
     `names` are the DNS names of its API server. They do not change during the life of a cluster.
     """
@@ -138,7 +138,7 @@ def cluster_certificates(folder: Path, names: Sequence[str] = ()) -> Authority:
 
 
 def rsa_key(path: Path) -> rsa.RSAPrivateKey:
-    """Returns the key in a file, and creates it if it does not exist."""
+    """Creates the key if it does not exist."""
     if not path.exists():
         _write_key(path, rsa.generate_private_key(public_exponent=65537, key_size=2048))
     key = _loaded(path.read_bytes())
@@ -150,7 +150,7 @@ def rsa_key(path: Path) -> rsa.RSAPrivateKey:
 def _builder(
     subject: x509.Name, issuer: x509.Name, public_key: ec.EllipticCurvePublicKey, issuer_key: ec.EllipticCurvePublicKey
 ) -> x509.CertificateBuilder:
-    """Returns a builder with the identifiers of both keys, which Python 3.13 and newer require."""
+    """Python 3.13 and newer require the identifiers of both keys."""
     now = datetime.datetime.now(datetime.UTC)
     return (
         x509.CertificateBuilder()

@@ -1,5 +1,3 @@
-"""Functions that the simulator's proxies share, for CONNECT and plain HTTP."""
-
 from __future__ import annotations
 
 import base64
@@ -22,7 +20,7 @@ Address = tuple[str, int]
 
 @dataclass(frozen=True)
 class Target:
-    """A client's request. `user` is the user in its proxy's URL."""
+    """`user` is the user in the proxy's URL."""
 
     host: str
     port: int
@@ -32,7 +30,7 @@ class Target:
 
 
 def read_request(client: socket.socket, *, forwards: bool = False) -> Target | None:
-    """Reads the request. Returns None if it is incomplete or refused.
+    """Returns None if the request is incomplete or refused.
 
     Accepts requests of plain HTTP too if `forwards` is set.
     """
@@ -59,26 +57,25 @@ def read_request(client: socket.socket, *, forwards: bool = False) -> Target | N
 
 
 def refuse(client: socket.socket, why: str, status: int = 502) -> None:
-    """Sends an error response. `why` is the reason phrase, which clients show."""
+    """`why` is the reason phrase, which clients show."""
     client.sendall(f"HTTP/1.1 {status} {why}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode())
 
 
 def dial(port: int) -> socket.socket:
-    """Connects to a server on 127.0.0.1. Raises OSError."""
     upstream = socket.create_connection(("127.0.0.1", port), timeout=_DIAL_TIMEOUT_S)
     upstream.settimeout(None)
     return upstream
 
 
 def dial_outside(address: Address, by: str) -> socket.socket:
-    """Connects to an address outside of the simulator, through the proxy at the URL `by` if given. Raises OSError."""
+    """Connects through the proxy at the URL `by` if given."""
     upstream = by_proxy(address, by) if by else socket.create_connection(address, timeout=_OUTSIDE_TIMEOUT_S)
     upstream.settimeout(None)
     return upstream
 
 
 def join(client: socket.socket, upstream: socket.socket, plain: bytes = b"") -> None:
-    """Sends the plain HTTP request, or confirms CONNECT, and then copies until both sides have ended."""
+    """Confirms CONNECT unless `plain` is given, and then copies until both sides have ended."""
     if plain:
         upstream.sendall(plain)
     else:
@@ -87,7 +84,7 @@ def join(client: socket.socket, upstream: socket.socket, plain: bytes = b"") -> 
 
 
 def by_proxy(address: Address, by: str) -> socket.socket:
-    """Connects through the proxy at this URL. Raises OSError with the proxy's message."""
+    """Raises OSError with the proxy's message."""
     host, port = address
     proxy = urlsplit(by if "://" in by else f"http://{by}")
     if proxy.scheme != "http":
@@ -111,7 +108,7 @@ def by_proxy(address: Address, by: str) -> socket.socket:
 
 
 def _user(authorization: str) -> str:
-    """Returns the user of basic credentials; empty for others and for invalid ones."""
+    """Returns an empty text unless the credentials are basic."""
     scheme, _, encoded = authorization.partition(" ")
     if scheme.lower() != "basic":
         return ""

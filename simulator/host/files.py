@@ -1,4 +1,4 @@
-"""Replaces files and links atomically: readers and interrupted writers never see or leave a partial file."""
+"""Readers and interrupted writers never see or leave a partial file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def replace(path: Path, data: str | bytes, mode: int = 0o600) -> None:
-    """Writes a file with this content (text in UTF-8) and mode. Replaces a link, and keeps the link's target.
+    """Text is written in UTF-8. Replaces a link, and keeps the link's target.
 
     Leaves a file with the same content unchanged, so that watchers do not wake up.
     """
@@ -23,7 +23,7 @@ def replace(path: Path, data: str | bytes, mode: int = 0o600) -> None:
 
 
 def link(path: Path, target: Path) -> None:
-    """Makes `path` a symbolic link to `target`, unless it is one already."""
+    """Keeps a link that exists already."""
     if path.is_symlink() and path.readlink() == target:
         return
     with _beside(path) as fresh:
@@ -33,7 +33,7 @@ def link(path: Path, target: Path) -> None:
 
 @contextmanager
 def _beside(path: Path) -> Iterator[Path]:
-    """Yields a new hidden file next to `path`, which replaces `path` if no error occurs."""
+    """Yields a new hidden file, which replaces `path` if no error occurs."""
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     os.close(descriptor)
     fresh = Path(name)

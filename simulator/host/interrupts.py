@@ -1,4 +1,4 @@
-"""Handles SIGINT and SIGTERM of commands: the first interrupts the command, later ones make its cleanup end sooner.
+"""The first SIGINT or SIGTERM interrupts a command, later ones make its cleanup end sooner.
 
 Needs only the standard library, because it must work before other imports.
 """
@@ -15,7 +15,7 @@ INTERRUPTED = 130  # the exit code of shells
 
 
 class _Signals:
-    """The signal handler. Only the first signal raises an exception, and only while a command runs."""
+    """Only the first signal raises an exception, and only while a command runs."""
 
     heeded = False
     held = False
@@ -42,7 +42,7 @@ _signals = _Signals()
 
 
 def guarded(command: Callable[[], int], message: str) -> int:
-    """Runs the command and returns its exit code. Prints the message on SIGINT or SIGTERM (a cancelled CI job).
+    """Prints the message on SIGINT or SIGTERM (a cancelled CI job).
 
     Signals after the end of the command have no effect. Ignored signals (SIGINT in the background) stay ignored.
     """

@@ -1,4 +1,4 @@
-"""Assigns ports on 127.0.0.1 to this checkout, and keeps them in `ports.json` so that addresses survive restarts."""
+"""Ports on 127.0.0.1 are kept in `ports.json` so that addresses survive restarts."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def require_free(name: str) -> int:
 
 
 def check_chosen() -> None:
-    """Raises PortTaken for the first `SIMULATOR_..._PORT` that is invalid or in use, before anything starts."""
+    """Checks `SIMULATOR_..._PORT` before anything starts."""
     for variable in sorted(os.environ):
         if variable.startswith("SIMULATOR_") and variable.endswith("_PORT") and (number := _chosen(variable)):
             _probe(number, variable.removeprefix("SIMULATOR_").removesuffix("_PORT").lower(), variable)
@@ -126,7 +126,7 @@ def _taken(number: int, name: str, variable: str, owner: str) -> str:
 
 
 def _owner(number: int) -> str:
-    """Returns name and id of the listener, if /proc shows them (it hides other users' processes)."""
+    """Returns the listener's name and id, if /proc shows them (it hides other users' processes)."""
     wanted = f"0100007F:{number:04X}"
     anywhere = f"00000000:{number:04X}"
     inodes = set()
@@ -145,7 +145,7 @@ def _owner(number: int) -> str:
 
 
 def free(avoid: set[int]) -> int:
-    """Returns a free port that the kernel does not assign to connections and no other part of the simulator keeps.
+    """The kernel does not assign the port to connections, and no other part of the simulator keeps it.
 
     Raises PortTaken if no port is free.
     """

@@ -1,4 +1,4 @@
-"""Copies between two sockets. Uses the standard library only, because sandboxes use it too."""
+"""Uses the standard library only, because sandboxes use it too."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _CHUNK = 2**16
 
 
 def relay(one: socket.socket, other: socket.socket) -> None:
-    """Copies both ways until both sides have ended, and passes on the end of each. The caller closes the sockets.
+    """Copies until both sides have ended, and passes on the end of each. The caller closes the sockets.
 
     Uses one thread, because a TLS socket must not be read and written at the same time.
     """
@@ -28,7 +28,6 @@ def relay(one: socket.socket, other: socket.socket) -> None:
 
 
 def _copy(source: socket.socket, sink: socket.socket) -> bool:
-    """Copies the available data. Returns False at the end of the stream."""
     while True:
         source.setblocking(False)
         try:
@@ -50,11 +49,11 @@ def _copy(source: socket.socket, sink: socket.socket) -> bool:
 
 
 def _half_close(sink: socket.socket) -> bool:
-    """Closes the sending side. Returns False if that is not possible, as with TLS: the whole connection is over."""
+    """Returns False if the sending side cannot be closed, as with TLS: the whole connection is over."""
     if isinstance(sink, ssl.SSLSocket):
         return False
     try:
         sink.shutdown(socket.SHUT_WR)
-    except OSError:  # closed already
+    except OSError:
         return False
     return True

@@ -1,4 +1,4 @@
-"""A SOCKS5 proxy (RFC 1928) on 127.0.0.1, through which processes of this machine reach the simulated cluster.
+"""Processes of this machine reach the simulated cluster through a SOCKS5 proxy (RFC 1928) on 127.0.0.1.
 
 Supports connections only, without a login: all users of this machine can reach the cluster anyway.
 """
@@ -14,15 +14,13 @@ from collections.abc import Callable
 from simulator.host.relay import relay
 
 Dial = Callable[[str, int], socket.socket | None]
-"""A function that connects to an address and port. Returns None if nothing serves it; raises OSError if refused."""
+"""Returns None if nothing serves the address; raises OSError if refused."""
 _VERSION, _CONNECT, _NO_LOGIN = 5, 1, 0
 _IPV4, _NAME, _IPV6 = 1, 3, 4
 _OK, _UNREACHABLE, _REFUSED, _NO_COMMAND = 0, 4, 5, 7
 
 
 class SocksProxy:
-    """The proxy, on a free port."""
-
     def __init__(self, dial: Dial) -> None:
         self._server = _Server(("127.0.0.1", 0), _Client)
         self._server.dial = dial
@@ -30,7 +28,6 @@ class SocksProxy:
         threading.Thread(target=self._server.serve_forever, name="socks", daemon=True).start()
 
     def stop(self) -> None:
-        """Stops accepting clients."""
         self._server.shutdown()
         self._server.server_close()
 

@@ -12,7 +12,7 @@ _ENDED_WITH_NODES = ("DaemonSet", "Node")
 
 
 def comes_with_nodes(pod: Object) -> bool:
-    """Returns whether a DaemonSet or the node made the pod. Evicting it would not move it to another node."""
+    """Evicting a pod of a DaemonSet or of the node would not move it to another node."""
     return any(owner["kind"] in _ENDED_WITH_NODES for owner in pod["metadata"].get("ownerReferences", []))
 
 
@@ -23,7 +23,7 @@ def to_move(pods: Iterable[Object], node: str) -> list[Object]:
 
 
 def evict(kube: KubeClient, pod: Object, most_s: int | None = None) -> bool:
-    """Requests the pod's eviction, with a grace period of at most `most_s`, unless it is already ending.
+    """The grace period is at most `most_s`. Skips a pod that is already ending.
 
     Returns False if a disruption budget forbids it now. The API server marks the pod as DisruptionTarget.
     """

@@ -1,5 +1,3 @@
-"""Events of objects, as `kubectl describe` shows them."""
-
 from __future__ import annotations
 
 import datetime
@@ -22,7 +20,7 @@ def record(
     message: str,
     source: dict[str, str],
 ) -> None:
-    """Creates an event, in `default` for objects without a namespace. Logs failures, as Kubernetes components do.
+    """Objects without a namespace have events in `default`. Logs failures, as Kubernetes components do.
 
     A namespace that is being deleted accepts no events.
     """

@@ -1,4 +1,4 @@
-"""A live copy of all objects of a kind, by list and watch, and a detector of changes of several kinds."""
+"""Informers use list and watch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _log = logging.getLogger(__name__)
 
 
 class Informer:
-    """A live copy of objects. `items()` is always consistent. The thread calls `changed` after each change."""
+    """`items()` is always consistent. The thread calls `changed` after each change."""
 
     def __init__(self, kube: KubeClient, api_version: str, kind: str, changed: Callable[[], None]) -> None:
         self.api_version, self.kind = api_version, kind
@@ -37,7 +37,7 @@ class Informer:
             return self._items.get((namespace, name))
 
     def stop(self) -> None:
-        """Stops the notifications. The thread ends at its next event or timeout."""
+        """The thread ends at its next event or timeout."""
         self._stopped.set()
 
     def _run(self) -> None:
@@ -81,15 +81,14 @@ class Informer:
 
 
 class Changes:
-    """A detector of changes of some kinds, for polling code that acts only after a change."""
+    """Polling code acts only after a change of these kinds."""
 
     def __init__(self, kube: KubeClient, kinds: Iterable[tuple[str, str]]) -> None:
-        """`kinds` are pairs of API version and kind."""
+        """Pairs of API version and kind."""
         self._some = threading.Event()
         self._informers = [Informer(kube, *kind, self._some.set) for kind in kinds]
 
     def seen(self) -> bool:
-        """Returns whether an object has changed since the last call."""
         some = self._some.is_set()
         self._some.clear()
         return some

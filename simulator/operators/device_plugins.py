@@ -106,7 +106,7 @@ def _count(pools: Sequence[Pool], hcas: Sequence[Hca]) -> dict[str, int]:
 
 
 def _offered(hca: Hca, *, has_ofed: bool) -> bool:
-    """InfiniBand needs an active port and DOCA OFED."""
+    """The port must be active, and InfiniBand also needs DOCA OFED."""
     return hca.state == "ACTIVE" and (has_ofed or hca.link_layer != "InfiniBand")
 
 

@@ -1,4 +1,4 @@
-"""`python3 -m simulator.tools.bootstrap`: creates the environment of the locked dependencies and prints its folder.
+"""`python3 -m simulator.tools.bootstrap` creates the environment of the locked dependencies and prints its folder.
 
 Needs only the standard library, and runs on Python 3.7 and newer, to report a Python that is too old. The virtual
 environment is in the cache, keyed by the lock files and the interpreter: checkouts share it, and a changed lock creates
@@ -25,11 +25,11 @@ _COMPLETE = "complete"  # written last: without this file the environment is inc
 
 
 class _BootstrapError(Exception):
-    """An error that is shown without a traceback."""
+    """Shown without a traceback."""
 
 
 def main(arguments: list[str]) -> int:
-    """Prints the environment's folder on standard output, and messages on standard error. Returns 1 after an error."""
+    """Prints messages on standard error. Returns 1 after an error."""
     if sys.version_info < _OLDEST:
         return _hand_over(arguments)
     from simulator.host import paths  # needs Python 3.11 or newer
@@ -47,7 +47,6 @@ def main(arguments: list[str]) -> int:
 
 
 def _hand_over(arguments: list[str]) -> int:
-    """Runs this module with a newer Python from PATH, or returns 1."""
     for name in _NEWER:
         newer = shutil.which(name)
         if newer and subprocess.run([newer, "--version"], capture_output=True, check=False).returncode == 0:
@@ -108,7 +107,7 @@ def _make(environment: Path, locks: list[Path]) -> None:
 
 
 def _run(command: list[str]) -> int:
-    """Runs a command with its output on standard error, and waits for it also when interrupted."""
+    """Prints output on standard error, and waits for the command also when interrupted."""
     process, began = subprocess.Popen(command, stdout=sys.stderr.fileno()), time.monotonic()
     try:
         while True:

@@ -1,7 +1,4 @@
-"""Builds tools with Go from their pinned modules, and extracts charts and manifests from these modules.
-
-Go verifies every source against the module's go.sum.
-"""
+"""Charts and manifests come from pinned Go modules, too. Go verifies every source against the module's go.sum."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ from simulator.tools.workspace import Workspace
 
 
 def require_go(catalogue: Catalogue, tools: list[Tool]) -> None:
-    """Raises ToolError unless PATH has a Go that can build the tools."""
+    """PATH needs a Go that can build the tools."""
     names = ", ".join(tool.name for tool in tools)
     fix = f"Install Go {catalogue.go} or newer (https://go.dev/dl/), put it on PATH and run the same command again."
     why = f"Go {catalogue.go} is needed to build {names}: no released binary can be fetched for them here"
@@ -40,7 +37,7 @@ def require_go(catalogue: Catalogue, tools: list[Tool]) -> None:
 
 
 def build(tool: Tool, source: Build, workspace: Workspace) -> None:
-    """Builds the tool's executable. Raises ToolError with the end of the log if that fails."""
+    """Raises ToolError with the end of the log."""
     flags = ["-trimpath", "-mod=readonly", "-modcacherw", "-ldflags", f"-s -w {tool.fill(source.ldflags)}"]
     command = ["go", "build", *flags, "-o", str(workspace.folder / tool.name), source.package]
     again = "Finished tools are kept; run the same command to try again."
@@ -54,7 +51,7 @@ def build(tool: Tool, source: Build, workspace: Workspace) -> None:
 
 
 def copy_chart(tool: Tool, source: Chart, workspace: Workspace) -> None:
-    """Copies the chart from its Go package. Raises ToolError if its version or values are not as expected."""
+    """Raises ToolError if the chart's version or values are not as expected."""
     chart = workspace.folder / tool.name
     package = _package(tool, source, workspace)
     shutil.copytree(package / source.folder, chart)
@@ -74,7 +71,7 @@ def copy_chart(tool: Tool, source: Chart, workspace: Workspace) -> None:
 
 
 def copy_crds(tool: Tool, source: Crds, workspace: Workspace) -> None:
-    """Copies the CRDs from their Go package. Raises ToolError if the package has another version."""
+    """Raises ToolError if the package has another version."""
     shutil.copytree(_package(tool, source, workspace) / source.folder, workspace.folder / tool.name)
 
 
@@ -96,7 +93,7 @@ def make_manifests(tool: Tool, source: Manifests, workspace: Workspace) -> None:
 
 
 def _package(tool: Tool, source: GoPackage, workspace: Workspace) -> Path:
-    """Returns the folder of the Go package that a module pins. Raises ToolError if it has another version."""
+    """Raises ToolError if the module pins another version."""
     command = ["go", "mod", "download", "-modcacherw", "-json", source.package]
     workspace.run(
         f"{tool.label} could not be downloaded", command, cwd=workspace.module, environment=_environment(workspace)
@@ -114,6 +111,6 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def _environment(workspace: Workspace) -> dict[str, str]:
-    """Returns variables for static executables like upstream's, with Go's caches in ours unless the user set them."""
+    """Executables are static like upstream's. Go's caches are ours unless the user set them."""
     ours = {"GOCACHE": str(workspace.go_caches / "build"), "GOMODCACHE": str(workspace.go_caches / "modules")}
     return {**ours, **os.environ, "CGO_ENABLED": "0", "GOWORK": "off"}

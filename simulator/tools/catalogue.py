@@ -1,4 +1,4 @@
-"""Reads the tools, their versions and their sources from `tools.yaml` here and of each real operator."""
+"""`tools.yaml` here and of each real operator pins tools and their versions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class _Data(BaseModel):
 
 
 class Release(_Data):
-    """A download. `members` are the files in the archive at `url`; without any, the url is the executable itself."""
+    """`members` are the files in the archive at `url`; without any, the url is the executable itself."""
 
     url: str
     checksums: str
@@ -33,36 +33,32 @@ class Release(_Data):
 
 
 class GoPackage(_Data):
-    """A Go package that a module pins, in `modules/<module>` or `simulator/operators/<module>`."""
+    """Pinned in `modules/<module>` or `simulator/operators/<module>`."""
 
     module: str
     package: str
 
 
 class Build(GoPackage):
-    """A Go package that builds an executable."""
-
     ldflags: str = ""
 
 
 class Chart(GoPackage):
-    """A chart in a folder of the package."""
-
     folder: str
     crds: str | None = None
     """The folder of its CRDs, if the chart has only a symbolic link to them: Go modules contain no links."""
     released: dict[str, str] = {}
-    """The replacements in its values.yaml that upstream makes when it packages a release."""
+    """Upstream makes these replacements in values.yaml when it packages a release."""
 
 
 class Manifests(GoPackage):
-    """The kustomization, in a folder of the package, that upstream releases as install.yaml."""
+    """Upstream releases this kustomization, in a folder of the package, as install.yaml."""
 
     folder: str
     images: tuple[str, ...] = ()
-    """The images that get the version as their tag in upstream's release."""
+    """These images get the version as their tag in upstream's release."""
     namespace: str | None = None
-    """The namespace that replaces the upstream one."""
+    """Replaces the upstream namespace."""
 
 
 class Crds(GoPackage):
@@ -73,22 +69,22 @@ class Crds(GoPackage):
 
 
 class Npm(_Data):
-    """An executable of an npm package that `modules/<module>` locks. `node` is the oldest major version for it."""
+    """`modules/<module>` locks the npm package. `node` is the oldest major version for it."""
 
     module: str
     node: int
 
 
 class Pip(_Data):
-    """An executable of the Python packages that `modules/<module>` locks."""
+    """`modules/<module>` locks the Python packages."""
 
     module: str
     executable: str = ""
-    """The executable's name in the packages; empty if it is the tool's name."""
+    """Empty if the executable is named like the tool."""
 
 
 class System(_Data):
-    """An executable of the operating system. `optional` describes the consequence if it is missing."""
+    """`optional` describes the consequence if it is missing."""
 
     debian_package: str
     optional: str | None = None
@@ -109,7 +105,6 @@ class Tool(_Data):
 
     @property
     def out_of_module(self) -> GoPackage | None:
-        """The Go package that provides the tool, if any."""
         return self.build or self.chart or self.manifests or self.crds
 
     @property
@@ -117,7 +112,7 @@ class Tool(_Data):
         return f"{self.name} {self.version}"
 
     def fill(self, template: str) -> str:
-        """Fills a url, path or flag of tools.yaml in for this tool on this machine."""
+        """Fills in a url, path or flag of tools.yaml."""
         machine = platform.machine()
         arch = _ARCHITECTURES.get(machine, machine)
         x64 = "x64" if arch == "amd64" else arch
@@ -126,7 +121,7 @@ class Tool(_Data):
 
 
 class DiskSpace(_Data):
-    """The free space in GiB that is required before anything starts."""
+    """Free GiB that are required before anything starts."""
 
     base: float
     per_build: float
@@ -158,12 +153,12 @@ class Catalogue(_Data):
         return [self.by_name[name] for name in names]
 
     def module_of(self, source: GoPackage | Npm | Pip) -> Path:
-        """Returns the folder of the pins. A real operator has them next to its program."""
+        """A real operator has the pins next to its program."""
         own = self.modules / source.module
         return own if own.is_dir() else self.operators / source.module
 
     def key(self, tool: Tool) -> str:
-        """Returns a key that changes with the tool's definition and pins."""
+        """The key changes with the tool's definition and pins."""
         unused = {kind for kind in ("chart", "manifests", "crds") if getattr(tool, kind) is None}
         definition = tool.model_dump(mode="json", exclude={"needed_for", "npm", "pip", *unused})
         digest = hashlib.sha256(json.dumps(definition).encode())
@@ -180,7 +175,7 @@ class Catalogue(_Data):
 
 
 def load(file: Path = _HERE / "tools.yaml") -> Catalogue:
-    """Returns the tools in `file`, and the executables and charts of the real operators."""
+    """Includes the tools of the real operators."""
     data = yaml.safe_load(file.read_text())
     for operator in sorted(_OPERATORS.glob("*/tools.yaml")):
         data["tools"] += yaml.safe_load(operator.read_text())

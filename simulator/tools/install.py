@@ -1,4 +1,4 @@
-"""Installs missing tools one at a time. Each build uses all cores, and an interruption loses at most one tool."""
+"""Tools are installed one at a time. Each build uses all cores, and an interruption loses at most one tool."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _WAYS: Mapping[str, tuple[str, Callable[[Tool, Any, Workspace], None], str]] = {
     "manifests": ("making", build.make_manifests, "made"),
     "build": ("building", build.build, "built"),
 }
-"""The ways to install a tool, by its kind of source: the text while it runs, the function, and the text after it."""
+"""By kind of source: the text while the tool is installed, the function, and the text after it."""
 
 
 def _free_bytes(folder: Path) -> int:
@@ -41,7 +41,7 @@ def _free_bytes(folder: Path) -> int:
 
 @contextmanager
 def _temporary_files_in(folder: Path) -> Iterator[None]:
-    """Sets the folder for temporary files of child processes; killed ones would leave theirs in /tmp."""
+    """Killed child processes would leave their temporary files in /tmp."""
     before = os.environ.get("TMPDIR")
     os.environ["TMPDIR"] = str(folder)
     try:
@@ -54,20 +54,20 @@ def _temporary_files_in(folder: Path) -> Iterator[None]:
 
 @dataclass
 class Installer:
-    """Installs tools of a catalogue in a store. All errors are ToolError."""
+    """All errors are ToolError."""
 
     catalogue: Catalogue
     store: Store
     progress: Progress = field(default_factory=Progress)
     free_bytes: Callable[[Path], int] = _free_bytes
     charts: Path = paths.ROOT / "simulator" / "charts"
-    """The folder with links to charts and manifests of Go modules, next to the simulator's own."""
+    """Links to charts and manifests of Go modules, next to the simulator's own."""
 
     def missing(self, tools: list[Tool]) -> list[Tool]:
         return [tool for tool in tools if not self._executable(tool).exists()]
 
     def install(self, tools: list[Tool]) -> None:
-        """Installs all tools in the store's bin folder. Only reports optional ones that are not available."""
+        """Only reports optional tools that are not available."""
         if self.missing(tools):
             waiting = partial(self.progress.following, self.store.step)
             with (

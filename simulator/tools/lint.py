@@ -1,4 +1,4 @@
-"""`python -m simulator.tools.lint`: runs every linter on the files that git knows, even if one fails."""
+"""`python -m simulator.tools.lint` runs every linter on the files that git knows, even if one fails."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from simulator.tools import __main__ as tools
 _SHELL = re.compile(rb"#!\S*[/ ](sh|bash)\b")
 _GO = Path("tests/contract/azure_sdks/go")
 _GOFMT = 'test -z "$(gofmt -d "$@" | tee /dev/stderr)"'
-"""A command that fails if gofmt prints a difference, since gofmt itself does not."""
+"""Fails if gofmt prints a difference, since gofmt itself does not."""
 
 
 def main() -> int:
-    """Returns 0 if every linter passes, otherwise 1 after naming those that fail."""
+    """Returns 1 after naming linters that fail."""
     if tools.main(["--for", "check"]) != 0:
         return 1
     files = _files()
@@ -41,7 +41,7 @@ def main() -> int:
 
 
 def _files() -> list[Path]:
-    """Returns the files under version control, and new ones that are not ignored."""
+    """Includes new files that are not ignored."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(command, cwd=paths.ROOT, capture_output=True, text=True, check=True).stdout
     return [Path(name) for name in listed.split("\0") if name and (paths.ROOT / name).is_file()]

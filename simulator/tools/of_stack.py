@@ -1,4 +1,4 @@
-"""Finds the tools that a stack file needs in addition to the simulator's: those of its operators, and kubelogin.
+"""A stack file needs tools of its operators, and kubelogin.
 
 An operator's tools have its key in stack files in `needed_for`.
 """
@@ -21,7 +21,7 @@ _LOGIN = "entra"
 
 
 def of_stack(catalogue: Catalogue, stack: str) -> list[Tool]:
-    """Returns the tools of the simulator and of the stack. Ignores an unreadable file, which Pulumi will reject."""
+    """Ignores an unreadable file, which Pulumi will reject."""
     return catalogue.needed_for("simulator", *_groups(paths.ROOT / f"Pulumi.{stack}.yaml"))
 
 
@@ -40,11 +40,11 @@ def _groups(file: Path) -> list[str]:
 
 
 def _settings(value: Any) -> Mapping[str, Any]:
-    """Returns a structured setting, as Pulumi writes it or as text; empty for other values."""
+    """Pulumi writes a structured setting as such or as text."""
     found = yaml.safe_load(value) if isinstance(value, str) else value
     return found if isinstance(found, Mapping) else {}
 
 
 def _is_true(value: Any) -> bool:
-    """Reports whether the value is `true`, as Pulumi writes it or as text."""
+    """Pulumi may write `true` as text."""
     return str(value).lower() == "true"

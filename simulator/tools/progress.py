@@ -1,4 +1,4 @@
-"""Shows the tool that is being installed, its number and its duration: live on a terminal, otherwise in plain lines."""
+"""The step, its number and its duration are shown live on a terminal, otherwise in plain lines."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PLAIN_SECONDS = 30.0  # between two lines in a log
 _LIVE_SECONDS = 0.2
 _WIDTH = 80
 Step = Callable[[], tuple[str, float]]
-"""A function that returns a text like `[2/7] helm: building`, and the time at which that step began."""
+"""Returns a text like `[2/7] helm: building`, and the time at which that step began."""
 
 
 def elapsed(seconds: float) -> str:
@@ -27,7 +27,7 @@ def elapsed(seconds: float) -> str:
 
 
 def wrapped(text: str, indent: str) -> list[str]:
-    """Returns lines that fit a terminal unless a name is longer. Indents all but the first."""
+    """Indents all lines but the first. A long name can exceed the width."""
     return textwrap.wrap(text, _WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
@@ -42,7 +42,7 @@ class Progress:
 
     @contextmanager
     def step(self, number: int, total: int, label: str, record: Path) -> Iterator[Callable[[str], None]]:
-        """Shows one step until it ends, and writes it to `record` for processes that wait.
+        """Writes the step to `record` for processes that wait.
 
         Yields a function for the caller to report progress.
         """
@@ -63,7 +63,7 @@ class Progress:
 
     @contextmanager
     def following(self, record: Path) -> Iterator[None]:
-        """Shows the steps that another process writes to `record`."""
+        """Another process writes its steps to `record`."""
         self.write("Another process is installing tools; waiting for it. Its step:")
         start = time.time()
         with self.showing(lambda: _read(record) or ("not reported", start)):
@@ -71,7 +71,6 @@ class Progress:
 
     @contextmanager
     def showing(self, step: Step) -> Iterator[None]:
-        """Shows a step and its duration until the block ends."""
         stopped = threading.Event()
         worker = self._live if self._console.is_terminal else self._plain
         thread = threading.Thread(target=worker, args=(step, stopped), daemon=True)

@@ -32,7 +32,7 @@ def _locked(file: IO[str]) -> bool:
 
 @dataclass(frozen=True)
 class Store:
-    """The store. `bin` is named after the pinned versions, so that other checkouts do not change its links."""
+    """`bin` is named after the pinned versions, so that other checkouts do not change its links."""
 
     root: Path
     bin: str = "bin"
@@ -43,7 +43,7 @@ class Store:
 
     @property
     def temporary(self) -> Path:
-        """A folder for temporary files of pip, npm and Go, which exists while the lock is held."""
+        """Pip, npm and Go use it. It exists while the lock is held."""
         return self.staging / "tmp"
 
     @property
@@ -60,14 +60,14 @@ class Store:
 
     @property
     def step(self) -> Path:
-        """A file with the current step. Its modification time is the start of the step."""
+        """The file's modification time is the start of the step."""
         return self.root / "step"
 
     @contextmanager
     def exclusively(
         self, waiting: Callable[[], AbstractContextManager[object]], needed: Callable[[], bool]
     ) -> Iterator[None]:
-        """Takes the store's lock, which the kernel frees if the process dies. Waits in `waiting` for another run.
+        """The kernel frees the lock if the process dies. Waits in `waiting` for another run.
 
         If the other run makes everything that is `needed`, the block runs without the lock.
         """
@@ -89,7 +89,7 @@ class Store:
 
     @contextmanager
     def making(self, key: str) -> Iterator[Path]:
-        """Yields an empty folder to make a tool in. It becomes the tool's folder, or is removed after an error."""
+        """The folder becomes the tool's, or is removed after an error."""
         work = self.staging / key
         work.mkdir(parents=True)
         try:
@@ -101,7 +101,6 @@ class Store:
             shutil.rmtree(work, ignore_errors=True)
 
     def link(self, name: str, executable: Path) -> None:
-        """Links the executable in the folder of all tools. Replaces another version's link atomically."""
         target = self.root / self.bin / name
         target.parent.mkdir(parents=True, exist_ok=True)
         files.link(target, executable)

@@ -1,5 +1,3 @@
-"""The folder to build a tool in, and a log of the commands that run there."""
-
 from __future__ import annotations
 
 import os
@@ -16,7 +14,7 @@ _LOG_LINES = 15
 
 @dataclass(frozen=True)
 class Workspace:
-    """The empty `folder` that becomes the tool's, the `module` with its pins, and other paths for the build."""
+    """The empty `folder` becomes the tool's; `module` has its pins."""
 
     folder: Path
     module: Path
@@ -33,7 +31,7 @@ class Workspace:
         environment: Mapping[str, str] | None = None,
         hint: str = "",
     ) -> None:
-        """Runs a command. If it fails, raises ToolError with the `failure`, the end of the log and the `hint`."""
+        """Raises ToolError with the `failure`, the end of the log and the `hint`."""
         with self.log.open("wb") as output:
             code = _wait(command, cwd, environment, output.fileno())
         if code != 0:
@@ -42,7 +40,7 @@ class Workspace:
 
 
 def _wait(command: Sequence[str], cwd: Path, environment: Mapping[str, str] | None, output: int) -> int:
-    """Runs a command in a separate process group, so that an interruption ends its children too."""
+    """In a separate process group, an interruption ends the command's children too."""
     process = subprocess.Popen(
         command, cwd=cwd, env=environment, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
     )

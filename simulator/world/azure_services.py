@@ -15,36 +15,35 @@ None means that any blob may have changed.
 
 
 UNKNOWN: Changed = (0, None)
-"""No information on changes: any blob may differ."""
+"""Any blob may differ."""
 
 
 @dataclass(frozen=True)
 class BlobService:
-    """The blob endpoint of one account or of all accounts."""
+    """One account's blob endpoint, or that of all accounts."""
 
     url: str
     """`https://127.0.0.1:<port>/<account>`, without the account for all. With a `proxy`, it has a host name."""
     ca_file: Path
-    """The authority that signed the service's certificate (PEM)."""
+    """PEM."""
     proxy: str = ""
-    """URL of the proxy, or empty for a direct connection."""
+    """Empty for a direct connection."""
     changes: Callable[[str, int], Changed] = lambda _container, _since: UNKNOWN
-    """Returns the changes of a container since the given number of writes."""
+    """Returns the changes since the given number of writes."""
 
 
 @dataclass(frozen=True)
 class Entra:
-    """Authentication and authorization of Entra users by an API server."""
+    """An API server authenticates and authorizes Entra users by it."""
 
     issuer: str
-    """The issuer of users' tokens (claim `iss`)."""
+    """The claim `iss` of users' tokens."""
     discovery: str
-    """URL of the OpenID discovery document."""
     audience: str
-    """The audience that tokens must have (claim `aud`)."""
+    """The claim `aud` of tokens."""
     ca: str
-    """The authority (PEM) that signed the certificates of both addresses."""
+    """PEM of the authority for both addresses."""
     guard: str
-    """URL of an authorization webhook, or empty if only the cluster's roles apply."""
+    """The URL of an authorization webhook, or empty if only the cluster's roles apply."""
     token: str
-    """The bearer token for the webhook."""
+    """The webhook's bearer token."""

@@ -1,4 +1,4 @@
-"""Evictions of Spot machines: `python -m simulator evict` requests them, and the daemon performs them.
+"""`python -m simulator evict` requests evictions of Spot machines, and the daemon performs them.
 
 Each eviction and the rate have a separate file, so that no process overwrites another's request.
 """
@@ -12,12 +12,12 @@ from pathlib import Path
 from simulator.host import files, paths
 
 _RATE = "rate"
-"""Not the name of a node: these start with `aks-`."""
+"""Not a node's name: these start with `aks-`."""
 
 
 @dataclass(frozen=True, order=True)
 class Eviction:
-    """The eviction of one node. `drains` is whether AKS drains it in time, which it never guarantees."""
+    """`drains` is whether AKS drains the node in time, which it never guarantees."""
 
     node: str
     drains: bool = True
@@ -25,7 +25,7 @@ class Eviction:
 
 @dataclass(frozen=True)
 class Rate:
-    """The number of Spot nodes to evict per hour. The seed decides the times and the nodes."""
+    """`per_hour` counts Spot nodes. The seed decides the times and the nodes."""
 
     per_hour: float
     seed: int = 0
@@ -33,7 +33,7 @@ class Rate:
 
 
 class EvictionStore:
-    """Requested evictions that have not ended, on disk."""
+    """Requested evictions that have not ended."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = (folder or paths.home()) / "evictions"
@@ -53,7 +53,7 @@ class EvictionStore:
         return Rate(**json.loads(file.read_text())) if file.exists() else None
 
     def set_rate(self, rate: Rate | None) -> None:
-        """Sets the rate. None ends random evictions."""
+        """None ends random evictions."""
         if rate:
             self._write(_RATE, rate)
         else:

@@ -1,4 +1,4 @@
-"""Injected faults of hardware and Azure, on disk until they are healed: `python -m simulator fault|heal`."""
+"""Faults of hardware and Azure are on disk until they are healed: `python -m simulator fault|heal`."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class FaultKind(StrEnum):
     HCA = "hca"
     """An HCA's port is down."""
     LINK = "link"
-    """An HCA's link runs at less than its rate (`gbps`)."""
+    """The link runs at less than its rate (`gbps`)."""
     FLAPPING = "flapping"
-    """An HCA's link is lost again and again, and recovers in between."""
+    """The link is lost again and again, and recovers in between."""
     RAIL = "rail"
     """The rail's switches behind that HCA of every node carry less than the links' rate (`gbps`)."""
     NVME = "nvme"
@@ -40,19 +40,19 @@ class FaultKind(StrEnum):
     PARTITION = "partition"
     """The node is in a separate InfiniBand partition, as if AKSInfinibandSupport was not registered."""
     THROTTLE = "throttle"
-    """Azure rejects all requests to its Resource Manager for a while (`seconds`)."""
+    """Azure's Resource Manager rejects all requests for a while (`seconds`)."""
     CAPACITY = "capacity"
-    """Azure has no machine of a VM size left. With `spot`, this many for Spot pools and any number for others."""
+    """No machine of a VM size is left. With `spot`, this many for Spot pools and any number for others."""
     PRICE = "price"
-    """The price of a Spot machine of a VM size per hour (`usd`)."""
+    """A Spot machine's price per hour (`usd`)."""
     ROLES = "roles"
     """Role assignments made during the fault have no effect yet, and new identities are not found."""
     LOCK = "lock"
-    """A management lock of a `level` on the subscription, on every resource group, or on one group (`scope`)."""
+    """A lock of a `level` on the subscription, on every resource group, or on one group (`scope`)."""
     POLICY = "policy"
-    """A policy of the organization requires a tag (`tag`) on resource groups."""
+    """The organization requires a tag (`tag`) on resource groups."""
     NODE_SETUP = "node-setup"
-    """The script that sets new machines up as nodes fails with an exit code (`code`)."""
+    """The script that sets new machines up fails with an exit code (`code`)."""
 
 
 OF_AZURE = frozenset(
@@ -66,7 +66,6 @@ OF_AZURE = frozenset(
         FaultKind.NODE_SETUP,
     }
 )
-"""Faults of Azure, not of hardware."""
 OF_ALL_NODES = frozenset({*OF_AZURE, FaultKind.RAIL})
 """Faults that name no node."""
 HEALED_BY_REBOOT = frozenset({FaultKind.ECC, FaultKind.XID})
@@ -95,16 +94,16 @@ _NEEDS: Mapping[FaultKind, Mapping[str, str]] = {
     FaultKind.PRICE: {"size": _SIZE, "usd": "what a Spot machine of it costs in an hour, e.g. 0.25"},
     FaultKind.LOCK: {"level": " or ".join(LOCK_LEVELS), "scope": "subscription, group, or a resource group's name"},
 }
-"""Required options of each kind. Optional are `node` for faults of nodes, and `seconds` for all faults."""
+"""Optional are `node` for faults of nodes, and `seconds` for all faults."""
 
 
 class FaultError(ValueError):
-    """An invalid fault. The message is for the user."""
+    """The message is for the user."""
 
 
 @dataclass(frozen=True, order=True)
 class Fault:
-    """One fault, which ends after `seconds` if set. `gbps` (Gb/s) is the remaining rate of a slow link or rail."""
+    """The fault ends after `seconds` if set. `gbps` (Gb/s) is the remaining rate of a slow link or rail."""
 
     node: str
     kind: FaultKind
@@ -115,17 +114,16 @@ class Fault:
     code: int = 0
     """An Xid, or the exit code of the script that sets a node up."""
     level: str = ""
-    """The level of a lock."""
     scope: str = ""
-    """The scope of a lock: `subscription`, `group` for every resource group, or the name of one group."""
+    """`subscription`, `group` for every resource group, or the name of one group."""
     tag: str = ""
-    """The name of the tag that a policy requires."""
+    """The tag that a policy requires."""
     spot: int | None = field(default=None, compare=False)
-    """The number of machines left for Spot pools (capacity faults)."""
+    """The number of machines left for Spot pools."""
     usd: float = field(default=0.0, compare=False)
-    """The price of one machine per hour (price faults)."""
+    """One machine's price per hour."""
     since: float = field(default=0.0, compare=False)
-    """The start, in seconds since 1970."""
+    """Seconds since 1970."""
 
     def __str__(self) -> str:
         left, lasts = (f"{self.gbps} Gb/s" if self.gbps else ""), (f"for {self.seconds} s" if self.seconds else "")
@@ -138,7 +136,7 @@ class Fault:
 
     @property
     def place(self) -> tuple[str, FaultKind, str, str, int, str]:
-        """The key of a fault. A new fault replaces an old one with the same key."""
+        """A new fault replaces an old one with the same key."""
         code = self.code if self.kind is FaultKind.XID else 0
         return self.node, self.kind, self.device, self.size, code, self.scope or self.tag
 
@@ -163,7 +161,7 @@ def new_fault(
     usd: float = 0.0,
     since: float = 0.0,
 ) -> Fault:
-    """Creates a fault. Raises FaultError, which names the allowed values."""
+    """Raises FaultError, which names the allowed values."""
     try:
         known = FaultKind(kind)
     except ValueError:
@@ -194,7 +192,7 @@ def _takes(kind: FaultKind, option: str) -> bool:
 
 
 class FaultStore:
-    """The file of all faults. It is replaced atomically, so that readers never see a partial file."""
+    """The file is replaced atomically, so that readers never see a partial file."""
 
     def __init__(self, folder: Path | None = None, clock: Callable[[], float] = time.time) -> None:
         """`clock` returns seconds since 1970."""
@@ -213,16 +211,14 @@ class FaultStore:
             raise FaultError(f"{self.file} is damaged ({error}); delete it to heal everything") from error
 
     def find(self, kind: FaultKind, size: str = "") -> Fault | None:
-        """Returns Azure's fault of that kind (and VM size), or None."""
         return next((fault for fault in self.load() if (fault.kind, fault.size) == (kind, size)), None)
 
     def fault(self, fault: Fault) -> None:
-        """Starts a fault now. It replaces a fault with the same key."""
         others = [old for old in self.load() if old.place != fault.place]
         self._save([*others, replace(fault, since=self.clock())])
 
     def heal(self, kind: str = "", node: str = "", device: str = "") -> tuple[Fault, ...]:
-        """Removes all faults that match the arguments, and returns them."""
+        """Returns the removed faults."""
         faults = self.load()
         healed = tuple(
             fault
@@ -236,7 +232,7 @@ class FaultStore:
         self._save(each for each in self.load() if each != fault)
 
     def reboot(self, node: str) -> tuple[Fault, ...]:
-        """Removes the node's faults that its reboot fixes, and returns them."""
+        """Returns the removed faults."""
         return tuple(fault for kind in sorted(HEALED_BY_REBOOT) for fault in self.heal(kind, node))
 
     def _save(self, faults: Iterable[Fault]) -> None:

@@ -1,4 +1,4 @@
-"""The hardware of a node, derived only from its SKU, its name and the faults, so that every call returns the same."""
+"""A node's hardware derives only from its SKU, its name and the faults, so every call returns the same."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ LOCAL_DISK, NVME_OS_DISK, SCSI_OS_DISK = "Microsoft NVMe Direct Disk", "MSFT NVM
 OS_DISK_BYTES = 128 * 2**30
 SECTOR_BYTES = 512
 _XIDS = {FaultKind.ECC: 63, FaultKind.REMAP: 64, FaultKind.NVLINK: 74, FaultKind.GPU: 79}
-"""Xids that NVIDIA's driver logs for these faults."""
+"""NVIDIA's driver logs these Xids."""
 
 
 @dataclass(frozen=True)
 class PciDevice:
-    """One function on the bus. Ids and class are lower-case hexadecimal, as in NFD's `pci.device`."""
+    """Ids and class are lower-case hexadecimal, as in NFD's `pci.device`."""
 
     address: str
     vendor: str
@@ -36,7 +36,7 @@ class PciDevice:
 
 @dataclass(frozen=True)
 class Gpu:
-    """One GPU. `index` is nvidia-smi's, in PCI order."""
+    """`index` is nvidia-smi's, in PCI order."""
 
     index: int
     pci: str
@@ -47,15 +47,13 @@ class Gpu:
     memory_gb: int
     healthy: bool
     remap_pending: bool = False
-    """Whether memory rows wait to be remapped, after an uncorrectable ECC error."""
+    """Memory rows wait to be remapped, after an uncorrectable ECC error."""
     remap_failed: bool = False
-    """Whether a row could not be remapped."""
     slowed: bool = False
-    """Whether the hardware has reduced the clocks because of heat."""
+    """The hardware has reduced the clocks because of heat."""
     lost_links: tuple[int, ...] = ()
-    """Inactive NVLinks."""
     xids: tuple[int, ...] = ()
-    """Xids that NVIDIA's driver has logged since the boot, the worst last."""
+    """Xids since the boot, the worst last."""
 
 
 FLAPS = 3
@@ -64,7 +62,7 @@ FLAPS = 3
 
 @dataclass(frozen=True)
 class Hca:
-    """One HCA. `gbps` is the current rate, `rated_gbps` that of a healthy link (Gb/s). `pkey` is 0xffff on Ethernet.
+    """`gbps` is the current rate, `rated_gbps` that of a healthy link (Gb/s). `pkey` is 0xffff on Ethernet.
 
     `rail_gbps` is the rate of the switches behind the HCA. A node cannot see it, and one node alone does not need it.
     """
@@ -84,18 +82,18 @@ class Hca:
 
 @dataclass(frozen=True)
 class Disk:
-    """A disk of `sectors` of 512 bytes. `model` distinguishes local disks from OS disks."""
+    """Sectors have 512 bytes. `model` distinguishes local disks from OS disks."""
 
     name: str
     model: str
     sectors: int
     pci: str = ""
-    """The PCI address, or empty for a disk on Hyper-V's SCSI."""
+    """Empty for a disk on Hyper-V's SCSI."""
 
 
 @dataclass(frozen=True)
 class NodeHardware:
-    """One node. `up` is False during a node fault."""
+    """`up` is False during a node fault."""
 
     node: str
     sku: str
@@ -107,7 +105,7 @@ class NodeHardware:
     """Local NVMe disks (v1)."""
     os_disk: Disk
     booted: float = 0.0
-    """The time of the last reboot, in seconds since 1970, or 0 if it never was rebooted."""
+    """Seconds since 1970, or 0 if the node was never rebooted."""
     kernel: str = KERNEL
     os_id: str = OS_ID
     os_version: str = OS_VERSION
@@ -119,7 +117,7 @@ class NodeHardware:
 
 
 def node_hardware(sku: skus.VmSku, node_name: str, faults: Iterable[Fault] = ()) -> NodeHardware:
-    """Returns the hardware of one node. Ignores faults of other nodes."""
+    """Ignores faults of other nodes."""
     mine = [fault for fault in faults if fault.node == node_name or fault.kind is FaultKind.RAIL]
     gpus, gpu_functions = _gpus(sku, node_name, mine)
     hcas, hca_functions = _hcas(sku, node_name, mine)
@@ -139,12 +137,12 @@ def node_hardware(sku: skus.VmSku, node_name: str, faults: Iterable[Fault] = ())
 
 
 def pool_of(node_name: str) -> str:
-    """Returns the scale set of an AKS node name (`aks-gpu-12345678-vmss000001`). Its nodes share a fabric."""
+    """Returns the scale set of `aks-gpu-12345678-vmss000001`. Its nodes share a fabric."""
     return node_name.rpartition("-vmss")[0] or node_name
 
 
 def _os_disk(sku: skus.VmSku) -> Disk:
-    """Returns the OS disk: NVMe from version 6 of the VM families, else SCSI (learn.microsoft.com: nvme-overview)."""
+    """The disk is NVMe from version 6 of the VM families, else SCSI (learn.microsoft.com: nvme-overview)."""
     version = re.search(r"_v(\d+)$", sku.name)
     sectors = OS_DISK_BYTES // SECTOR_BYTES
     if version and int(version.group(1)) >= 6:
@@ -153,7 +151,7 @@ def _os_disk(sku: skus.VmSku) -> Disk:
 
 
 def _local_disks(sku: skus.VmSku, faults: Sequence[Fault], first: int) -> tuple[Disk, ...]:
-    """Returns the VM size's local disks without failed ones, numbered from `first`."""
+    """Omits failed disks. `first` is the first number."""
     if sku.nvme is None:
         return ()
     sectors = int(sku.nvme.total_tib * 2**40 / sku.nvme.count) // SECTOR_BYTES
@@ -198,7 +196,7 @@ def _gpu(sku: skus.VmSku, node: str, index: int, pci: str, faults: Sequence[Faul
 
 
 def _hcas(sku: skus.VmSku, node: str, faults: Sequence[Fault]) -> tuple[tuple[Hca, ...], list[PciDevice]]:
-    """Returns the InfiniBand HCAs, then the Ethernet function of accelerated networking, which every AKS node has."""
+    """The Ethernet function of accelerated networking, which every AKS node has, is last."""
     infiniband = sku.infiniband
     domains = _domains(sku, 1, infiniband.hcas) if infiniband else []
     hcas = [
@@ -244,13 +242,13 @@ def _infiniband_hca(infiniband: skus.InfiniBand, node: str, name: str, pci: str,
 
 
 def _pkey(node: str, faults: Sequence[Fault]) -> str:
-    """Returns a full-membership key (top bit set). The scale set shares one; a partition fault gives a node another."""
+    """The top bit means full membership. The scale set shares a key; a partition fault gives a node another."""
     alone = any(fault.kind is FaultKind.PARTITION for fault in faults)
     return f"0x{0x8000 + 1 + number(node if alone else pool_of(node), 'pkey') % 0x7FFD:04x}"
 
 
 def _domains(sku: skus.VmSku, part: int, count: int) -> list[str]:
-    """Returns the PCI domains of GPUs (part 0) or HCAs (part 1) in bus order, or numbers if the topology is unknown."""
+    """Part 0 is GPUs, part 1 HCAs. Domains are in bus order, or numbers if the topology is unknown."""
     if sku.topology is None:
         return [f"{index + 1 + 0x100 * part:04x}" for index in range(count)]
     numa = skus.topologies()[sku.topology].numa
@@ -258,11 +256,11 @@ def _domains(sku: skus.VmSku, part: int, count: int) -> list[str]:
 
 
 def _guid(node: str, device: str) -> str:
-    """Returns a node GUID in the format of sysfs: four groups of four digits. 0015:5d is Microsoft's vendor part."""
+    """The format is that of sysfs: four groups of four digits. 0015:5d is Microsoft's vendor part."""
     digits = f"00155d{number(node, device) & 0xFFFFFFFFFF:010x}"
     return ":".join(digits[start : start + 4] for start in range(0, 16, 4))
 
 
 def number(*parts: str) -> int:
-    """Returns a stable number for these words."""
+    """The number is stable for these words."""
     return int.from_bytes(hashlib.sha256("/".join(parts).encode()).digest()[:8], "big")

@@ -1,5 +1,3 @@
-"""The hardware of a Node object, with its current faults."""
-
 from __future__ import annotations
 
 import dataclasses
@@ -16,17 +14,17 @@ from simulator.world.hardware import SECTOR_BYTES, Disk, Gpu, NodeHardware, node
 
 NVIDIA, MELLANOX = skus.pci_vendor("nvidia"), skus.pci_vendor("mellanox")
 PARTITION_ANNOTATION = "simulator/infiniband-partition"
-"""Annotation (`alone`) of nodes in a pool that was created while AKSInfinibandSupport was not registered."""
+"""The annotation (`alone`) of nodes in a pool that was created while AKSInfinibandSupport was not registered."""
 DRIVER_ANNOTATION = "simulator/gpu-driver"
-"""Annotation (`aks`) of GPU nodes with a driver from AKS (gpuProfile.driver Install, which is also the default)."""
+"""The annotation (`aks`) of GPU nodes with a driver from AKS (gpuProfile.driver Install, which is also the default)."""
 _NO_DEVICES = skus.VmSku(name="", family="", vcpus=1, memory_gib=1, temp_gib=0)
 
 _known = functools.lru_cache(maxsize=1024)(node_hardware)
-"""A cached function: the kubelet needs every node's hardware whenever it looks at its pods."""
+"""Cached: the kubelet needs every node's hardware whenever it looks at its pods."""
 
 
 def hardware_of(node: Object) -> NodeHardware:
-    """Returns the hardware with the OS of the node's image, and the OS disk and InfiniBand partition of its pool.
+    """The OS is that of the node's image, the OS disk and InfiniBand partition that of its pool.
 
     A node without an instance type of the catalogue, such as a virtual node, has no devices.
     """
@@ -49,7 +47,7 @@ def hardware_of(node: Object) -> NodeHardware:
 
 
 def with_capacity(os_disk: Disk, capacity: str) -> Disk:
-    """Returns the OS disk with the pool's size, from the node's capacity: 536870912Ki."""
+    """The node's capacity is 536870912Ki, for example."""
     return dataclasses.replace(os_disk, sectors=count(capacity) // SECTOR_BYTES) if count(capacity) else os_disk
 
 
@@ -60,11 +58,10 @@ def os_release(image: str, default: tuple[str, str]) -> tuple[str, str]:
 
 
 def nvidia_gpus(hardware: NodeHardware) -> list[Gpu]:
-    """Returns the GPUs that NVIDIA's driver would find, healthy or not."""
+    """NVIDIA's driver finds healthy and unhealthy GPUs."""
     addresses = {function.address for function in hardware.pci if function.vendor == NVIDIA}
     return [gpu for gpu in hardware.gpus if gpu.pci in addresses]
 
 
 def has_host_driver(node: Object) -> bool:
-    """Returns whether the node image has a GPU driver (AKS with gpuProfile.driver Install)."""
     return DRIVER_ANNOTATION in node["metadata"].get("annotations", {})

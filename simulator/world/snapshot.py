@@ -1,4 +1,4 @@
-"""The world for simulated commands in a sandbox: `world.json`, written by the daemon, read at /run/simulator."""
+"""The daemon writes `world.json`, and simulated commands in a sandbox read it at /run/simulator."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from simulator.world.hardware import NodeHardware
 
 MAX_STATE_BYTES = 2**20
 _REPLICA = "training.kubeflow.org/replica-type"
-"""Label of pods of the training operator, which creates a headless Service with each pod's name."""
+"""The training operator creates a headless Service with each pod's name."""
 _RAY = "ray.io/"
-"""Prefix of labels of KubeRay's pods. KubeRay creates a Service for each cluster's head, named cluster and suffix."""
+"""KubeRay creates a Service for each cluster's head, named cluster and suffix."""
 _RAY_SUFFIX = "-head-svc"
 STANDING = frozenset({"sshd"})
-"""States that are valid while a daemon runs. It locks their file, and the kernel releases the lock when it ends."""
+"""These states are valid while a daemon runs. It locks their file, and the kernel releases the lock when it ends."""
 DEFAULT_SHM_BYTES = 64 * 2**20  # the default of container runtimes without a volume at /dev/shm
 
 
@@ -34,7 +34,7 @@ def snapshot(
     allocations: Mapping[str, Mapping[str, Any]],
     states: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Object:
-    """Returns the world. `nodes` and `pods` are API objects; `allocations` and `states` have keys "namespace/name".
+    """`nodes` and `pods` are API objects; `allocations` and `states` have keys "namespace/name".
 
     An allocation has the pod's devices ({"gpus": [indices], "hcas": [names]}). A state was written by the pod's
     simulated daemons ({"sshd": {...}}).
@@ -49,13 +49,12 @@ def snapshot(
 
 
 def write(world: Object, folder: Path) -> None:
-    """Replaces `folder`/world.json atomically."""
     folder.mkdir(parents=True, exist_ok=True)
     files.replace(folder / "world.json", json.dumps(world))
 
 
 def states_of(folder: Path) -> Object:
-    """Returns the states that simulated daemons wrote to the pod's state folder, by file name: {"sshd": {...}}.
+    """Returns what simulated daemons wrote to the pod's state folder, by file name: {"sshd": {...}}.
 
     The sandbox can write anything there. Symbolic links are not followed, and incomplete documents are ignored.
     """
@@ -92,7 +91,7 @@ def pod_key(pod: Object) -> str:
 
 
 def shm_bytes(pod: Object) -> int:
-    """Returns the size of /dev/shm: a memory volume's limit, else the pod's memory, or 64 MiB without such a volume."""
+    """Returns a memory volume's limit, else the pod's memory, or 64 MiB without such a volume."""
     spec = pod["spec"]
     mounted = {mount["name"] for mount in _each(spec, "volumeMounts") if mount["mountPath"].rstrip("/") == "/dev/shm"}
     for volume in spec.get("volumes") or []:
