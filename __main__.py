@@ -40,7 +40,6 @@ from config.schema.models import PlatformStack, Settings
 
 
 def main() -> None:
-    """Declares all resources and outputs of the stack."""
     known_operators, known = operators.find(), workloads.find()
     settings = loader.load(Inventory(known_operators, known))
     outputs = own_outputs()
@@ -87,7 +86,6 @@ def _record_resources() -> list[pulumi.Resource]:
 def _shared_platform(
     settings: Settings, shared_platform: PlatformStack, kept_before: Collection[str]
 ) -> SharedPlatform:
-    """Returns the platform of the stack that `platformStack` names."""
     phases.check_shared_platform(settings, shared_platform)
     output = shared_platform.output
     mounted = [container for name, container in output.containers.items() if settings.users(name)]
@@ -97,10 +95,7 @@ def _shared_platform(
 
 
 def _foundation(settings: Settings, known: Mapping[str, Operator[Any]]) -> tuple[Settings, Existing, Foundation | None]:
-    """Checks Azure's state, and creates the foundation of the stack's own platform.
-
-    Returns the completed settings, the existing resources, and the foundation, or None after the first of two phases.
-    """
+    """Checks Azure's state, too. The foundation is None after the first of two phases."""
     existing = check_existing(settings)
     if within := phases.deploys_inside(settings, existing):
         check_login(None if settings.cluster.local_accounts else settings.cluster.login, settings.stack)

@@ -35,14 +35,13 @@ from finetuning import data, train
 from finetuning.data import Example
 
 SIZES = {"tiny": (2, 64, 2), "125m": (12, 768, 12), "1.3b": (24, 2048, 32), "2.7b": (32, 2560, 32)}
-"""The number of layers, width and number of heads of OPT by size."""
+"""Layers, width and heads of OPT by size."""
 VOCABULARY, LENGTHS, ALPHA, TARGETS = 50272, (256, 2048), 32, ["q_proj", "v_proj"]
 WARM_UP = 10
-"""The number of steps before the measurement; compilation happens in them."""
+"""Compilation happens in these steps."""
 
 
 def base(size: str, device: str, kind: torch.dtype) -> nn.Module:
-    """Returns OPT with random weights."""
     layers, width, heads = SIZES[size]
     config = OPTConfig(
         vocab_size=VOCABULARY,
@@ -65,13 +64,13 @@ def sequences(count: int) -> list[Example]:
 
 
 class Clock:
-    """Counts tokens and measures time after the warm-up steps."""
+    """Measures time after the warm-up steps."""
 
     def __init__(self) -> None:
         self.steps, self.tokens, self.begun, self.first = 0, 0, 0.0, time.monotonic()
 
     def step(self, tokens: int | torch.Tensor) -> None:
-        """Counts the tokens of a step that is about to run."""
+        """The step is about to run."""
         if self.steps == WARM_UP:
             torch.cuda.reset_peak_memory_stats()
             torch.cuda.synchronize()
@@ -92,7 +91,6 @@ class Clock:
 
 
 def settings(**those: int) -> argparse.Namespace:
-    """Returns the options of our loop."""
     those = {"alpha": ALPHA, "evaluation": 0, "batch": 1, **those}
     given = [f"--{name}={value}" for name, value in those.items()]
     return train.parser().parse_args(["--model=none", "--output=none", *given, "--targets", *TARGETS])
@@ -113,15 +111,13 @@ def ours(chosen: argparse.Namespace) -> dict[str, Any]:
 
 
 class Measured(Trainer):
-    """The Trainer with a `Clock`."""
-
     def training_step(self, model: nn.Module, inputs: dict[str, Any], *more: Any, **others: Any) -> torch.Tensor:
         self.clock.step(inputs["attention_mask"].sum())
         return super().training_step(model, inputs, *more, **others)
 
 
 def collator() -> DataCollatorForLanguageModeling:
-    """Returns a collator that pads to the longest sequence, rounded up to a multiple of 8 for tensor cores."""
+    """Pads to the longest sequence, rounded up to a multiple of 8 for tensor cores."""
     words = Tokenizer(models.WordLevel({"<pad>": 1}))
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=words, pad_token="<pad>")  # noqa: S106 - a word
     return DataCollatorForLanguageModeling(tokenizer, mlm=False, pad_to_multiple_of=8)
@@ -160,7 +156,6 @@ def with_peft(model: nn.Module, rank: int, **more: Any) -> nn.Module:
 
 
 def profile(run: Any) -> None:
-    """Prints the GPU time of one run by kernel."""
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as seen:
         run()
         torch.cuda.synchronize()
@@ -168,7 +163,7 @@ def profile(run: Any) -> None:
 
 
 def check(_: argparse.Namespace) -> dict[str, Any]:
-    """Returns fp32 losses of one batch on the CPU, ours packed and peft's padded, and the gap of LoRA's gradients."""
+    """Compares fp32 losses of one batch on the CPU, ours packed and peft's padded, and LoRA's gradients."""
     examples = data.synthetic(VOCABULARY, 1, 4, (16, 64))
     options = settings(batch=8, pack=128, longest=64)
     training = train.Training(options, base("tiny", "cpu", torch.float32), examples)

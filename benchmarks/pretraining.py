@@ -32,7 +32,7 @@ from pretraining.train import made
 PEAK = 989e12
 SIZES = {"125m": (12, 768, 6), "1.3b": (24, 2048, 16), "2.7b": (32, 2560, 20), "6.7b": (32, 4096, 32)}
 HF_HEADS = {"125m": 12, "1.3b": 32, "2.7b": 32, "6.7b": 32}
-"""The number of attention heads in the published OPT models."""
+"""The published OPT models have as many."""
 
 
 def shape_of(size: str, heads: int = 0) -> Shape:
@@ -41,8 +41,6 @@ def shape_of(size: str, heads: int = 0) -> Shape:
 
 
 class OfHuggingFace(nn.Module):
-    """Transformers' OPT with our loss function."""
-
     def __init__(self, size: str) -> None:
         super().__init__()
         from transformers import OPTConfig, OPTForCausalLM
@@ -70,7 +68,7 @@ class OfHuggingFace(nn.Module):
 
 
 def of_hugging_face(options: argparse.Namespace) -> tuple[Shape, nn.Module]:
-    """Returns `hf` in our precision, or `hf-autocast` with fp32 weights as in transformers' Trainer with bf16."""
+    """`hf` has our precision, and `hf-autocast` fp32 weights as in transformers' Trainer with bf16."""
     with torch.device("cuda"):
         model = OfHuggingFace(options.size)
     shape = shape_of(options.size, HF_HEADS[options.size])
@@ -78,7 +76,7 @@ def of_hugging_face(options: argparse.Namespace) -> tuple[Shape, nn.Module]:
 
 
 class Plain(nn.Module):
-    """A compiled GPT as in tutorials: fp32 weights, autocast to bf16, layer norms and biases, GELU."""
+    """Follows tutorials: fp32 weights, autocast to bf16, layer norms and biases, GELU."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
@@ -120,7 +118,7 @@ def plain(options: argparse.Namespace) -> tuple[Shape, nn.Module]:
 
 
 class Fused:
-    """The AdamW of torch on fp32 weights, for the models that use autocast."""
+    """torch's AdamW on fp32 weights, for the models that use autocast."""
 
     def __init__(self, model: nn.Module) -> None:
         self.model = model
@@ -147,7 +145,7 @@ def way_of(options: argparse.Namespace) -> Way:
 
 
 def prepared(options: argparse.Namespace) -> tuple[Shape, Callable[..., Tensor], Any]:
-    """Returns a model's shape, the model, and its optimizer. The model is compiled if it is ours or `plain`."""
+    """The model is compiled if it is ours or `plain`."""
     torch.manual_seed(0)
     if options.what in OURS:
         shape = shape_of(options.size, options.heads)
@@ -238,7 +236,7 @@ def ceiling(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def products(x: Tensor, weight: Tensor, gradient: Tensor) -> list[float]:
-    """Returns the seconds of a layer's three products: forward, gradient of the input, gradient of the weight."""
+    """Returns seconds: the forward product, the input gradient and the weight gradient."""
     return [
         timed(lambda: x @ weight.t()),
         timed(lambda: gradient @ weight),
@@ -247,7 +245,7 @@ def products(x: Tensor, weight: Tensor, gradient: Tensor) -> list[float]:
 
 
 def timed(run: Callable[[], object], times: int = 20) -> float:
-    """Returns the mean seconds of one run."""
+    """Returns the mean seconds."""
     for _ in range(5):
         run()
     torch.cuda.synchronize()
@@ -259,7 +257,7 @@ def timed(run: Callable[[], object], times: int = 20) -> float:
 
 
 def join() -> None:
-    """Selects this process's GPU, and joins the process group if torchrun started several processes."""
+    """Joins the process group only if torchrun started several processes."""
     torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         distributed.init_process_group("cpu:gloo,cuda:nccl")

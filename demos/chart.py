@@ -1,7 +1,4 @@
-"""Draws time series of Prometheus as line or stacked charts in one SVG.
-
-Uses no library: matplotlib would be the largest dependency, for a few pictures in docs/.
-"""
+"""Uses no library: matplotlib would be the largest dependency, for a few pictures in docs/."""
 
 from __future__ import annotations
 
@@ -14,13 +11,13 @@ _COLOURS = ("#1f77b4", "#d62728", "#2ca02c", "#ff7f0e", "#9467bd", "#8c564b", "#
 _WIDTH, _HEIGHT = 520, 200
 _LEFT, _TOP, _BELOW, _LEGEND_ROW = 60, 34, 30, 16
 _MOST_NAMES = 6
-"""The maximum number of names in a legend, which then states how many more exist."""
+"""With more series, the legend states how many exist."""
 _X_LABELS, _Y_LABELS = 6, 4
 
 
 @dataclass(frozen=True)
 class Chart:
-    """Series by name, with a value for each step, or None without data."""
+    """Series have a value for each step, or None without data."""
 
     title: str
     series: Mapping[str, Sequence[float | None]]
@@ -29,7 +26,7 @@ class Chart:
 
 
 def svg(charts: Sequence[Chart], columns: int = 1) -> str:
-    """Returns an SVG document with the charts, row by row."""
+    """Places the charts row by row."""
     rows = [charts[start : start + columns] for start in range(0, len(charts), columns)]
     root = ElementTree.Element("svg", {"xmlns": "http://www.w3.org/2000/svg", "font-family": "sans-serif"})
     ElementTree.SubElement(root, "rect", {"width": "100%", "height": "100%", "fill": "white"})
@@ -83,7 +80,7 @@ def _layers(chart: Chart) -> Iterable[tuple[Sequence[float | None], Sequence[flo
 
 
 def _runs(values: Sequence[float | None]) -> Iterable[tuple[int, int]]:
-    """Yields the ranges of indexes that have values, as first index and index after the last."""
+    """Yields the first index with a value, and the index after the last."""
     start = None
     for at, value in enumerate([*values, None]):
         if value is not None and start is None:

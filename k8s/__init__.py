@@ -1,1 +1,1 @@
-"""Kubernetes objects and quantities: parsing and formatting for the program and the simulator."""
+"""Used by the program and the simulator."""

@@ -1,5 +1,3 @@
-"""Kubernetes objects as JSON, and their conditions and phases."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -9,21 +7,19 @@ Object = dict[str, Any]
 
 
 def condition(obj: Object, kind: str) -> Object:
-    """Returns the condition of that type. Empty if the object does not have it."""
+    """Is empty if the object lacks the condition."""
     found: Sequence[Object] = obj.get("status", {}).get("conditions") or []
     return next((entry for entry in found if entry["type"] == kind), {})
 
 
 def holds(obj: Object, kind: str) -> bool:
-    """Returns whether the condition of that type is True."""
     return bool(condition(obj, kind).get("status") == "True")
 
 
 def is_ready(pod: Object) -> bool:
-    """Returns whether a pod has the condition Ready and is not being deleted."""
+    """A pod that is being deleted is not ready."""
     return holds(pod, "Ready") and not pod["metadata"].get("deletionTimestamp")
 
 
 def has_ended(pod: Object) -> bool:
-    """Returns whether a pod has finished: it succeeded or failed."""
     return pod.get("status", {}).get("phase") in ("Succeeded", "Failed")

@@ -1,8 +1,8 @@
-"""Kubernetes quantities: their value and canonical form (`1024Mi` is `1Gi`, `1000m` is `1`, `0.5` is `500m`).
+"""The canonical form of `1024Mi` is `1Gi`, of `1000m` is `1`, and of `0.5` is `500m`.
 
-Follows apimachinery (pkg/api/resource/quantity.go, ParseQuantity and CanonicalizeBytes): binary quantities are capped
-at 2^63-1, binary numbers below 1024 become decimal, exponents are multiples of three, and fractions of a nano are
-rounded away from zero.
+Follows apimachinery (pkg/api/resource/quantity.go, ParseQuantity and CanonicalizeBytes): binary quantities are
+capped at 2^63-1, binary numbers below 1024 become decimal, exponents are multiples of three, and fractions of a
+nano are rounded away from zero.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ _FORM = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))(?:([KMGTPE]i)|([numkMGT
 _LARGEST = 2**63 - 1
 _NANO = 10**9
 _MOST_DIGITS = 999
-"""The maximum number of digits of a number, and the maximum exponent: above real quantities, but cheap to compute."""
+"""Also the maximum exponent: above real quantities, but cheap to compute."""
 
 
 def is_quantity(text: Any) -> bool:
-    """Returns whether the API server accepts the value as a quantity: text, or a number."""
+    """The API server accepts text or a number."""
     return _parse(text) is not None
 
 
 def value(text: Any) -> Fraction:
-    """Returns the exact value of a quantity: bytes, cores, or devices; raises ValueError for other values."""
+    """Returns bytes, cores, or devices; raises ValueError for other values."""
     found = _parse(text)
     if found is None:
         raise ValueError(f"{text!r} is not a quantity, such as 2, 500m or 64Gi")
@@ -43,7 +43,7 @@ def value(text: Any) -> Fraction:
 
 
 def count(text: Any) -> int:
-    """Returns a quantity as a whole number, rounded up as by `Quantity.Value()`, or 0 for other values.
+    """Rounds up as `Quantity.Value()` does; returns 0 for other values.
 
     Objects of other vendors may have any value instead of a quantity.
     """
@@ -51,7 +51,7 @@ def count(text: Any) -> int:
 
 
 def canonical(text: Any) -> Any:
-    """Returns the canonical form of a quantity as text; returns other values unchanged."""
+    """Returns other values unchanged."""
     found = _parse(text)
     if found is None:
         return text
@@ -80,7 +80,7 @@ def _binary(value: int) -> str:
 
 
 def _decimal(value: Fraction, form: str = "") -> str:
-    """Returns the number with an SI suffix, or with a numeric exponent in the format `form`."""
+    """Uses an SI suffix, or a numeric exponent in the format `form`."""
     mantissa, exponent = _away_from_zero(value * _NANO), -9
     while mantissa and mantissa % 1000 == 0 and exponent < max(_DECIMAL_NAMES):
         mantissa, exponent = mantissa // 1000, exponent + 3

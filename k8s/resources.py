@@ -1,7 +1,5 @@
-"""Resources that pods request and nodes offer.
-
-Follows PodRequests of Kubernetes (component-helpers, resource/helpers.go, 1.35.4), which the scheduler, the kubelet and
-the cluster autoscaler use. Pod templates lack the API server's defaults, such as requests copied from limits.
+"""Follows PodRequests of Kubernetes (component-helpers, resource/helpers.go, 1.35.4), which the scheduler, the kubelet
+and the cluster autoscaler use. Pod templates lack the API server's defaults, such as requests copied from limits.
 """
 
 from __future__ import annotations
@@ -18,10 +16,7 @@ _POD_LEVEL = ("cpu", "memory", "hugepages-")
 
 
 def pod_requests(pod: Object, counts: Callable[[str], bool] = lambda name: True) -> Resources:
-    """Returns a pod's requests of each resource that `counts`.
-
-    An init container runs at the same time as earlier sidecars; all other containers run together.
-    """
+    """An init container runs at the same time as earlier sidecars; all other containers run together."""
     spec = pod["spec"]
     sidecars, starting = Resources(), Resources()
     for container in spec.get("initContainers") or []:
@@ -36,12 +31,11 @@ def pod_requests(pod: Object, counts: Callable[[str], bool] = lambda name: True)
 
 
 def device_requests(pod: Object) -> dict[str, int]:
-    """Returns the extended resources that a pod requests; their names contain a slash."""
+    """Names of extended resources contain a slash."""
     return {name: math.ceil(amount) for name, amount in pod_requests(pod, lambda name: "/" in name).items()}
 
 
 def allocatable(node: Object, resource: str) -> int:
-    """Returns how much of a resource a node offers to pods."""
     return count(node.get("status", {}).get("allocatable", {}).get(resource, 0))
 
 
@@ -51,9 +45,7 @@ def _requests(container: Object, counts: Callable[[str], bool]) -> Resources:
 
 
 def _amounts(quantities: Mapping[str, object] | None, counts: Callable[[str], bool]) -> Resources:
-    """Returns the amounts as numbers. Values that are not quantities count as 0; templates of other vendors may contain
-    them.
-    """
+    """Templates of other vendors may contain values that are not quantities: they count as 0."""
     named = ((name, text) for name, text in (quantities or {}).items() if counts(name))
     return {name: value(text) if is_quantity(text) else Fraction(0) for name, text in named}
 

@@ -1,8 +1,8 @@
-"""Tolerations, and whether the scheduler may place a pod on a node, except for free resources.
+"""Decides whether the scheduler may place a pod on a node, except for free resources.
 
-Follows the scheduler's plugins NodeAffinity, TaintToleration and NodeUnschedulable, which the cluster autoscaler runs,
-too (component-helpers, scheduling/corev1/nodeaffinity/nodeaffinity.go and helpers.go; api, core/v1/toleration.go;
-Kubernetes 1.35.4). Tolerations with operators Lt and Gt match nothing: their feature gate
+Follows the scheduler's plugins NodeAffinity, TaintToleration and NodeUnschedulable, which the cluster autoscaler
+runs, too (component-helpers, scheduling/corev1/nodeaffinity/nodeaffinity.go and helpers.go; api,
+core/v1/toleration.go; Kubernetes 1.35.4). Tolerations with operators Lt and Gt match nothing: their feature gate
 TaintTolerationComparisonOperators is off by default.
 """
 
@@ -18,7 +18,7 @@ _REPELLING = ("NoSchedule", "NoExecute")
 
 
 def selects(pod: Object, node: Object) -> bool:
-    """Returns whether the pod's node selector and its required node affinity match the node."""
+    """Checks the node selector and the required node affinity."""
     spec, labels = pod["spec"], node["metadata"].get("labels") or {}
     if any(labels.get(key) != wanted for key, wanted in (spec.get("nodeSelector") or {}).items()):
         return False
@@ -29,7 +29,7 @@ def selects(pod: Object, node: Object) -> bool:
 
 
 def repelling_taint(pod: Object, node: Object) -> Object | None:
-    """Returns the first taint that keeps the pod off the node; cordoned nodes count as tainted."""
+    """Cordoned nodes count as tainted."""
     spec = node["spec"]
     cordoned = {**spec, "taints": [*(spec.get("taints") or []), *([_CORDONED] if spec.get("unschedulable") else [])]}
     return next(iter(untolerated({"spec": cordoned}, pod["spec"])), None)
@@ -42,7 +42,7 @@ def untolerated(node: Object, pod_spec: Mapping[str, Any]) -> list[Object]:
 
 
 def toleration(taint: str) -> Object:
-    """Returns the toleration for the taint `key=value:Effect` or `key:Effect`."""
+    """Takes `key=value:Effect` or `key:Effect`."""
     key_and_value, _, effect = taint.rpartition(":")
     key, equals, value = key_and_value.partition("=")
     if not equals:
@@ -51,12 +51,11 @@ def toleration(taint: str) -> Object:
 
 
 def tolerations(taints: Iterable[str]) -> list[Object]:
-    """Returns the tolerations for the taints, without duplicates, sorted by taint."""
+    """Removes duplicates and sorts by taint."""
     return [toleration(taint) for taint in sorted(set(taints))]
 
 
 def tolerates(tolerations: Iterable[Object], taint: Object) -> bool:
-    """Returns whether one of the tolerations matches the taint."""
     return any(_tolerates(toleration, taint) for toleration in tolerations)
 
 
@@ -72,7 +71,7 @@ def _tolerates(toleration: Object, taint: Object) -> bool:
 
 
 def _matches(term: Object, node: Object, labels: Mapping[str, str]) -> bool:
-    """Returns whether a node meets all requirements of a term; a term without requirements matches no node."""
+    """A term without requirements matches no node."""
     fields = {"metadata.name": node["metadata"]["name"]}
     met = [_meets(labels.get(each["key"]), each) for each in term.get("matchExpressions") or []]
     met += [_meets(fields.get(each["key"]), each) for each in term.get("matchFields") or []]

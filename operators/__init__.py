@@ -1,6 +1,5 @@
-"""The software in the cluster besides jobs: one package per operator, each with an `OPERATOR`.
-
-A new operator does not change other modules. It needs a package and, in `config/data`, its pin and its chart's keys.
+"""Each package has an `OPERATOR`. A new operator does not change other modules: it needs a package and, in
+`config/data`, its pin and its chart's keys.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from components.operators import Operator
 
 
 def find() -> dict[str, Operator[Any]]:
-    """Returns all operators by name. Modules that begin with an underscore are helpers."""
+    """Modules that begin with an underscore are helpers."""
     names = sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
     found: list[Operator[Any]] = [importlib.import_module(f"{__name__}.{name}").OPERATOR for name in names]
     return {operator.name: operator for operator in found}

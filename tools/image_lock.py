@@ -1,7 +1,7 @@
 """`python -m tools.image_lock`: writes the digest of each base image into the Dockerfiles of `docker/`.
 
-A base is `name:tag` in a FROM, or in an ARG that a FROM names. It becomes `name:tag@sha256:...`, with the digest that
-the registry has for the tag now. Requests to registries are anonymous.
+A base is `name:tag` in a FROM, or in an ARG that a FROM names. It becomes `name:tag@sha256:...`, with the digest
+that the registry has for the tag now. Requests to registries are anonymous.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _TIMEOUT_S = 30.0
 
 @dataclass(frozen=True)
 class Base:
-    """A base image. `host` is the registry's API, which differs from the reference for Docker Hub."""
+    """`host` is the registry's API, which differs from the reference for Docker Hub."""
 
     host: str
     repository: str
@@ -41,7 +41,7 @@ class Base:
 
 
 def parse(reference: str) -> Base:
-    """Parses a reference with a tag. The default host is Docker Hub, and its default folder is for official images."""
+    """The default host is Docker Hub, and its default folder is for official images."""
     name, _, tag = reference.rpartition(":")
     host, slash, path = name.partition("/")
     if slash and ("." in host or ":" in host):
@@ -50,10 +50,7 @@ def parse(reference: str) -> Base:
 
 
 def bases(dockerfile: str) -> list[str]:
-    """Returns the references of a Dockerfile's bases, without digests. Ignores an ARG that no FROM names.
-
-    Names of other stages have no tag, so they are not included.
-    """
+    """Omits digests, and an ARG that no FROM names. Names of other stages have no tag, so they are not included."""
     found = []
     for line in dockerfile.splitlines():
         match = _BASE.match(line)
@@ -63,7 +60,7 @@ def bases(dockerfile: str) -> list[str]:
 
 
 def digest(client: httpx.Client, base: Base) -> str:
-    """Returns the registry's sha256:... of the tag. Raises Unreachable, or ToolError if the image does not exist."""
+    """Returns sha256:... of the tag. Raises Unreachable, or ToolError if the image does not exist."""
     url = f"https://{base.host}/v2/{base.repository}/manifests/{base.tag}"
     headers = {"Accept": ", ".join(_MANIFESTS)}
     try:
@@ -86,7 +83,7 @@ def digest(client: httpx.Client, base: Base) -> str:
 
 
 def lock(client: httpx.Client, folder: Path = IMAGES) -> list[str]:
-    """Writes digests into all Dockerfiles, or into none if one fails. Returns the references. Raises ToolError."""
+    """Writes into all Dockerfiles, or into none if one fails. Returns the references. Raises ToolError."""
     dockerfiles = {file: file.read_text(encoding="utf-8") for file in sorted(folder.glob("*/Dockerfile"))}
     references = sorted({reference for text in dockerfiles.values() for reference in bases(text)})
     locked = {reference: f"{reference}@{digest(client, parse(reference))}" for reference in references}
@@ -115,7 +112,7 @@ def _is_base(argument: str, dockerfile: str) -> bool:
 
 
 def _anonymous_token(client: httpx.Client, challenge: str) -> str:
-    """Returns the token that `WWW-Authenticate: Bearer realm=...` asks for (distribution, token specification)."""
+    """The registry asks for the token by `WWW-Authenticate: Bearer realm=...` (distribution, token specification)."""
     parts = dict(_CHALLENGE.findall(challenge))
     realm = parts.pop("realm", "")
     if not realm.startswith("https://"):

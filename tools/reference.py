@@ -40,7 +40,7 @@ INVENTORY = Inventory(operators.find(), workloads.find())
 STACK_FILE = INVENTORY.stack_file
 HEADER = "| key | default | meaning |\n|---|---|---|\n"
 TABLE = re.compile(r"(?<=^<!-- keys: )(.+)( -->\n\n)(?:\|.*\n)*", re.MULTILINE)
-"""A table of the page, after the comment that names it."""
+"""The comment names the table below it."""
 
 _ERROR_CODE = re.compile(r"(?<![*+])\b(?:[A-Z]\w*[a-z]\w*[A-Z]\w*\b(?!\\)|AADSTS)")
 
@@ -49,14 +49,14 @@ Row = tuple[str, str, str]
 
 
 def model_in(annotation: Any) -> type[BaseModel] | None:
-    """Returns the model that a type is or contains: itself, `Model | None`, `dict[str, Model]`."""
+    """The type may be a model, `Model | None` or `dict[str, Model]`."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     return next((found for part in get_args(annotation) if (found := model_in(part))), None)
 
 
 def shown(default: Any) -> str:
-    """Returns a default as the table shows it; empty if unset."""
+    """Is empty if the key is unset."""
     if isinstance(default, tuple):
         return ", ".join(map(shown, default))
     if isinstance(default, bool):
@@ -65,14 +65,13 @@ def shown(default: Any) -> str:
 
 
 def meaning(model: type[BaseModel], name: str) -> str:
-    """Returns the first paragraph of a field's docstring, without the final dot."""
+    """Omits the final dot."""
     return first_paragraph(meanings(model).get(name, "")).rstrip(".")
 
 
 def keys(model: type[BaseModel], prefix: str = "", above: str = "", *, folded: bool = True) -> Iterator[Row]:
-    """Yields all settings of a model. `above` is the meaning of the model itself.
-
-    `folded` omits the keys of a model that the model above it has too.
+    """`above` is the meaning of the model itself. `folded` omits the keys of a model that the model above it
+    has too.
     """
     for name, field in model.model_fields.items():
         path = f"{prefix}{field.alias or name}"
@@ -88,7 +87,7 @@ def keys(model: type[BaseModel], prefix: str = "", above: str = "", *, folded: b
 
 
 def options(workload: str, common: Sequence[Row] = ()) -> list[Row]:
-    """Returns the options of a workload, except those of all workloads."""
+    """Omits options of all workloads."""
     model = INVENTORY.workloads[workload].options
     inherited = {
         field.alias for base in model.__bases__ if issubclass(base, BaseModel) for field in base.model_fields.values()
@@ -98,7 +97,7 @@ def options(workload: str, common: Sequence[Row] = ()) -> list[Row]:
 
 
 def tables() -> dict[str, list[Row]]:
-    """Returns the rows of each table, by the name above it in the page."""
+    """Keyed by the name above the table in the page."""
     consumer = (*CONSUMER_KEYS, *INVENTORY.workload_keys)
     top = [row for row in keys(STACK_FILE) if row[0] != "workloadOptions"]
     common = list(keys(WorkloadOptions))
@@ -115,7 +114,7 @@ def table(rows: Sequence[Row]) -> str:
 
 
 def page(text: str) -> str:
-    """Returns the page with new tables from the models. The rest of `text` stays."""
+    """Replaces only the tables."""
     found = tables()
     lacking = found.keys() - {match[1] for match in TABLE.finditer(text)}
     if lacking:
@@ -125,7 +124,7 @@ def page(text: str) -> str:
 
 
 def names_below(field: FieldInfo) -> str:
-    """Returns the keys of a map, with keys below them in parentheses."""
+    """Keys below a key are in parentheses."""
     model = model_in(field.annotation)
     if model is None:
         return ""
@@ -137,7 +136,7 @@ def names_below(field: FieldInfo) -> str:
 
 
 def project(text: str) -> str:
-    """Returns Pulumi.yaml with a new section `config` from the models. The text before that section stays."""
+    """Replaces the section `config` of Pulumi.yaml. The text before that stays."""
     before, section, _ = text.partition("\nconfig:\n")
     return before + section + "".join(map(_declared, STACK_FILE.model_fields))
 
@@ -161,7 +160,7 @@ def conditions_page(text: str) -> str:
 
 
 def vm_sizes_page(text: str) -> str:
-    """Returns the page with new rows in both tables. The headers in `text` stay."""
+    """Keeps the headers of both tables."""
     gpu_sizes = [_gpu_size(each) for each in catalogue().values() if each.gpus and each.supported]
     others = [
         [f"`{each.name.format('<n>')}`", f"{min(each.vcpus)} to {max(each.vcpus)}", str(each.gib), f"`{each.family}`"]
@@ -214,7 +213,7 @@ FILES: dict[Path, Callable[[str], str]] = {
     ERRORS: errors_page,
     PAGE: page,
 }
-"""Functions that return a file's new text. The page is last, because it may lack a line for a table."""
+"""The page is last, because it may lack a line for a table."""
 
 
 def written(file: Path) -> str:

@@ -28,23 +28,22 @@ _SECRET: Schema = {
 }
 _UNSET: Schema = {"const": ""}
 _JSON_TEXT: Schema = {"type": "string", "pattern": r"^\s*(\{|$)"}
-"""The JSON text that Pulumi also accepts for a map, or an empty text for an unset one."""
+"""Pulumi also accepts JSON text for a map, or an empty text for an unset one."""
 _AS_TEXT: Mapping[str, Schema] = {
     "integer": {"type": "string", "pattern": "^[0-9]+$"},
     "number": {"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?$"},
     "boolean": {"enum": ["true", "false"]},
 }
-"""The text form of scalars that Pulumi stores from the command line."""
+"""Pulumi stores scalars from the command line as text."""
 _OF_PULUMI = ("encryptionsalt", "encryptedkey", "secretsprovider")
 
 
 def first_paragraph(text: str) -> str:
-    """Returns the first paragraph in one line."""
     return " ".join(text.partition("\n\n")[0].split())
 
 
 class _AsWritten(GenerateJsonSchema):
-    """The schema of user input, before validators convert it to text or None, with the meaning of each key."""
+    """Describes user input, before validators convert it to text or None."""
 
     def model_schema(self, schema: core_schema.ModelSchema) -> Schema:
         found: Schema = super().model_schema(schema)
@@ -62,7 +61,7 @@ class _AsWritten(GenerateJsonSchema):
 
 
 def stored(schema: Schema) -> Schema:
-    """Returns the schema of a value in a stack file, where scalars may also be text or a secret."""
+    """In a stack file, scalars may also be text or a secret."""
     about = {"description": first_paragraph(schema["description"])} if "description" in schema else {}
     if isinstance(schema.get("default"), str | int | float):
         about["default"] = schema["default"]
@@ -105,7 +104,7 @@ def _map(schema: Schema) -> Schema:
 
 
 def at_the_top(schema: Schema) -> Schema:
-    """Returns the schema of a key of the project: it may be empty, and a map may also be JSON text or a secret."""
+    """A key of the project may be empty, and a map may also be JSON text or a secret."""
     about = {key: value for key, value in schema.items() if key in ("description", "default")}
     bare = {key: value for key, value in schema.items() if key not in about}
     choices = bare.get("anyOf", [bare])
@@ -156,7 +155,7 @@ def stack_schema(inventory: Inventory) -> str:
 
 
 def _names(known: list[str]) -> list[Schema]:
-    """Returns the schemas of names: as a list, or as a text with commas."""
+    """Names may be in a list, or in a text with commas."""
     one = rf"\s*({'|'.join(known)})\s*"
     return [
         {"type": "string", "pattern": rf"^({one}(,{one})*|\s*\[.*)$"},

@@ -1,7 +1,7 @@
 """`python -m tools.upstream_charts <folder>`: downloads the pinned charts from upstream.
 
-Each is unpacked into a folder with its name, as `charts.source` requires. The manifests of operators without a chart
-are added. Existing files are kept.
+Each is unpacked into a folder with its name, as `charts.source` requires. The manifests of operators without a
+chart are added. Existing files are kept.
 """
 
 from __future__ import annotations
@@ -19,13 +19,10 @@ from simulator.host import files, paths
 from simulator.tools.errors import ToolError, Unreachable
 
 Run = Callable[[Sequence[str]], int]
-"""Runs a command and returns its exit code."""
 
 
 def fetch_all(folder: Path, run: Run) -> list[str]:
-    """Downloads all charts. Returns those that were fetched, as `<name> <version>`. If one fails, raises ToolError and
-    keeps the others.
-    """
+    """Returns the fetched charts as `<name> <version>`. If one fails, raises ToolError and keeps the others."""
     folder.mkdir(parents=True, exist_ok=True)
     return [f"{chart.name} {chart.version}" for chart in versions().charts.values() if _fetch(chart, folder, run)]
 
@@ -48,9 +45,7 @@ def _fetch(chart: Chart, folder: Path, run: Run) -> bool:
 
 
 def add_manifests(folder: Path, made: Path = paths.ROOT / "simulator" / "charts") -> None:
-    """Writes each operator's manifests into its folder. `made` has those that kubectl has built from upstream's
-    modules.
-    """
+    """`made` has the manifests that kubectl has built from upstream's modules."""
     for name in versions().manifests:
         if not (file := folder / name / INSTALL).is_file():
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -58,7 +53,6 @@ def add_manifests(folder: Path, made: Path = paths.ROOT / "simulator" / "charts"
 
 
 def pull(chart: Chart, folder: str) -> list[str]:
-    """Returns the command that unpacks a chart into a folder."""
     place = [chart.oci] if chart.oci else [chart.name, "--repo", str(chart.repository)]
     return [str(paths.tool("helm")), "pull", *place, "--version", chart.version, "--untar", "--untardir", folder]
 

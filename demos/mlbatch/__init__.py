@@ -1,1 +1,1 @@
-"""A demonstration of project-codeflare/mlbatch: how two teams share a cluster."""
+"""Demonstrates project-codeflare/mlbatch: how two teams share a cluster."""

@@ -1,4 +1,4 @@
-"""Accesses the cluster like its users: with kubectl as alice, as bob, and as the administrator."""
+"""Accesses the cluster like its users: as alice, as bob, and as the administrator."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ _Found = TypeVar("_Found")
 
 
 class Failed(Exception):
-    """A step did not have the expected result. The message reports the observed state."""
+    """The message reports the observed state."""
 
 
 class Denied(Exception):
-    """Raised if the API server denied a request. The message is the API server's."""
+    """The message is the API server's."""
 
 
 class Cluster:
-    """The cluster of kubectl's kubeconfig. Commands impersonate a user, if one is given."""
+    """Commands impersonate a user, if one is given."""
 
     def __init__(self, context: str = "") -> None:
-        """Uses `context` of the kubeconfig, or its current one if empty."""
+        """An empty `context` is the kubeconfig's current one."""
         self._context = context
 
     def kubectl(self, *arguments: str, user: str = "") -> str:
-        """Returns kubectl's output. Raises Denied."""
+        """Raises Denied."""
         context = [f"--context={self._context}"] if self._context else []
         command = ["kubectl", *context, *([f"--as={user}"] if user else []), *arguments]
         try:
@@ -47,17 +47,17 @@ class Cluster:
         return answer.stdout
 
     def create(self, file: str, team: str, user: str) -> str:
-        """Creates the object of a file in the team's namespace, and returns `<kind>/<name>`. Raises Denied."""
+        """Returns `<kind>/<name>`. Raises Denied."""
         made = self.kubectl("create", f"--namespace={team}", f"--filename={JOBS / file}", "--output=name", user=user)
         return made.strip()
 
     def get(self, name: str, team: str) -> Object:
-        """Returns the object `<kind>/<name>`. Raises Denied if it does not exist."""
+        """`name` is `<kind>/<name>`. Raises Denied if the object does not exist."""
         found: Object = json.loads(self.kubectl("get", name, f"--namespace={team}", "--output=json"))
         return found
 
     def pods(self, team: str, job: str = "") -> list[Object]:
-        """Returns the pods of a team, or of one of its jobs, `<kind>/<name>`."""
+        """`job` is `<kind>/<name>`."""
         selector = [f"--selector=job-name={job.rpartition('/')[2]}"] if job else []
         return self._list("pods", f"--namespace={team}", *selector)
 
@@ -80,10 +80,8 @@ class Cluster:
 
 
 def is_running(pod: Object) -> bool:
-    """Returns whether the pod is running."""
     return bool(pod["status"].get("phase") == "Running")
 
 
 def gpus(pod: Object) -> int:
-    """Returns the number of GPUs that the pod requests."""
     return device_requests(pod).get(GPU_RESOURCE, 0)

@@ -1,4 +1,4 @@
-"""The steps of the demonstration. Each acts as a user, waits for the result, and prints it."""
+"""Each step acts as a user, waits for the result, and prints it."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ ALICE, BOB = "alice@example.com", "bob@example.com"
 _OFFERS = [8, 8, 8]
 GPUS = sum(_OFFERS)
 SOON_S = 60.0
-"""The time for Kueue to notice a change, and for pods to start."""
+"""Kueue notices a change, and pods start, within this time."""
 DRIVERS_S = 1800.0
-"""The time for drivers: on Azure a quarter of an hour per node (simulator/bench/durations.yaml), after its boot."""
+"""On Azure, drivers take a quarter of an hour per node (simulator/bench/durations.yaml), after its boot."""
 LENDS_S = 400.0
-"""The time until the slack queue lends all GPUs. The node-health job sets the number every five minutes, and lowers it
+"""The slack queue lends all GPUs after this time. The node-health job sets the number every five minutes, and lowers it
 for a bad node, as in the step `recovery`.
 """
 LOOKS_S = 180.0
-"""The time for AppWrapper, which checks its pods once a minute and gives them a minute to terminate."""
+"""AppWrapper checks its pods once a minute and gives them a minute to terminate."""
 
 
 @dataclass
 class Demonstration:
-    """The demonstration, with the jobs that it has submitted. It passes each line of output to `tell`."""
+    """Passes each line of output to `tell`."""
 
     cluster: Cluster
     tell: Callable[[str], None]
     jobs: dict[str, list[str]] = field(default_factory=lambda: {BLUE: [], RED: []})
 
     def run(self) -> None:
-        """Runs all steps. Raises Failed at the first unexpected result. Always removes the submitted jobs."""
+        """Raises Failed at the first unexpected result. Always removes the submitted jobs."""
         self._check()
         try:
             for number, step in enumerate(STEPS, start=1):
@@ -49,35 +49,33 @@ class Demonstration:
                 self.remove_jobs(team)
 
     def submit(self, file: str, team: str, user: str) -> str:
-        """Submits a job as the user. Returns `<kind>/<name>`."""
+        """Returns `<kind>/<name>`."""
         name = self.cluster.create(file, team, user)
         self.jobs[team].append(name)
         self.tell(f"   $ kubectl create --as={user} -n {team} -f jobs/{file}    # {name}")
         return name
 
     def wait_until_running(self, name: str, team: str, pods: int = 1) -> float:
-        """Waits until all pods of the job run. Returns the number of seconds."""
+        """Returns the number of seconds."""
         begun = time.monotonic()
         self.cluster.wait(lambda: self.running(name, team) == pods, f"{name} of {team} runs", SOON_S)
         return time.monotonic() - begun
 
     def running(self, name: str, team: str) -> int:
-        """Returns the number of the job's running pods."""
         return sum(is_running(pod) for pod in self.cluster.pods(team, name))
 
     def check_waits(self, name: str, team: str) -> None:
-        """Raises Failed if a job that must wait gets a pod within the usual start time."""
+        """Raises Failed if the job gets a pod within the usual start time."""
         for _ in range(5):
             if found := self.cluster.pods(team, name):
                 raise Failed(f"{name} of {team} must wait, but has {len(found)} pods")
             time.sleep(1)
 
     def used(self, team: str) -> int:
-        """Returns the number of GPUs of the team's running pods."""
         return sum(gpus(pod) for pod in self.cluster.pods(team) if is_running(pod))
 
     def remove_jobs(self, team: str) -> None:
-        """Removes all of the team's jobs, as its member, and waits until their pods are gone."""
+        """Acts as a member of the team, and waits until the pods are gone."""
         user = {BLUE: ALICE, RED: BOB}[team]
         for name in self.jobs[team]:
             self.cluster.kubectl("delete", name, f"--namespace={team}", "--ignore-not-found", user=user)
@@ -106,7 +104,7 @@ class Demonstration:
         return self.cluster.kubectl("get", *queue, "--output=jsonpath={..lendingLimit}") in ("", "8")
 
     def _offered(self) -> list[int]:
-        """Returns the number of GPUs that each node advertises, without nodes that have none."""
+        """Omits nodes without GPUs."""
         found = (allocatable(node, GPU_RESOURCE) for node in self.cluster.nodes())
         return sorted(count for count in found if count)
 
@@ -161,7 +159,7 @@ def recovery(demo: Demonstration) -> None:
 
 
 def _node(demo: Demonstration, but: str = "") -> str:
-    """Returns the node of the wrapped job. Empty if the job does not run, or runs on the node `but`."""
+    """Is empty if the job does not run, or runs on the node `but`."""
     found = [pod["spec"]["nodeName"] for pod in demo.cluster.pods(BLUE, "job/wrapped") if is_running(pod)]
     return next((str(node) for node in found if node != but), "")
 

@@ -1,4 +1,4 @@
-"""DaemonSets with the images of `docker/`, which prepare and describe nodes."""
+"""DaemonSets with the images of `docker/` prepare and describe nodes."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from components.operators import InstallContext
 
 Manifest = dict[str, Any]
 UNPRIVILEGED = {"runAsNonRoot": True, "runAsUser": 65534, "runAsGroup": 65534}
-"""The security context of pods that need no rights on their node."""
+"""Pods with this security context have no rights on their node."""
 CONFINED = {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}
 """The security context of their containers."""
 
 
 def daemon_set_spec(name: str, pod: Manifest) -> Manifest:
-    """Returns a DaemonSet of the pod. A new version is rolled out to a quarter of the nodes at a time."""
+    """A new version is rolled out to a quarter of the nodes at a time."""
     labels = {"app.kubernetes.io/name": name}
     return {
         "selector": {"matchLabels": labels},

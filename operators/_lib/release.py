@@ -1,4 +1,4 @@
-"""A Helm release of a pinned chart, from its own repository or from `charts.source`."""
+"""A chart comes from its own repository or from `charts.source`."""
 
 from __future__ import annotations
 
@@ -22,13 +22,11 @@ class ChartLocation:
     chart: str
     repository: str | None
     version: str | None
-    """The version, or None for a folder, which has it in Chart.yaml. A pin would always show as a difference."""
+    """A folder has the version in Chart.yaml, so this is None: a pin would always show as a difference."""
 
 
 def locate(chart: Chart, source: str | None) -> ChartLocation:
-    """Returns the chart's own location, or its location below `source`: an OCI registry, or a folder of unpacked
-    charts.
-    """
+    """`source` is an OCI registry, or a folder of unpacked charts."""
     if source is None:
         return ChartLocation(chart.oci or chart.name, chart.repository, chart.version)
     if source.startswith("oci://"):
@@ -38,7 +36,7 @@ def locate(chart: Chart, source: str | None) -> ChartLocation:
 
 
 def merge(values: Mapping[str, Any], over: Mapping[str, Any]) -> Values:
-    """Returns `values` overridden by `over`: maps are merged, everything else is replaced, as Helm does."""
+    """Merges maps and replaces everything else, as Helm does."""
     merged = dict(values)
     for key, value in over.items():
         below = merged.get(key)
@@ -59,10 +57,10 @@ def release(
     hooks: pulumi.ResourceHookBinding | None = None,
     awaited: bool = True,
 ) -> kubernetes.helm.v3.Release:
-    """Creates a release of the pinned chart `name`. The default `namespace` is the operator's.
+    """The release's name is `called`, by default `name`. The default `namespace` is the operator's.
 
-    The release's name is `called`, by default `name`. The user's values take precedence. If `awaited`, Pulumi waits for
-    the chart's own objects, but not for objects that an operator creates later.
+    The user's values take precedence. If `awaited`, Pulumi waits for the chart's own objects, but not for objects
+    that an operator creates later.
     """
     chart = versions().charts[name]
     location = locate(chart, context.settings.charts.source)

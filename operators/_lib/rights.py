@@ -1,5 +1,3 @@
-"""Rights of operators' pods in the cluster: service accounts, and the policies that limit them."""
-
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -22,11 +20,7 @@ def cluster_account(
     parent: Component,
     after: Sequence[pulumi.Resource],
 ) -> tuple[kubernetes.core.v1.ServiceAccount, kubernetes.rbac.v1.ClusterRoleBinding]:
-    """Creates the service account `name` in the operator's namespace, and a ClusterRole with these rules that is bound
-    to it.
-
-    The ClusterRole is created after the resources in `after`. Pods of the account depend on the returned resources.
-    """
+    """The ClusterRole is created `after` these. Pods of the account depend on the returned resources."""
     space = context.namespace.metadata["name"]
     account = kubernetes.core.v1.ServiceAccount(
         f"{name}-account", metadata={"name": name, "namespace": space}, opts=parent.child()
@@ -47,7 +41,7 @@ def cluster_account(
 def policy_binding(
     policy: str, namespaces: Mapping[str, str] | None = None, *, action: Literal["Deny", "Warn"] = "Deny"
 ) -> dict[str, Any]:
-    """Returns the spec of a policy's binding. The policy applies everywhere, or in `namespaces` with these labels."""
+    """The binding applies everywhere or in `namespaces` with these labels."""
     where = {"matchResources": {"namespaceSelector": {"matchLabels": namespaces}}} if namespaces else {}
     return {"policyName": policy, "validationActions": [action], **where}
 
@@ -60,10 +54,7 @@ def admission_policy(
     after: Sequence[pulumi.Resource],
     binding: Mapping[str, Any] | None = None,
 ) -> pulumi.Resource:
-    """Creates the ValidatingAdmissionPolicy `name` and its binding. The binding applies everywhere by default.
-
-    Returns the binding.
-    """
+    """Returns the policy's binding, which applies everywhere by default."""
     kinds = kubernetes.admissionregistration.v1
     policy = kinds.ValidatingAdmissionPolicy(
         f"{name}-policy", metadata={"name": name}, spec=spec, opts=parent.child(depends_on=after)

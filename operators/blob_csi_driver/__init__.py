@@ -1,7 +1,7 @@
-"""The blob CSI driver from its chart, which mounts blob containers instead of AKS's add-on.
+"""Mounts blob containers instead of AKS's add-on.
 
-Both have the same names, so a cluster can only have one: `storage.driver` selects it. From the add-on to the chart, AKS
-removes its driver before the chart is installed. From the chart to the add-on, set `none` in between.
+Both have the same names, so a cluster can only have one: `storage.driver` selects it. From the add-on to the chart,
+AKS removes its driver before the chart is installed. From the chart to the add-on, set `none` in between.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from operators._lib.release import Values, release
 
 NAME = "blob-csi-driver"
 NAMESPACE = "kube-system"
-"""The namespace of its objects (kubernetes-sigs/blob-csi-driver, charts/README.md)."""
+"""kubernetes-sigs/blob-csi-driver, charts/README.md."""
 
 
 class BlobCsiDriver(Installed[ChartSettings]):
@@ -28,7 +28,7 @@ class BlobCsiDriver(Installed[ChartSettings]):
 
 
 def values() -> Values:
-    """Returns values of the chart: it mounts on every node, with any taints, and only with blobfuse2."""
+    """Mounts on every node, with any taints, and only with blobfuse2."""
     return {
         # The controller creates volumes, but this program's already exist. A second replica needs a second system node.
         "controller": {"replicas": 1, **ON_SYSTEM_POOL},
@@ -64,7 +64,7 @@ class _BlobCsiDriver(Operator[ChartSettings]):
             yield from self._identity_problems(installation, (*path, "values"), auth)
 
     def _identity_problems(self, installation: Installation, path: Path, auth: str) -> Iterator[Problem]:
-        """Yields a problem if the driver cannot mount by identity, or would not refresh the tokens of mounts."""
+        """The driver must mount by identity and refresh the tokens of mounts."""
         since, (image, again) = versions().identity_mounts, (("image", "blob", "tag"), ("feature", "requiresRepublish"))
         tag = installation.value(self, *image) or versions().charts[NAME].version
         if since.is_older(str(tag)):

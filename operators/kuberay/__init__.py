@@ -1,4 +1,4 @@
-"""KubeRay: creates the pods of teams' RayClusters, and a temporary cluster for each RayJob."""
+"""Creates the pods of teams' RayClusters, and a temporary cluster for each RayJob."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from operators._lib.manifests import Changes, install
 
 NAME = "kuberay"
 UNUSED = ("raycronjobs.ray.io",)
-"""The CRD of a kind that needs a feature gate and that Kueue does not queue."""
+"""This kind needs a feature gate, and Kueue does not queue it."""
 RESOURCES = {"requests": {"memory": "100Mi"}, "limits": {"cpu": "500m", "memory": "1000Mi"}}
 """MLBatch's values (its setup.k8s/kuberay/manager_resources_patch.yaml). The released tenth of a CPU is too little for
 the clusters of many jobs at once.
@@ -18,10 +18,8 @@ the clusters of many jobs at once.
 
 
 class KubeRay(Installed[QueuedOperatorSettings]):
-    """The release without changes to scheduling.
-
-    Its `batchScheduler` would create gangs, but with scheduler-plugins, versions 1.5 to 1.7 fail every RayJob
-    (ray-operator, controllers/ray/batchscheduler: "currently only RayCluster is supported").
+    """The release's `batchScheduler` stays off. It would create gangs, but with scheduler-plugins, versions 1.5 to 1.7
+    fail every RayJob (ray-operator, controllers/ray/batchscheduler: "currently only RayCluster is supported").
     """
 
     def create(self, context: InstallContext, settings: QueuedOperatorSettings) -> None:

@@ -1,8 +1,8 @@
-"""The admission policies of teams' namespaces (`policies/`). They reject objects that bypass the queue or affect other
-teams.
+"""The policies of teams' namespaces (`policies/`) reject objects that bypass the queue or affect other teams.
 
-RBAC is not enough (rights.py). Members create jobs with any content, AppWrapper creates objects for them that they may
-not create themselves, and others may have more rights there. Kueue holds jobs without a queue, but does not report it.
+RBAC is not enough (rights.py). Members create jobs with any content, AppWrapper creates objects for them that they
+may not create themselves, and others may have more rights there. Kueue holds jobs without a queue, but does not
+report it.
 """
 
 from __future__ import annotations
@@ -19,21 +19,18 @@ from operators.kueue.rights import CLASSES
 from operators.monitoring import NAMESPACE as MONITORING_NAMESPACE
 
 QUEUES, PODS, SERVICES, HOPELESS = "team-queues", "team-pods", "team-services", "team-hopeless-jobs"
-"""The policies, and their bindings. The last one only warns."""
+"""Names of policies and their bindings. The last one only warns."""
 SECURITY = "team-pod-security"
-"""The policy of namespaces where pods may lock memory, and its binding."""
+"""Applies to namespaces where pods may lock memory."""
 SECURITY_LABELS = {"ai-on-aks/pins-memory": "true"}
 ISOLATION = "team-isolation"
 
 
 def policies(scheduler: str | None, gpus: int, of_node: Mapping[str, int], rdma_resource: str) -> dict[str, Any]:
-    """Returns the specs of the policies of all teams by name.
+    """Returns the specs by name.
 
-    Args:
-        scheduler: The only scheduler that may place pods on GPU nodes, if there is such a rule.
-        gpus: The GPUs of all quotas together.
-        of_node: The largest number of each device on one node, by resource.
-        rdma_resource: The resource of InfiniBand HCAs.
+    `scheduler` is the only one that may place pods on GPU nodes, if there is such a rule. `gpus` are those of all
+    quotas together. `of_node` has the largest number of each device on one node, by resource.
     """
     queue = {"label": QUEUE_LABEL, "queue": LOCAL_QUEUE}
     classes = {"classes": ["", *CLASSES], "classNames": ", ".join(CLASSES)}
@@ -57,14 +54,12 @@ def security_policy() -> dict[str, Any]:
 
 
 def isolation(pod_range: str) -> dict[str, Any]:
-    """Returns the spec of the NetworkPolicy of a team's namespace. `pod_range` is the address range of the cluster's
-    pods.
-    """
+    """`pod_range` is the address range of the cluster's pods."""
     return _policy(ISOLATION, kuberay=MLBATCH_NAMESPACE, monitoring=MONITORING_NAMESPACE, podRange=pod_range)
 
 
 def binding(policy: str) -> dict[str, Any]:
-    """Returns the spec of a policy's binding to the namespaces of teams."""
+    """Binds the policy to the namespaces of teams."""
     labels = SECURITY_LABELS if policy == SECURITY else TEAM_LABELS
     return policy_binding(policy, labels, action="Warn" if policy == HOPELESS else "Deny")
 

@@ -11,10 +11,10 @@ CLASSES = {
     "default-priority": (5, "Jobs that are as important as most."),
     "high-priority": (10, "Jobs that come before all others of their team."),
 }
-"""Classes of teams with their values and descriptions, from MLBatch (its setup.k8s/mlbatch-priorities.yaml).
+"""Values and descriptions are MLBatch's (its setup.k8s/mlbatch-priorities.yaml).
 
-MLBatch has a default class. Here no class is the default, because it would also apply to AKS's own pods and all others
-in the cluster.
+MLBatch has a default class. Here no class is the default, because it would also apply to AKS's own pods and all
+others in the cluster.
 """
 ROLE = "mlbatch-edit"
 FRAMEWORKS = {
@@ -24,7 +24,7 @@ FRAMEWORKS = {
     "ray.io/rayjob": "rayjobs",
     "workload.codeflare.dev/appwrapper": "appwrappers",
 }
-"""Kinds of jobs that Kueue queues, by its names for them. Members can only create pods through these."""
+"""Kueue queues these kinds, by its names for them. Members can only create pods through these."""
 _READ = ("get", "list", "watch")
 _END = ("delete", *_READ)
 _EDIT = ("create", "patch", "update", *_END)
@@ -32,7 +32,7 @@ _RBAC = "rbac.authorization.k8s.io"
 
 
 def priority_class(name: str) -> dict[str, Any]:
-    """Returns a class that never preempts. Only Kueue preempts jobs; a scheduler would also end pods of other teams."""
+    """The class never preempts. Only the queue preempts jobs: a scheduler would end pods of other teams."""
     value, description = CLASSES[name]
     return {
         "metadata": {"name": name},
@@ -44,10 +44,10 @@ def priority_class(name: str) -> dict[str, Any]:
 
 
 def rules() -> list[dict[str, Any]]:
-    """Returns the rules of the ClusterRole that is bound in each team's namespace.
+    """The ClusterRole is bound in each team's namespace.
 
-    They are those of MLBatch, plus Jobs, which MLBatch only queues in AppWrappers. Members can view and delete Pods,
-    Deployments and StatefulSets, but not create them, because they would bypass the queue.
+    The rules are those of MLBatch, plus Jobs, which MLBatch only queues in AppWrappers. Members can view and delete
+    Pods, Deployments and StatefulSets, but not create them, because they would bypass the queue.
     """
     core = ("services", "secrets", "configmaps", "persistentvolumeclaims")
     return [
@@ -69,9 +69,7 @@ def _rule(group: str, resources: tuple[str, ...], verbs: tuple[str, ...]) -> dic
 
 
 def binding(team: TeamSettings) -> dict[str, Any]:
-    """Returns the binding of the role to a team's members. User names are case-sensitive. Group ids in tokens are
-    lower-case.
-    """
+    """User names are case-sensitive. Group ids in tokens are lower-case."""
     groups = sorted({name.lower() for name in team.groups})
     people = [("User", name) for name in sorted({*team.users})] + [("Group", name) for name in groups]
     return {

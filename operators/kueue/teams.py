@@ -1,5 +1,3 @@
-"""Teams in the cluster: a namespace for each, a queue with its quota, and its members' rights there."""
-
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -19,7 +17,7 @@ from operators.kueue import admission, queues, rights
 
 
 class Teams(Component):
-    """All teams and their shared resources. They depend on Kueue, because its webhooks must answer."""
+    """Teams depend on Kueue, because its webhooks must answer."""
 
     def __init__(
         self,
@@ -55,7 +53,7 @@ class Teams(Component):
         self.register_outputs({})
 
     def _flavor(self, name: str, spec: dict[str, Any], kueue: pulumi.Resource) -> pulumi.Resource:
-        """Creates the flavor of all quotas, after its topology if it names one."""
+        """The topology, if the flavor names one, comes first."""
         before = kueue
         if topology := spec.get("topologyName"):
             before = _made("Topology", topology, queues.topology_spec(), opts=self.child(depends_on=[kueue]))
@@ -64,7 +62,7 @@ class Teams(Component):
     def _rules(
         self, policies: Mapping[str, Any], teams: Collection[TeamSettings], kueue: pulumi.Resource
     ) -> Iterator[pulumi.Resource]:
-        """Yields the priority classes and admission policies. They must exist before members get their rights."""
+        """These must exist before members get their rights."""
         for name in rights.CLASSES:
             yield kubernetes.scheduling.v1.PriorityClass(
                 name, **rights.priority_class(name), opts=self.child(depends_on=[kueue])
@@ -79,10 +77,10 @@ class Teams(Component):
 class Team(Component):
     """The namespace, queue and members' rights of one team.
 
-    The namespace depends on the ClusterQueue, which can only be deleted after the last of its jobs. Members get their
-    rights after everything that keeps them within the queue (`rules`). Their pods may do what the level `baseline`
-    allows, and get no access to their node, because it also runs pods of others. If they may lock memory, a policy
-    enforces that level (policies/team-pod-security.yaml).
+    The namespace depends on the ClusterQueue, which can only be deleted after the last of its jobs. Members get
+    their rights after everything that keeps them within the queue (`rules`). Their pods may do what the level
+    `baseline` allows, and get no access to their node, because it also runs pods of others. If they may lock
+    memory, a policy enforces that level (policies/team-pod-security.yaml).
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Local NVMe scratch: one file system of all local NVMe disks of a node, mounted on the node itself."""
+"""One file system of all local NVMe disks of a node is mounted on the node itself."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from config.schema.operators import NODE_TOOLS_NAMESPACE, Capability, Installati
 from operators._lib.node_tools import CONFINED, UNPRIVILEGED, Manifest, daemon_set
 
 NAME = "local-nvme-scratch"
-"""The name of the DaemonSet and of its image in `docker/`."""
+"""Names the DaemonSet and its image in `docker/`."""
 _PARENT = str(PurePosixPath(SCRATCH_MOUNT).parent)
 _SMALL = {"requests": {"cpu": "10m", "memory": "32Mi"}, "limits": {"memory": "256Mi"}}
 
@@ -30,15 +30,14 @@ class LocalNvmeScratchSettings(OperatorSettings):
 
 
 class LocalNvmeScratch(Installed[LocalNvmeScratchSettings]):
-    """The DaemonSet on nodes with the label of scratch. Its pod is Ready when the node's scratch is mounted."""
+    """The pod is Ready when its node's scratch is mounted."""
 
     def create(self, context: InstallContext, settings: LocalNvmeScratchSettings) -> None:
         daemon_set(NAME, context, pod_spec(context.image(NAME), wipe_foreign=settings.wipe_foreign), parent=self)
 
 
 def pod_spec(image: str, *, wipe_foreign: bool = False) -> dict[str, Any]:
-    """Returns a pod with an init container that creates and mounts the file system. The main container only watches the
-    mount.
+    """An init container creates and mounts the file system. The pod's container only watches that.
 
     The file system stays when the pod is deleted: jobs use it, and the next pod finds it.
     """
@@ -108,9 +107,7 @@ class _LocalNvmeScratch(Operator[LocalNvmeScratchSettings]):
         return stack.operators.of(self).enabled and any(pool.scratch for pool in stack.gpu_pools().values())
 
     def problems(self, installation: Installation) -> Iterator[Problem]:
-        """Yields a problem if a pool requests scratch and this operator is off. A VM size with disks alone is not a
-        request.
-        """
+        """A pool that asks for scratch needs the operator; a VM size that just has disks does not."""
         if installation.stack.operators.of(self).enabled:
             return
         path = ("operators", "localNvmeScratch", "enabled")

@@ -1,4 +1,4 @@
-"""Monitoring by kube-prometheus-stack: metrics of GPUs, nodes, queues and jobs, with dashboards and alerts."""
+"""kube-prometheus-stack: metrics of GPUs, nodes, queues and jobs, with dashboards and alerts."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ DISKS = "managed-csi"
 NAME = MONITORING
 NAMESPACE = "monitoring"
 RELEASE = "prometheus"
-"""The value of the label `release` of Autopilot's ServiceMonitor, which its chart cannot change."""
+"""Autopilot's chart cannot change the label `release` of its ServiceMonitor."""
 NODE_EXPORTER_PORT = 9110
-"""A port of the node, because the pods use the host network. Another node exporter there would use 9100."""
+"""Pods use the host network. Another node exporter there would use 9100."""
 _PROMETHEUS_GI, _ALERTMANAGER_GI, _GRAFANA_GI = 50, 50, 20
 PUBLISHED = (("nvidia-dcgm-exporter", 12239, 2), ("autopilot", 23123, 1))
 """Dashboards of NVIDIA and of Autopilot: name, number and revision."""
@@ -32,7 +32,7 @@ _NODE_LABELS = (AGENT_POOL_LABEL, SPOT_LABEL, AUTOPILOT_LABEL)
 
 
 def _require_disks(name: str) -> str:
-    """Rejects classes of file shares. Prometheus supports neither NFS nor non-POSIX file systems (its storage.md)."""
+    """Prometheus supports neither NFS nor non-POSIX file systems (its storage.md)."""
     if name in (SHARED_CLASS, *aks_classes().files, *aks_classes().blobs):
         raise unfit(f"is {name}, a class of shares, which Prometheus does not support", DISKS)
     return name
@@ -54,7 +54,7 @@ class MonitoringSettings(ChartSettings):
 
 
 class Monitoring(Installed[MonitoringSettings]):
-    """The Helm release, then the monitors and rules, whose CRDs the release installs."""
+    """Monitors and rules come after the release, which installs their kinds."""
 
     def create(self, context: InstallContext, settings: MonitoringSettings) -> None:
         own = values(settings.storage_class, published=not context.settings.images.registry)
@@ -70,7 +70,7 @@ class Monitoring(Installed[MonitoringSettings]):
         self.outputs = {"monitoring": commands()}
 
     def _dashboards(self, opts: pulumi.ResourceOptions) -> None:
-        """Creates ConfigMaps, which Grafana's sidecar finds by their label."""
+        """Grafana's sidecar finds the ConfigMaps by their label."""
         for name, dashboard in dashboards().items():
             metadata = {"name": f"dashboard-{name}", "namespace": NAMESPACE, "labels": {"grafana_dashboard": "1"}}
             data = {f"{name}.json": grafana_json(name, dashboard)}
@@ -83,10 +83,10 @@ def _custom(kind: str, name: str, spec: dict[str, Any], opts: pulumi.ResourceOpt
 
 
 def values(storage_class: str, *, published: bool = True) -> Values:
-    """Returns values of the chart. They exclude components that AKS manages, and include monitors of all namespaces.
+    """Excludes components that AKS manages, and includes monitors of all namespaces.
 
-    With `published`, Grafana downloads dashboards from grafana.com when it starts. If it cannot, it waits a minute for
-    each and starts without them (grafana/helm-charts, _config.tpl: the exit code is that of sed, not of curl).
+    With `published`, Grafana downloads dashboards from grafana.com when it starts. If it cannot, it waits a minute
+    for each and starts without them (grafana/helm-charts, _config.tpl: the exit code is that of sed, not of curl).
     """
     kept = {"whenDeleted": "Retain", "whenScaled": "Retain"}
     disk = {"persistentVolumeClaimRetentionPolicy": kept}
@@ -128,7 +128,7 @@ def _claim(storage_class: str, gi: int) -> Values:
 
 
 def _grafana_disk(storage_class: str) -> Values:
-    """Returns the values of a StatefulSet's claim. The claim stays when the StatefulSet is deleted."""
+    """The claim stays when the StatefulSet is deleted."""
     return {
         "enabled": True,
         "type": "sts",
@@ -139,7 +139,7 @@ def _grafana_disk(storage_class: str) -> Values:
 
 
 def _published_dashboards() -> Values:
-    """Returns dashboards that others have published, by their numbers at grafana.com."""
+    """The numbers are those at grafana.com."""
     # Their data source is a variable, in a text or in a map. If it is a list here, the chart replaces it in both; if it
     # is a text, only in texts.
     source = {"datasource": [{"name": "DS_PROMETHEUS", "value": "prometheus"}]}
@@ -156,7 +156,7 @@ def _published_dashboards() -> Values:
 
 
 def commands() -> dict[str, str]:
-    """Returns commands that open each page on this machine. The chart creates Grafana's password once, in a Secret."""
+    """The chart creates Grafana's password once, in a Secret."""
     forward = f"kubectl port-forward -n {NAMESPACE} svc/{RELEASE}"
     secret = f"kubectl get secret -n {NAMESPACE} {RELEASE}-grafana -o jsonpath='{{.data.admin-password}}'"
     return {

@@ -1,4 +1,4 @@
-"""Alert rules and dashboards, which are files in this folder, and the endpoints that Prometheus scrapes."""
+"""Alert rules and dashboards are files in this folder."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from config.schema.operators import MLBATCH_NAMESPACE, NVIDIA_NAMESPACE
 _HERE = Path(__file__).resolve().parent
 ALERTS = _HERE / "alerts.yaml"
 _DATA_SOURCE = {"type": "prometheus", "uid": "prometheus"}
-"""The data source, with the name that the chart gives it (grafana.sidecar.datasources.uid)."""
+"""The chart gives the data source this name (grafana.sidecar.datasources.uid)."""
 _WIDTH, _HEIGHT, _PER_ROW = 12, 8, 2
 _SCHEMA_VERSION = 39
 """The schema of Grafana 11, which newer versions also read."""
@@ -26,7 +26,7 @@ _SECURE = {
     "tlsConfig": {"insecureSkipVerify": True},
     "bearerTokenFile": "/var/run/secrets/kubernetes.io/serviceaccount/token",
 }
-"""Endpoints that ask the API server whether Prometheus may read metrics. Their certificates are self-signed."""
+"""These endpoints ask the API server whether Prometheus may read metrics. Their certificates are self-signed."""
 _PLAIN = {"port": "monitoring-port"}
 _NETWORK_OPERATOR_PORT = 8080
 """The operator's default, which its chart keeps (Mellanox/network-operator v26.4.1, main.go:168,
@@ -54,7 +54,7 @@ class Dashboard(BaseModel):
 
 
 def rules() -> dict[str, Any]:
-    """Returns the spec of a PrometheusRule, which has the format of Prometheus's rule files."""
+    """A PrometheusRule has the format of Prometheus's rule files."""
     spec: dict[str, Any] = yaml.safe_load(ALERTS.read_text(encoding="utf-8"))
     return spec
 
@@ -65,7 +65,7 @@ def dashboards() -> Mapping[str, Dashboard]:
 
 
 def grafana_json(name: str, dashboard: Dashboard) -> str:
-    """Returns the dashboard in the format that Grafana imports, from a file or manually."""
+    """Grafana imports this format, from a file or manually."""
     return json.dumps(
         {
             "uid": f"ai-on-aks-{name}",
@@ -95,9 +95,7 @@ def _panel(number: int, panel: Panel) -> dict[str, Any]:
 
 
 def service_monitors() -> dict[str, dict[str, Any]]:
-    """Returns specs of ServiceMonitors by name, for operators without one. They are harmless if the operator is not
-    installed.
-    """
+    """Covers operators without a ServiceMonitor in their manifests. The specs are harmless without the operator."""
     return {
         "appwrapper": _spec("appwrapper-system", {"app.kubernetes.io/name": "appwrapper"}, _SECURE),
         "kuberay": _spec(MLBATCH_NAMESPACE, {"app.kubernetes.io/name": "kuberay"}, _PLAIN),
@@ -106,7 +104,7 @@ def service_monitors() -> dict[str, dict[str, Any]]:
 
 
 def pod_monitors() -> dict[str, dict[str, Any]]:
-    """Returns specs of PodMonitors by name, for operators whose charts have no Service.
+    """Covers operators without a Service in their charts.
 
     The network operator's pod does not declare its port either. Prometheus still finds its only container
     (prometheus-operator v0.93.0, pkg/prometheus/promcfg.go:1570), and a relabeling sets the port.

@@ -1,4 +1,4 @@
-"""Node Feature Discovery: sets the labels that both NVIDIA operators use to select nodes. One instance serves both."""
+"""Both NVIDIA operators select nodes by the labels of this one instance."""
 
 from __future__ import annotations
 
@@ -24,8 +24,6 @@ NVIDIA, MELLANOX = pci_vendor("nvidia"), pci_vendor("mellanox")
 
 
 class NodeFeatureDiscovery(Installed[ChartSettings]):
-    """The release, and one rule for GPUs and one for InfiniBand."""
-
     def create(self, context: InstallContext, settings: ChartSettings) -> None:
         self.release = release(NAME, context, parent=self, values=values(), user_values=settings.values)
         self._rule("gpu", gpu_rule())
@@ -43,7 +41,6 @@ class NodeFeatureDiscovery(Installed[ChartSettings]):
 
 
 def values() -> Values:
-    """Returns values of the chart: controllers on the system pool, workers on GPU nodes."""
     pci = {"deviceClassWhitelist": PCI_CLASSES, "deviceLabelFields": ["vendor"]}
     return {
         "master": {**ON_SYSTEM_POOL, "config": {"extraLabelNs": ["nvidia.com"]}},
@@ -61,7 +58,7 @@ def gpu_rule() -> dict[str, Any]:
 
 
 def infiniband_rule() -> dict[str, Any]:
-    """Returns the rule that labels nodes with an InfiniBand function. The device class is an additional check."""
+    """The class is an extra check."""
     devices = {size.infiniband.device_id for size in catalogue().values() if size.infiniband}
     return _pci_rule("infiniband", MELLANOX, {"device": _in(*sorted(devices)), "class": _in("0207")})
 
@@ -93,9 +90,7 @@ class _NodeFeatureDiscovery(Operator[ChartSettings]):
         return {_OWN_LABELS: "feature.node.kubernetes.io"}
 
     def problems(self, installation: Installation) -> Iterator[Problem]:
-        """Yields a problem if another chart installs its own NFD, because two instances would overwrite each other's
-        node labels.
-        """
+        """Two NFDs would overwrite each other's labels of nodes."""
         for other in installation.operators.values():
             if _OWN_LABELS in other.needs and installation.value(other, "nfd", "enabled") is True:
                 path = ("operators", key_of(other.name), "values", "nfd", "enabled")

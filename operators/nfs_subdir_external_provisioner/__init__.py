@@ -1,4 +1,4 @@
-"""nfs-subdir-external-provisioner: each claim of its StorageClass is a folder on an existing NFS server."""
+"""Each claim of its StorageClass is a folder on an existing NFS server."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from operators._lib.release import Values, release
 
 CLASS = "nfs-client-pokprod"
 PROVISIONER = "k8s-sigs.io/pokprod-nfs-subdir-external-provisioner"
-"""The names in project-codeflare/mlbatch."""
+"""project-codeflare/mlbatch has these names."""
 _LABEL = r"[a-z0-9]([a-z0-9-]*[a-z0-9])?"
 _FOLDER = r"[A-Za-z0-9_-][A-Za-z0-9._-]*"
 Server = Annotated[
@@ -40,11 +40,11 @@ Export = Annotated[
 NAME = "nfs-subdir-external-provisioner"
 NAMESPACE = "nfs-provisioner"
 RELEASE = "pokprod"
-"""The name in project-codeflare/mlbatch."""
+"""project-codeflare/mlbatch has this name."""
 
 
 def _require_unused(name: str) -> str:
-    """Rejects the name of a class that AKS or this program creates."""
+    """AKS or this program may create a class of that name."""
     if name in aks_classes().all:
         raise unfit(f"is {name}, which AKS creates", CLASS)
     if name == SHARED_CLASS:
@@ -88,7 +88,7 @@ class NfsProvisioner(Installed[NfsProvisionerSettings]):
 
 
 def own_values(settings: NfsProvisionerSettings) -> dict[tuple[str, str], str | None]:
-    """Returns those chart values that a setting defines, by path."""
+    """The chart's values that have a setting, by path."""
     return {
         ("nfs", "server"): settings.server,
         ("nfs", "path"): settings.path,
@@ -98,10 +98,8 @@ def own_values(settings: NfsProvisionerSettings) -> dict[tuple[str, str], str | 
 
 
 def values(settings: NfsProvisionerSettings) -> Values:
-    """Returns values of the chart: it runs on the system pool.
-
-    They keep the chart's default for the folder of a deleted claim, which is to rename it to `archived-<folder>`. So no
-    files are lost, and a class could not change it later (its parameters are immutable).
+    """The chart renames the folder of a deleted claim to `archived-<folder>` by default. So no files are lost, and a
+    class could not change it later (its parameters are immutable).
     """
     made: Values = {**ON_SYSTEM_POOL}
     for (part, key), value in own_values(settings).items():
@@ -111,7 +109,7 @@ def values(settings: NfsProvisionerSettings) -> Values:
 
 _PATH: Path = ("operators", key_of(NAME))
 _KEYS = {"server": "server", "path": "path", "name": "storageClass", "provisionerName": "provisioner"}
-"""The names of its settings, by the last part of the value's path in the chart."""
+"""Keyed by the last part of the value's path in the chart."""
 _EXAMPLES = {"server": "10.1.0.4", "path": "/exports/ai"}
 
 

@@ -1,4 +1,4 @@
-"""Node health: the rights of checks, and the CronJob that handles nodes with failed checks."""
+"""The rights of checks, and the CronJob that handles nodes with failed checks."""
 
 from __future__ import annotations
 
@@ -33,7 +33,6 @@ from operators.node_problem_detector.conditions import condition_type, condition
 
 POLICY = "health-checks-own-node"
 MAX_GRACE = 7 * 24 * 60
-"""The maximum in minutes: a week."""
 
 
 class NodeHealthSettings(OperatorSettings):
@@ -50,7 +49,7 @@ class NodeHealthSettings(OperatorSettings):
 
     @property
     def failure_effect(self) -> str | None:
-        """The effect of the taint that a check's pod sets. The CronJob later changes it to `NoExecute`."""
+        """A check's pod sets this effect. The CronJob later changes it to `NoExecute`."""
         return "NoSchedule"
 
 
@@ -69,7 +68,7 @@ MINUTES = 5
 
 
 class NodeHealth(Installed[NodeHealthSettings]):
-    """The role of checks, after the policy that limits it; accounts of checks in teams' namespaces; the CronJob."""
+    """The policy limits the role of checks, so it comes first."""
 
     def create(self, context: InstallContext, settings: NodeHealthSettings) -> None:
         after = [context.namespace]
@@ -83,9 +82,7 @@ class NodeHealth(Installed[NodeHealthSettings]):
         self._cron_job(context, settings)
 
     def _accounts(self, teams: list[str], role: pulumi.Resource, kueue: list[Installed[Any]]) -> None:
-        """Creates the service accounts of checks, because members of teams cannot. Kueue's component creates the teams'
-        namespaces.
-        """
+        """Members of teams cannot create these accounts. Kueue's component creates the teams' namespaces."""
         for team in teams:
             kubernetes.core.v1.ServiceAccount(
                 f"{team}-{HEALTH_ACCOUNT}",
@@ -132,9 +129,7 @@ def policy_spec() -> dict[str, Any]:
 
 
 def cron_job_spec(pod: dict[str, Any]) -> dict[str, Any]:
-    """Returns a spec that runs one round of checks at a time. A failed round is visible, and the next round repeats its
-    work.
-    """
+    """One round of checks runs at a time. A failed round is visible, and the next round repeats its work."""
     template = {"metadata": {"labels": {"app.kubernetes.io/name": NODE_HEALTH}}, "spec": pod}
     return {
         "schedule": f"*/{MINUTES} * * * *",
@@ -149,12 +144,12 @@ def cron_job_spec(pod: dict[str, Any]) -> dict[str, Any]:
 
 
 def critical() -> list[str]:
-    """Returns condition types that should keep jobs off a node. They exist only if node-problem-detector is on."""
+    """These conditions should keep jobs off a node. They exist if node-problem-detector is on."""
     return [condition_type(name) for name, each in conditions().items() if each.alert.severity == "critical"]
 
 
 def slack_variables(settings: Settings) -> dict[str, str]:
-    """Returns the pod's environment variables for the lending limit of the slack queue. Empty without such a queue.
+    """Is empty without a slack queue.
 
     Autoscaled pools are excluded, because missing nodes can still be added there.
     """
@@ -169,7 +164,6 @@ def slack_variables(settings: Settings) -> dict[str, str]:
 
 
 def pod_spec(image: str, settings: NodeHealthSettings, slack: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """Returns an unprivileged pod on the system pool."""
     variables = {
         "BAD_CONDITIONS": ",".join(critical()),
         "BAD_LABELS": f"{AUTOPILOT_LABEL}=EVICT",

@@ -1,4 +1,4 @@
-"""Node labeler: labels GPU nodes with data about the Azure host and InfiniBand, which Azure's support asks for."""
+"""GPU nodes get labels with data of Azure's host and InfiniBand that Azure's support asks for."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from operators._lib.node_tools import CONFINED, UNPRIVILEGED, daemon_set
 from operators._lib.rights import cluster_account
 
 NAME = "node-labeler"
-"""The name of the DaemonSet, of its image in `docker/`, and of its account and rights."""
+"""Names the DaemonSet, its image in `docker/`, and its account and rights."""
 RULES = [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "patch"]}]
 _HYPERV = "/var/lib/hyperv"
 
 
 class NodeLabeler(Installed[OperatorSettings]):
-    """The DaemonSet on GPU nodes, and an account that may only read and patch nodes."""
+    """The account may only read and patch nodes."""
 
     def create(self, context: InstallContext, settings: OperatorSettings) -> None:
         granted = cluster_account(NAME, context, RULES, parent=self, after=[context.namespace])
@@ -25,9 +25,8 @@ class NodeLabeler(Installed[OperatorSettings]):
 
 
 def pod_spec(image: str) -> dict[str, Any]:
-    """Returns an unprivileged pod: every user can read Hyper-V's files (kvp pools have mode 644) and sysfs.
-
-    InfiniBand needs no mount: every container sees the node's HCAs in its own /sys.
+    """The pod is unprivileged: every user can read Hyper-V's files (kvp pools have mode 644) and sysfs. InfiniBand
+    needs no mount: every container sees the node's HCAs in its own /sys.
     """
     return {
         "nodeSelector": {GPU_LABEL: "true"},

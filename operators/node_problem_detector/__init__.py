@@ -1,4 +1,4 @@
-"""node-problem-detector on GPU nodes: a DaemonSet for each VM size, and the alerts of its conditions."""
+"""A DaemonSet for each VM size, and the alerts of its conditions."""
 
 from __future__ import annotations
 
@@ -22,18 +22,16 @@ from operators.node_problem_detector.alerts import rules
 from operators.node_problem_detector.conditions import configurations
 
 NAME = "node-problem-detector"
-"""The name of its image in `docker/`, its account and its rights; the prefix of its DaemonSets."""
+"""Names its image in `docker/`, its account and its rights, and begins its DaemonSets' names."""
 POLICY = f"{NAME}-own-node"
 NODE_RULES = [
     {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get"]},
     {"apiGroups": [""], "resources": ["nodes/status"], "verbs": ["patch"]},
 ]
-"""The rights for its requests: its node, once, and conditions (v1.34.0,
-pkg/exporters/k8sexporter/problemclient/problem_client.go).
-"""
+"""It reads its node once, and sets conditions (v1.34.0, pkg/exporters/k8sexporter/problemclient/problem_client.go)."""
 EVENT_RULES = [{"apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch"]}]
 _EVENTS_OF_NODES = "default"
-"""The namespace of events about objects without a namespace (client-go, tools/record/event.go)."""
+"""Events about objects without a namespace are here (client-go, tools/record/event.go)."""
 _CONFIG, _LOGS = "/config", "/var/log"
 _HOST_PATHS = {"logs": _LOGS, "nvidia": "/run/nvidia", "mellanox": "/run/mellanox"}
 
@@ -46,7 +44,7 @@ class NodeProblemDetectorSettings(OperatorSettings):
 
 
 class NodeProblemDetector(Installed[NodeProblemDetectorSettings]):
-    """One DaemonSet for each VM size, because the limits in its configuration depend on the size."""
+    """Limits in the configuration depend on the VM size, so each size has a DaemonSet."""
 
     def create(self, context: InstallContext, settings: NodeProblemDetectorSettings) -> None:
         self._context, self._space = context, context.namespace.metadata["name"]
@@ -101,7 +99,7 @@ def policy_spec() -> Manifest:
 
 
 def daemon_set_name(sku: VmSku) -> str:
-    """Returns the name of a VM size's DaemonSet, such as node-problem-detector-nd96isr-h100-v5."""
+    """Returns a name such as node-problem-detector-nd96isr-h100-v5."""
     return f"{NAME}-{sku.name.removeprefix('Standard_').replace('_', '-').lower()}"
 
 
@@ -110,8 +108,7 @@ def _digest(files: Mapping[str, str]) -> str:
 
 
 def pod_spec(image: str, sku: VmSku, config: str, files: list[str]) -> Manifest:
-    """Returns a pod that opens no port, because AKS's node-problem-detector uses the node's ports 20256 and 20257.
-
+    """The pod opens no port, because AKS's node-problem-detector uses the node's ports 20256 and 20257.
     kube-state-metrics reports the conditions instead.
     """
     monitors = ",".join(f"{_CONFIG}/{file}" for file in files)

@@ -1,5 +1,3 @@
-"""Conditions of GPU nodes, read from their file, and the configuration of each VM size."""
-
 from __future__ import annotations
 
 import functools
@@ -14,13 +12,13 @@ from config.data.scheduling import CONDITION_PREFIX
 from config.data.skus import VmSku, gpu_models
 
 CHECKS = "/opt/checks"
-"""The folder of the scripts in the image."""
+"""The scripts' folder in the image."""
 TIMEOUT_S = 25
-"""The timeout of a check: nvidia-smi takes seconds, because each call loads the driver's state again."""
+"""nvidia-smi takes seconds, because each call loads the driver's state again."""
 MESSAGE_BYTES = 256
 REMAPPED_SINCE = 8.0
-"""The compute capability of Ampere, the first with row remapping (NVIDIA, GPU memory error management). Older VM sizes
-with several GPUs have no NVLink.
+"""Ampere is the first with row remapping (NVIDIA, GPU memory error management). Older VM sizes with several GPUs have
+no NVLink.
 """
 _FILE = Path(__file__).with_name("conditions.yaml")
 
@@ -37,8 +35,6 @@ class Healthy(_Data):
 
 
 class AlertRule(_Data):
-    """The settings of a condition's alert."""
-
     severity: Literal["info", "warning", "critical"]
     lasts: str
     """The minimum duration of the problem, in Prometheus's format: 2m."""
@@ -56,18 +52,18 @@ class NodeCondition(_Data):
 
 @functools.cache
 def conditions() -> dict[str, NodeCondition]:
-    """Returns the conditions by name. The name is the reason of a problem, and the suffix of the condition's type."""
+    """The name is the reason of a problem, and the suffix of the condition's type."""
     read = yaml.safe_load(_FILE.read_text(encoding="utf-8"))
     return TypeAdapter(dict[str, NodeCondition]).validate_python(read)
 
 
 def condition_type(name: str) -> str:
-    """Returns a condition type with a prefix. AKS's node-problem-detector uses no prefix, so they do not conflict."""
+    """AKS's node-problem-detector uses no prefix, so they do not conflict."""
     return f"{CONDITION_PREFIX}{name}"
 
 
 def conditions_of(sku: VmSku, *, ofed: bool) -> dict[str, NodeCondition]:
-    """Returns the conditions of nodes of the size. `ofed` is whether the stack installs OFED there."""
+    """`ofed` is whether the stack installs OFED there."""
     remaps = float(gpu_models()[sku.gpu_model].compute) >= REMAPPED_SINCE
     fits = {
         "all": True,
@@ -80,10 +76,11 @@ def conditions_of(sku: VmSku, *, ofed: bool) -> dict[str, NodeCondition]:
 
 
 def configurations(sku: VmSku, *, ofed: bool) -> dict[str, str]:
-    """Returns configuration files of node-problem-detector by name, one for each condition.
+    """Returns one file for each condition, by name.
 
     With each result, a monitor reports all conditions of its file, and those that it has not checked yet as False
-    (pkg/custompluginmonitor/custom_plugin_monitor.go of v1.34.0, generateStatus). So each condition has its own file.
+    (pkg/custompluginmonitor/custom_plugin_monitor.go of v1.34.0, generateStatus). So each condition has its own
+    file.
     """
     found = sorted(conditions_of(sku, ofed=ofed).items())
     return {f"{name}.json": json.dumps(_monitor(name, each, sku), indent=1) for name, each in found}

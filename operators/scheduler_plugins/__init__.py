@@ -1,6 +1,5 @@
-"""scheduler-plugins: Kubernetes' scheduler with Coscheduling, if a stack selects it instead of Volcano.
-
-It schedules all pods of a gang together, or none of them.
+"""Kubernetes' scheduler with Coscheduling, if a stack selects it instead of Volcano. It schedules all pods of a gang
+together, or none of them.
 """
 
 from __future__ import annotations
@@ -19,24 +18,21 @@ from operators._lib.release import Values, release
 
 NAME = "scheduler-plugins"
 PLUGINS = ("Coscheduling",)
-"""The plugins to enable. The chart's other three count quotas in addition to Kueue, and spread pods."""
+"""The chart's other three count quotas in addition to Kueue, and spread pods."""
 GANG_WAITS_S = 300
-"""The maximum time that pods of a gang keep their nodes while the others are created and placed."""
+"""Pods of a gang keep their nodes for this long while the others are created and placed."""
 _VALUES: Path = ("operators", "schedulerPlugins", "values")
 
 
 class SchedulerPlugins(Installed[ChartSettings]):
-    """The Helm release. Jobs depend on it, because it installs the CRD of their gangs."""
+    """Jobs depend on the release, because it installs the CRD of their gangs."""
 
     def create(self, context: InstallContext, settings: ChartSettings) -> None:
         self.webhooks = [release(NAME, context, parent=self, values=values(), user_values=settings.values)]
 
 
 def values() -> Values:
-    """Returns values of the chart: everything runs on the system pool, and is evicted last there.
-
-    Nodes with the most GPUs in use come first, so that jobs of whole nodes find free ones.
-    """
+    """Nodes with the most GPUs in use come first, so that jobs of whole nodes find free ones."""
     place = {**ON_SYSTEM_POOL, "priorityClassName": SYSTEM_PRIORITY}
     shape = [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}]
     packing = {
@@ -56,7 +52,7 @@ def values() -> Values:
 
 
 def problems(stack: StackFile, values: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yields a problem if the cluster is too new, or if the values keep pods or gangs from being placed."""
+    """The cluster may be too new, or the values may keep pods or gangs from being placed."""
     yield from _too_new(stack.cluster.kubernetes_version)
     scheduler, plugins = _map(values.get("scheduler")), _map(values.get("plugins"))
     name, enabled = scheduler.get("name", COSCHEDULER), plugins.get("enabled")
