@@ -14,7 +14,7 @@ from tests.support.world import Stack, eventually
 
 State = dict[str, Any]
 Reasons = Mapping[str, str]
-"""Why values may differ, by regular expressions of their paths."""
+"""Reasons for different values, by regular expressions of their paths."""
 
 
 def wait_until_settled(stack: Stack, reasons: Reasons) -> State:

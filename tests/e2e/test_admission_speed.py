@@ -1,8 +1,8 @@
 """A thousand AppWrappers are admitted as fast as with the released configuration of Kueue and AppWrapper.
 
-Two clusters that differ only in this configuration take turns, so that other load affects both. The test compares their
-medians. A turn ends when its jobs have ended, because running jobs would slow the other cluster. AppWrapper's client is
-limited to 20 requests per second and takes most of the time: the test prints all times, but asserts only admission.
+Two clusters that differ only in this configuration take turns, so that other load affects both. A turn ends when its
+jobs have ended, because running jobs would slow the other cluster. AppWrapper's client is limited to 20 requests per
+second and takes most of the time: the test prints all times, but asserts only admission.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Bad nodes with Volcano (test_node_health_queued.py: with Kueue). Each test restores the program."""
+"""The stack has Volcano; that of test_node_health_queued.py has Kueue. Each test restores the program."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class Example:
     id: str
     body: Body
     changed: Body | None
-    """None if Azure does not support updates."""
+    """The value is None if Azure does not support updates."""
 
 
 def parents() -> dict[str, Body]:

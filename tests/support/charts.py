@@ -37,7 +37,7 @@ VALUES: dict[str, dict[str, Any]] = {
     nfs_provisioner.NAME: nfs_provisioner.values(NfsProvisionerSettings(server="10.1.0.4", path="/exports/ai")),
 }
 RELEASES = {nfs_provisioner.NAME: nfs_provisioner.RELEASE, monitoring.NAME: monitoring.RELEASE}
-"""Only names that differ from those of the charts."""
+"""The table has only releases whose names differ from those of their charts."""
 
 
 def helm(

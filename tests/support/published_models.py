@@ -29,7 +29,7 @@ class Published:
     read_only: bool = False
     required: bool = False
     known: frozenset[str] = frozenset()
-    """Empty if the property is not an enumeration."""
+    """The set is empty if the property is not an enumeration."""
     bounds: Mapping[str, Any] = field(default_factory=dict)
     """Values of minimum, maximum, pattern, min_items and max_items."""
     module: str = ""

@@ -60,7 +60,7 @@ class PublishedExample:
 
     @property
     def kinds(self) -> dict[str, str]:
-        """Without the fields of `values`."""
+        """Leaves out the fields of `values`."""
         shown = {path: kind for kind, paths in self.facts.get("shown", {}).items() for path in _flat(paths)}
         return {_full(path): kind for path, kind in shown.items()}
 

@@ -94,7 +94,7 @@ def _like(problem: Problem, found: Found) -> int:
 
 
 def price(stack: Stack) -> float | None:
-    """None if the settings are invalid."""
+    """Returns None if the settings are invalid."""
     keys = {key: value for key, value in stack.items() if ":" not in key and key != "workloads"}
     try:
         settings: Any = INVENTORY.stack_file.model_validate(keys, by_alias=True, by_name=False)

@@ -47,7 +47,7 @@ def test_allowed_values_are_described(keys: dict[str, Any], allowed: str) -> Non
 
 
 def on_dev(row: dict[str, Any]) -> dict[str, Any]:
-    """Without a VM size if the row has none."""
+    """The stack has only the VM size of the row, if any."""
     left_out = {"vmSku", "nodeCount", *(["modelSize"] if "sized" in str(row) else [])}
     stack = {key: value for key, value in dev().items() if key not in left_out}
     if names := row.get("workloads"):

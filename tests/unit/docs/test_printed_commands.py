@@ -20,7 +20,7 @@ _SHORT = re.compile(r"(?<![\w-])-([a-zA-Z0-9])(?![\w-])")
 
 @functools.cache
 def help_of(*words: str) -> str:
-    """For unknown commands, kubectl prints the parent's help."""
+    """Kubectl prints the parent's help for unknown commands."""
     argv = [str(paths.tool(words[0])), *words[1:], "--help"]
     shown = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60).stdout
     return shown if words[0] != "kubectl" or len(words) > 1 else f"{shown}\n{options()}"

@@ -71,7 +71,7 @@ class Training(Sandboxes):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
 
     def put_data(self, *paths: str, manifest: str | None = None) -> None:
-        """Also writes their list at the path `manifest`."""
+        """Also writes a list of the paths at the path `manifest`."""
         files = {path: olmo_data.content(f"/{path}") for path in paths}
         if manifest:
             files[manifest] = "".join(f"{olmo_data.FILE_BYTES}\t{path}\n" for path in paths).encode()
