@@ -1,5 +1,3 @@
-"""The API versions that requests may use: from Resource Manager's first version to the type's newest version."""
-
 from __future__ import annotations
 
 import functools

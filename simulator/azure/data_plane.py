@@ -26,7 +26,7 @@ _DNS = "168.63.129.16:53"
 
 
 class DataPlane:
-    """Answers from the current state of the subscription. Thread-safe."""
+    """Thread-safe."""
 
     def __init__(self, world: World, tokens: Tokens, gateway: int = 0, cluster_id: str = "") -> None:
         """`gateway` is the port of the proxy to private endpoints."""

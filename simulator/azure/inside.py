@@ -32,7 +32,6 @@ class Reached:
     service: ResourceId | None = None
     """None outside Azure."""
     private: bool = False
-    """Whether the address is in the virtual network."""
 
 
 def reach(world: World, host: str, port: int, network: ResourceId | None) -> Reached:

@@ -29,19 +29,15 @@ class Use:
     addresses: int = 0
     """The number of addresses taken from a subnet."""
     address: str = ""
-    """Its address in a subnet, if known."""
 
 
 @dataclass(frozen=True)
 class ZoneRecord:
-    """A record that a resource creates in a private DNS zone."""
-
     zone: ResourceId
     name: str
     """Relative to the zone."""
     address: str
     of: ResourceId
-    """The resource at the address."""
 
 
 class Kind(ABC):

@@ -43,7 +43,6 @@ class Polling:
         return Response(status, kind.view(self._world, record) if has_body else None, headers)
 
     def result_at(self, result: Record) -> Response:
-        """Returns the response to an action with a result at another path."""
         location = f"{self._endpoint}{result.id.text}?api-version={_VERSION}"
         return Response(HTTPStatus.ACCEPTED, None, {"Location": location, **_SOON})
 

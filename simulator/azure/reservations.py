@@ -29,7 +29,7 @@ def is_about(world: World, path: Path) -> bool:
 
 
 def view(world: World, path: Path) -> Body:
-    """Returns a group, a reservation (named after its VM size), or an identity. Raises ArmError (404)."""
+    """A reservation is named after its VM size."""
     resource = path.id
     if resource.type.lower() == IDENTITIES.lower():
         ids = {"clientId": guid(resource.text, "client"), "principalId": guid(resource.text)}
@@ -81,7 +81,6 @@ def reserved(world: World, location: str) -> Iterator[tuple[str, str, int]]:
 
 
 def free(world: World, properties: Body, without: ResourceId | None) -> int:
-    """Returns the number of free machines in the pool's group, not counting the pool `without`."""
     group = _find(world, properties.get(_KEY, ""))
     if group is None:
         return 0

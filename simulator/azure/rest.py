@@ -27,7 +27,6 @@ class Request:
 @dataclass(frozen=True)
 class PathRequest:
     names: Mapping[str, str]
-    """The parameters of the path, such as `subscription` of `/subscriptions/{subscription}`."""
     query: Mapping[str, str]
     body: Any = None
     caller: Principal | None = None

@@ -57,13 +57,11 @@ class Field(BaseModel):
     maximum: float | None = None
     pattern: str | None = None
     hint: str = ""
-    """A description of the pattern for error messages."""
     checked: bool = False
     """Whether these limits are in Azure's specification, so that clients check them too."""
     required: bool = False
     read_only: bool = False
     default: Any = None
-    """The value that ARM sets if the property is omitted."""
     fields: dict[str, Field] = {}
     items: Field | None = None
     values: Field | None = None

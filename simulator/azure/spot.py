@@ -97,7 +97,6 @@ class Evictor:
                 self._store.ask(Eviction(self._random.choice(staying), rate.drains))
 
     def _price(self, found: Mapping[str, tuple[Record, int]]) -> None:
-        """Requests evictions from pools with a maximum price below the current price."""
         going = {eviction.node for eviction in self._store.all()}
         for node, (pool, _) in found.items():
             if node not in going and faults.price_above_maximum(self._world, pool):

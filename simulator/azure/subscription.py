@@ -36,7 +36,6 @@ class Reservation(BaseModel):
     identities: frozenset[str]
     """The identities that can use it, as `<resource group>/<name>`."""
     machines: dict[str, int]
-    """The machines by VM size."""
 
 
 class Subscription(BaseModel):
@@ -51,14 +50,12 @@ class Subscription(BaseModel):
     restricted: dict[str, list[str]]
     """VM families per region that exist but are not available to this subscription."""
     quota: dict[str, int]
-    """The vCPU quota per region, by family."""
     quota_without_gpus: int = 0
     """The quota of each family that is not in `quota`."""
     reservations: dict[str, Reservation] = {}
     """Keys are `<resource group>/<name>`."""
     features: dict[str, str]
     providers: dict[str, str]
-    """The registration state of each resource provider."""
     rights: list[dict[str, list[str]]]
     """The deployer's permissions, one entry per role."""
     taken: dict[str, frozenset[str]]

@@ -24,8 +24,6 @@ class DiagnosisFailed(Exception):
 
 @dataclass(frozen=True)
 class Finding:
-    """One reason why a workload waits."""
-
     why: str
     text: str
     lasts: bool = False

@@ -39,7 +39,6 @@ class UpdateLog:
         self._last_output = self._start
         self._phases: set[str] = set()
         self._under_way: dict[str, str] = {}
-        """Resources by URN, with the current operation."""
         self._only_stack = True
         self._replaced: set[str] = set()
         self._old: set[str] = set()
@@ -65,7 +64,6 @@ class UpdateLog:
                 self._summary(summary)
 
     def tick(self) -> None:
-        """Names pending operations if nothing was printed for a while."""
         with self._lock:
             if self._under_way and time.monotonic() - self._last_output >= _QUIET_S:
                 names = list(self._under_way.values())

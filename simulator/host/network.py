@@ -34,7 +34,6 @@ class ClusterNetwork:
         threading.Thread(target=self._server.serve_forever, name="cluster-network", daemon=True).start()
         self._socks = SocksProxy(self.dial)
         self.proxy = self._socks.url
-        """The proxy URL of these addresses for processes on this machine."""
 
     def route(self, address: str, port: int, local_port: int) -> None:
         with self._lock:

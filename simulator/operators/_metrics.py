@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Family:
-    """A gauge, with a value for each set of labels."""
-
     name: str
     help: str
     samples: list[tuple[Mapping[str, str], float]] = field(default_factory=list)

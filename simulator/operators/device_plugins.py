@@ -72,7 +72,6 @@ def sriov_pools(text: bytes | None) -> list[Pool]:
 
 
 def shared_pools(text: bytes | None) -> list[Pool]:
-    """Returns the pools in the RDMA shared device plugin's config.json. Raises PluginConfigError."""
     return [
         Pool(
             f"{entry.get('resourcePrefix', 'rdma')}/{entry['resourceName']}",

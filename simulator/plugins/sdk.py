@@ -22,7 +22,6 @@ SUFFIXES = ("InitArgs", "Args")
 
 
 def package(name: str) -> str:
-    """Returns the Python package of a Pulumi package, such as `pulumi_azure_native` for `azure-native`."""
     return f"pulumi_{name.replace('-', '_')}"
 
 

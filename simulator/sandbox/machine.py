@@ -25,7 +25,6 @@ _FOLDERS = ("dev", "etc", "mnt", "proc/1", "sys/block", "var/lib/hyperv", "var/l
 
 
 def write(folder: Path, hardware: NodeHardware) -> None:
-    """Creates missing files of the hardware, and updates sysfs, logs and Hyper-V's pool."""
     for name in _FOLDERS:
         _own(folder, name).mkdir(parents=True, exist_ok=True)
     devices.write_sys(folder / "sys", hardware)

@@ -39,7 +39,6 @@ _OURS = re.compile(
 
 
 def write(file: Path, hardware: NodeHardware) -> None:
-    """Logs new events, and removes those of healed faults."""
     old = file.read_text().splitlines() if file.exists() else []
     if not old or (hardware.booted and hardware.booted > _time(_boots(old)[-1])):
         old.append(_line(datetime.now(UTC), hardware, f"kernel: {BOOT} {hardware.kernel}"))

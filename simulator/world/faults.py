@@ -14,7 +14,6 @@ from simulator.host import files, paths
 
 class FaultKind(StrEnum):
     NODE = "node"
-    """The whole node is down."""
     GPU = "gpu"
     """A GPU fell off the bus (Xid 79)."""
     ECC = "ecc"
@@ -67,7 +66,6 @@ OF_AZURE = frozenset(
     }
 )
 OF_ALL_NODES = frozenset({*OF_AZURE, FaultKind.RAIL})
-"""Faults that name no node."""
 HEALED_BY_REBOOT = frozenset({FaultKind.ECC, FaultKind.XID})
 """Faults that a reset of the GPUs, and so each reboot, fixes.
 
@@ -141,7 +139,6 @@ class Fault:
         return self.node, self.kind, self.device, self.size, code, self.scope or self.tag
 
     def remaining(self, now: float) -> float:
-        """Returns the seconds until the fault ends by itself."""
         return self.since + self.seconds - now if self.seconds else float("inf")
 
 

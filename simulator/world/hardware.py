@@ -57,7 +57,6 @@ class Gpu:
 
 
 FLAPS = 3
-"""The number of times that a flapping link was lost."""
 
 
 @dataclass(frozen=True)

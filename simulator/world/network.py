@@ -22,7 +22,6 @@ class Collective:
     sharp: bool = False
     """Whether switches reduce."""
     nvlink_sharp: bool = False
-    """Whether NVSwitch reduces (NVLS)."""
     aligned: bool = True
     """Whether NCCL pairs each GPU with the HCA on its own PCI switch."""
 

@@ -16,7 +16,6 @@ from simulator.azure.autoscaler import fit
 from simulator.azure.autoscaler.groups import Group
 
 PRIORITIES, KEY = "cluster-autoscaler-priority-expander", "priorities"
-"""The ConfigMap in kube-system and its key, read at each scale-up."""
 Warn = Callable[[str, str], None]
 """Records an event from a reason and a message."""
 

@@ -25,8 +25,6 @@ _REPLICATED = ("ReplicationController", "ReplicaSet", "Job", "StatefulSet")
 
 @dataclass(frozen=True)
 class Unneeded:
-    """A removable node, and the pods that would move."""
-
     group: Group
     node: Object
     pods: list[Object]

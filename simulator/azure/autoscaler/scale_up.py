@@ -14,7 +14,6 @@ from simulator.azure.autoscaler.view import View, is_going
 
 
 def unplaced(waiting: Iterable[Object], view: View) -> list[Alike]:
-    """Returns the pending pods that do not fit on existing or upcoming nodes."""
     left = fit.alike(waiting)
     for node in view.nodes:
         if any(each.pods for each in left) and not is_going(node):

@@ -31,8 +31,6 @@ _NO_MACHINE = "provisioning-state-failed", "Azure failed to provision a node for
 
 @dataclass(frozen=True)
 class ScaleUp:
-    """A scale-up in progress: the time of its request, and the added nodes."""
-
     at: float
     nodes: int
 

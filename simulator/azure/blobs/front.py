@@ -153,7 +153,6 @@ class _Handler(Handler):
 
 
 def _new_etag(command: str, answer: Answer) -> str:
-    """Returns the etag of a created blob, or an empty string if the response has none."""
     status, headers, _ = answer
     found = {name.lower(): value for name, value in headers}.get("etag", "")
     return found.strip('"') if command == "PUT" and status == HTTPStatus.CREATED else ""

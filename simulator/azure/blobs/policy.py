@@ -135,7 +135,6 @@ def _began(text: str) -> float:
 
 
 def _outlives(content: bytes) -> bool:
-    """Returns whether the requested user delegation key would be valid for too long."""
     found = _EXPIRY.search(content)
     if found is None:
         return False  # Azurite rejects it

@@ -1,5 +1,3 @@
-"""Rules that several resource types share."""
-
 from __future__ import annotations
 
 from collections.abc import Iterable

@@ -132,7 +132,6 @@ class ArmClient:
                 raise
 
     def settle(self, path: str, api_version: str, deadline: Deadline) -> dict[str, Any] | None:
-        """Waits until no operation is running on the resource."""
         while found := self.find(path, api_version, deadline):
             resource, _ = found
             if (resource.get("properties") or {}).get("provisioningState", "Succeeded") in (
@@ -207,7 +206,6 @@ def _is_retryable(response: httpx.Response) -> bool:
 
 
 def _error(response: httpx.Response) -> dict[str, Any]:
-    """Returns ARM's `error`, or an empty dict if the response is not ARM's."""
     try:
         found: dict[str, Any] = response.json()["error"]
     except (ValueError, KeyError, TypeError):

@@ -79,7 +79,6 @@ def _keeps_its_name(new: Object, live: Object) -> bool:
 
 
 def _unready(session: Session, urn: str, live: Object) -> bool:
-    """Returns whether a Job with the replaceUnready annotation has not completed."""
     if live.get("kind") != "Job":
         session.engine.log(urn, "replaceUnready annotation is not supported for this resource", WARNING)
         return False

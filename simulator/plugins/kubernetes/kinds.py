@@ -1,5 +1,3 @@
-"""Types of Pulumi resources and their Kubernetes kinds."""
-
 from __future__ import annotations
 
 from collections.abc import Mapping

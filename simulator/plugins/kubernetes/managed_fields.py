@@ -54,7 +54,6 @@ def has_creator(live: Object) -> bool:
 
 
 def is_pulumis(live: Object) -> bool:
-    """Returns whether Pulumi created or patches the object, handed over or not."""
     entries = live.get("metadata", {}).get("managedFields") or []
     return any(str(entry.get("manager")).startswith(_PLUGINS) for entry in entries)
 

@@ -1,4 +1,4 @@
-"""The plugin's gRPC service: passes requests on to objects or releases, and reports failures."""
+"""The plugin passes requests on to objects or releases, and reports failures."""
 
 from __future__ import annotations
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from simulator.sandbox.library import nvidia_smi, view
 
 FAILED, NOT_FOUND = 125, 127
-"""Exit codes of coreutils."""
 
 
 def main(arguments: list[str]) -> int:

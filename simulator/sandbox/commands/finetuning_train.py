@@ -168,7 +168,6 @@ def _restored(run: Run) -> int:
 
 
 def _check(workers: Sequence[Pod], recipe: Recipe) -> None:
-    """Raises Retried if a worker is gone or has a bad GPU."""
     joined, known = {pod.key for pod in _joined(recipe)}, view.load()
     for pod in workers:
         if pod.key not in joined:

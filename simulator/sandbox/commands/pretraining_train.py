@@ -73,7 +73,6 @@ class Run(Training):
         report.keep(self.chosen.output, found)
 
     def save(self, step: int) -> None:
-        """Writes a placeholder for each rank's share."""
         folders, about = _own("folders"), {**asdict(self.shape), "steps": step, "size": self.shape.parameters}
         part = folders.begin(self.folder, step)
         for rank in range(self.gpus):

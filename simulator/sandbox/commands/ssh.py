@@ -23,7 +23,6 @@ class Call:
 
 
 def main(arguments: list[str]) -> int:
-    """Returns the remote command's exit code, or 255."""
     try:
         call = parse(arguments)
         pod = connect(view.load(), call.host, call.options)

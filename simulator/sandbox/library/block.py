@@ -55,7 +55,6 @@ def contents(filesystem: Json) -> Path:
 
 
 def mounts() -> Iterator[tuple[str, str]]:
-    """Yields device and mount point for each line of the node's mount table."""
     for line in MOUNTS.read_text().splitlines():
         device, point, *_ = line.split()
         yield device, point

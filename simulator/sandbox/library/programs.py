@@ -18,8 +18,6 @@ class Call:
 
 
 class Framework(Protocol):
-    """A simulated command that leaves calls."""
-
     def simulate(self, calls: Sequence[Call], variables: Mapping[str, str], log: nccl_log.Log) -> tuple[int, int]:
         """Returns the first rank that failed and its exit code, or (0, 0)."""
 

@@ -26,7 +26,6 @@ def workers(known: View, head: str) -> list[Pod]:
 
 
 def answers(known: View, pod: Pod) -> bool:
-    """Reports whether other pods can reach it."""
     return pod.running and bool(known.node_of(pod)["ready"])
 
 

@@ -40,8 +40,6 @@ def health(request: Request) -> Answer:
 
 
 class Job:
-    """One entrypoint, which runs next to the head."""
-
     def __init__(self, name: str, entrypoint: str, messages: Recipe, log: Path) -> None:
         self.name, self._entrypoint, self._messages, self._log = name, entrypoint, messages, log
         self._began, self._ended, self._stopped = time.time(), 0.0, False

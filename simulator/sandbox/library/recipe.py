@@ -82,7 +82,6 @@ class Values(dict[str, Any]):
         return next((str(each["text"]).format_map(self) for each in fails if self._evaluate(each["if"])), "")
 
     def check(self) -> None:
-        """Raises Failed with the first error."""
         if text := self.error():
             raise Failed(text)
 

@@ -32,7 +32,6 @@ class Team:
         self.options, self.program = options, program
         self._texts, self._more = texts, dict[str, Any]()
         self._signals: list[int] = []
-        """One entry for each SIGTERM that this process received."""
 
     def meet(self) -> str:
         """Returns the key of the first node's pod. Raises Failed."""

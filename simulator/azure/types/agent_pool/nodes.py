@@ -22,8 +22,6 @@ _BASE36 = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 @dataclass(frozen=True)
 class Image:
-    """The node image of an osSKU."""
-
     sku: str
     """Contains the version, as in AKS's node labels."""
     version: str
@@ -80,7 +78,6 @@ class Pool:
 
 
 def scale_set(pool_id: str, name: str) -> str:
-    """Returns AKS's name of a pool's scale set."""
     digits = int(hashlib.sha256(pool_id.lower().encode()).hexdigest(), 16) % 10**8
     return f"aks-{name}-{digits:08d}-vmss"
 

@@ -200,7 +200,6 @@ def _set_count(properties: Body, existing: Record | None) -> None:
 
 
 def _fill(properties: Body, cluster: Record, sku: skus.VmSku) -> None:
-    """Sets the defaults that depend on other properties."""
     network = cluster.properties.get("networkProfile", {})
     overlay = network.get("networkPluginMode") == "overlay"
     azure = network.get("networkPlugin", "azure") == "azure"

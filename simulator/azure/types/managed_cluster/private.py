@@ -47,7 +47,6 @@ def is_private(properties: Body) -> bool:
 
 
 def fill(properties: Body, old: Body) -> None:
-    """Keeps what an update omits, and sets AKS's defaults."""
     if is_private(old) and "enablePrivateCluster" not in profile(properties):
         properties["apiServerAccessProfile"] = profile(old) | profile(properties)
     if is_private(properties):
@@ -94,7 +93,6 @@ def prepare(world: World, cluster: Record) -> None:
 
 
 def end(world: World, cluster: Record) -> None:
-    """Deletes the zone and links that AKS created."""
     for record in world.store.all():
         if record.facts.get(_MADE_BY) == cluster.id.key and world.store.get(record.id):
             remove(world, record)
@@ -131,7 +129,6 @@ def zone_records(cluster: Record, found: Body) -> list[ZoneRecord]:
 
 
 def hosts(cluster: Record, found: Body) -> dict[str, str]:
-    """Returns the public name, with the private address if the cluster is private."""
     return {found["fqdn"]: cluster.facts.get(_ADDRESS, "")} if "fqdn" in found else {}
 
 

@@ -84,7 +84,6 @@ def until_deleted(session: Session, urn: str, inputs: Object, live: Object, time
 
 
 def timeout_seconds(inputs: Object, timeout: float) -> float:
-    """Returns the timeout of the resource option, else of the annotation, else ten minutes."""
     annotated = naming.annotation(inputs, naming.TIMEOUT)
     return timeout or (float(annotated) if annotated.isdigit() else DEFAULT_TIMEOUT_SECONDS)
 
