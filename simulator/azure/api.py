@@ -224,7 +224,6 @@ class Api:
             raise group_not_found(group.name)
 
     def _canonical(self, resource: ResourceId) -> ResourceId:
-        """Returns the id in its original case."""
         if existing := self._world.store.get(resource):
             return existing.id
         if group := resource.group_id:

@@ -67,12 +67,10 @@ class DataPlane:
         return domains.proxy(self._gateway, inside.label(network) if network else "")
 
     def issuer(self, cluster_id: str) -> str:
-        """Returns an empty string if the issuer is disabled."""
         cluster = self._world.store.get(parse_id(cluster_id))
         return clusters.issuer(self._world, cluster) if cluster else ""
 
     def entra(self, cluster_id: str) -> Entra | None:
-        """Returns None if users do not log in with Entra."""
         cluster, tokens = self._world.store.get(parse_id(cluster_id)), self._tokens
         profile = cluster.properties.get("aadProfile") or {} if cluster else {}
         if cluster is None or not profile.get("managed"):
@@ -101,7 +99,6 @@ class DataPlane:
         return file_shares.refusal(self._world, cluster, group, account, nfs=nfs) if cluster else None
 
     def nfs_refusal(self, server: str, export: str) -> str | None:
-        """Returns the error of mount.nfs."""
         return file_shares.mount_refusal(self._world, server, export, self._network(self._cluster))
 
     def _network(self, cluster_id: str) -> ResourceId | None:

@@ -13,7 +13,6 @@ from simulator.azure.types.managed_cluster import rules as clusters
 from simulator.azure.types.role_assignment import allowed as roles
 
 PATH = "/guard"
-"""The webhook's path below the id of a cluster."""
 NO_ACCESS = "User does not have access to the resource in Azure. Update role assignment to allow access."
 _ALLOWED = "Access allowed by Azure RBAC"
 _ACTIONS = dict.fromkeys(("get", "list", "watch"), "read") | dict.fromkeys(("create", "update", "patch"), "write")

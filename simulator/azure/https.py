@@ -52,7 +52,6 @@ class Handler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True  # headers and body are two writes
 
     def reply(self, status: int, headers: Iterable[tuple[str, str]], content: bytes) -> None:
-        """Sends no content for HEAD."""
         self.send_response(status)
         for name, value in headers:
             self.send_header(name, value)

@@ -47,7 +47,6 @@ class ResourceId:
 
     @property
     def group(self) -> str | None:
-        """None outside groups and for a group."""
         parts = self.scope.split("/")
         return parts[4] if len(parts) > 4 else None
 
@@ -93,7 +92,6 @@ class Path:
 
 
 def parse(path: str) -> Path | None:
-    """Returns None if it is not an ARM path."""
     parts = [part for part in path.split("/") if part]
     providers = [index for index, part in enumerate(parts) if part.lower() == "providers"]
     if not providers:

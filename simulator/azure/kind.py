@@ -27,7 +27,6 @@ class Use:
     by: str
     """The user as errors name it: mostly a part of the referencing resource."""
     addresses: int = 0
-    """The number of addresses taken from a subnet."""
     address: str = ""
 
 
@@ -83,7 +82,6 @@ class Kind(ABC):
         return {}
 
     def unlinkable(self, record: Record) -> str:
-        """Returns why it cannot have a private endpoint."""
         return ""
 
     def zone_records(self, world: World, record: Record) -> Iterable[ZoneRecord]:
@@ -139,7 +137,6 @@ def envelope(record: Record, body: Body) -> Body:
 
 
 def shown_id(resource: ResourceId) -> str:
-    """Returns the id as its provider writes it."""
     is_lower = resource.type.startswith(_LOWER_CASE)
     return resource.text.replace("/resourceGroups/", "/resourcegroups/") if is_lower else resource.text
 

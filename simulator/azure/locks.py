@@ -43,7 +43,6 @@ def view(world: World, request: PathRequest) -> Body:
 
 
 def one(world: World, request: PathRequest, *, delete: bool = False) -> Body:
-    """Deletes the lock's fault with it."""
     for fault, shown in _at(world, request):
         if shown["name"] == request["lock"].lower():
             if delete:

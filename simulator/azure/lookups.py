@@ -127,7 +127,6 @@ _TABLE = (
 
 
 def find(request: Request) -> tuple[Lookup, PathRequest] | None:
-    """Raises ArmError if only the method does not match."""
     rows = [(row, found) for row in _TABLE if (found := row.pattern.fullmatch(request.path))]
     for row, found in rows:
         if row.method == request.method:

@@ -30,7 +30,6 @@ def network(world: World, here: str) -> ResourceId | None:
 
 
 def metadata(world: World, path: str, headers: Mapping[str, str]) -> list[Body]:
-    """Requires the header `metadata: true`, no token."""
     if headers.get("metadata", "").lower() != "true":
         raise bad_request("Required metadata header not specified", code="BadRequest")
     place = network(world, path.removesuffix(METADATA))

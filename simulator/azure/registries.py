@@ -29,7 +29,6 @@ class Registries:
         """The port of `registry_front.py`, or None before it starts."""
 
     def add(self, registry: str) -> None:
-        """An existing registry keeps its images."""
         self._of(registry).mkdir(parents=True, exist_ok=True)
 
     def remove(self, registry: str) -> None:
@@ -49,7 +48,6 @@ class Registries:
         return self._image(registry, repository, tag).is_file()
 
     def images(self, registry: str) -> list[str]:
-        """Returns the images as `<repository>:<tag>`."""
         folder = self._of(registry)
         files = (file.relative_to(folder) for file in folder.rglob("*") if file.is_file())
         return sorted(f"{file.parent.as_posix()}:{file.name}" for file in files)

@@ -104,7 +104,6 @@ def _find(world: World, resource_id: str) -> Reservation | None:
 
 
 def _short(resource_id: str) -> str:
-    """Returns `<resource group>/<name>`, the key in the subscription's data."""
     if not resource_id:
         return ""
     resource = parse_id(resource_id)

@@ -38,7 +38,6 @@ _log = logging.getLogger(__name__)
 
 
 def machines(pools: Iterable[Record]) -> dict[str, tuple[Record, int]]:
-    """Returns each Spot machine's pool and number by node name."""
     return life.by_node(
         pool for pool in pools if pool.properties.get("scaleSetPriority") == "Spot" and pool.state != "Deleting"
     )

@@ -28,7 +28,6 @@ class Record:
     id: ResourceId
     body: Body
     error: Body | None = None
-    """The ARM error of the last operation."""
     correlation: str = ""
     """`x-ms-correlation-request-id` of the request that created it."""
     facts: dict[str, Any] = field(default_factory=dict)
@@ -92,7 +91,6 @@ class Store:
             return _copy(found) if found else None
 
     def all(self, resource_type: str = "") -> list[Record]:
-        """Returns resources ordered by id."""
         with self.lock:
             found = [_copy(record) for _, record in sorted(self._records.items())]
         wanted = resource_type.lower()

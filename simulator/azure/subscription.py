@@ -20,7 +20,7 @@ _AZURE_CLI = "04b07795-8ddb-461a-bbee-02f9e1bf7b46"
 
 
 class Principal(BaseModel):
-    """A user (with `upn`), an application or a managed identity."""
+    """Users have a `upn`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     object_id: str

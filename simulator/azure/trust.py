@@ -29,7 +29,6 @@ _VARIABLES = ("REQUESTS_CA_BUNDLE", "SSL_CERT_FILE", "CURL_CA_BUNDLE")
 
 
 def authority(home: Path | None = None) -> Authority:
-    """The first process creates it."""
     with _own(home) as folder:
         made = Authority(folder, "simulated-azure-ca")
         made.issue(SERVER, "127.0.0.1", hosts=_HERE, server=True)

@@ -11,7 +11,6 @@ from simulator.bench.schedule import Work
 
 
 def works(export: Mapping[str, Any], known: Durations) -> list[Work]:
-    """`export` is from `pulumi stack export`."""
     custom = [found for found in export["deployment"]["resources"] if found.get("custom")]
     labels = {found["urn"]: label(found["urn"]) for found in custom}
     made = {labels[found["urn"]]: _before(found, labels) for found in custom}

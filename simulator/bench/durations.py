@@ -48,5 +48,4 @@ class Durations(_Model):
 
 @functools.cache
 def durations() -> Durations:
-    """The file is read once."""
     return Durations.model_validate(yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text("utf-8")))

@@ -1,5 +1,3 @@
-"""A timeline as SVG, and as bars for the terminal."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence

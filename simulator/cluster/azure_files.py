@@ -28,7 +28,6 @@ class AzureFiles:
     _reported: set[tuple[str, str]] = field(default_factory=set)
 
     def source(self, parameters: Mapping[str, str], volume: str, namespace: str) -> Object:
-        """Returns `csi` of a PersistentVolume. Raises NotMadeError."""
         given = {key.lower(): value for key, value in parameters.items()}  # their names are case-insensitive
         account, group, sku = given.get("storageaccount"), given.get("resourcegroup", ""), given.get("skuname", "")
         nfs, private = given.get("protocol") == "nfs", given.get("networkendpointtype", "").lower() == "privateendpoint"

@@ -225,6 +225,5 @@ def _update(kube: KubeClient, there: Object, wanted: Object) -> None:
 
 
 def _removed(there: Object, wanted: Object) -> dict[str, None]:
-    """A merge patch removes labels with null."""
     before = there["metadata"].get("annotations", {}).get(_POOL_LABELS, "")
     return {key: None for key in before.split(",") if key and key not in wanted["metadata"].get("labels", {})}

@@ -22,7 +22,6 @@ _MODES = ("--authorization-mode=Node,RBAC",)
 
 
 def flags(entra: Entra | None, folder: Path) -> list[str]:
-    """Writes the files of the flags to the folder."""
     if entra is None:
         return [*_MODES]
     authentication = _written(folder / "authentication.yaml", _authentication(entra))

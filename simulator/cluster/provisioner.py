@@ -61,7 +61,6 @@ def step(
     volumes: list[Object],
     attachments: list[Object],
 ) -> None:
-    """The arguments contain all objects of their kinds."""
     there = {volume["metadata"]["name"] for volume in volumes}
     for claim in claims:
         name = f"pvc-{claim['metadata']['uid']}"

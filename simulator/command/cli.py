@@ -64,7 +64,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def enter(text: str | None) -> None:
-    """The rest of this process runs inside the virtual network."""
     if not text:
         return
     from simulator.command import networks  # slow import, as `up`

@@ -61,7 +61,6 @@ def are_gone(clusters: Collection[str]) -> bool:
 
 
 def stopped(clusters: Collection[str]) -> list[str]:
-    """Returns `az aks start` commands. Raises BadRecords."""
     ids = {each.lower() for each in clusters}
     found = [each for each in records(paths.home() / "azure") if each.id.type == TYPE and each.id.key in ids]
     return [

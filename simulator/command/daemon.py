@@ -146,7 +146,6 @@ def _simulated_azure(parts: contextlib.ExitStack) -> tuple[Clusters, Server]:
 
 
 def _resume(server: Server, clusters: Clusters) -> None:
-    """Raises NotReady, NotResumed or ports.PortTaken."""
     made = [record.id.text for record in server.world.store.all(CLUSTERS) if not record.busy and not stopped(record)]
     with ThreadPoolExecutor() as boots:
         list(boots.map(clusters.create, made))

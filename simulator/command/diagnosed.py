@@ -33,8 +33,6 @@ class Finding:
 
 @dataclass(frozen=True)
 class Report:
-    """The document's part about one workload."""
-
     name: str
     phase: str
     outcome: str
@@ -70,7 +68,6 @@ def watching(kubeconfig: Path, names: Mapping[str, Sequence[str]]) -> Iterator[C
 
 
 def platform(kubeconfig: Path) -> Object:
-    """Raises DiagnosisFailed."""
     with _running(kubeconfig) as process:
         output, errors = process.communicate()
     if process.returncode:

@@ -95,7 +95,6 @@ def _reboot(options: argparse.Namespace) -> None:
 
 
 def known_nodes() -> Nodes:
-    """Reads each cluster's world.json."""
     nodes: Nodes = {}
     for file in sorted((paths.home() / "clusters").glob("*/world/world.json")):
         nodes |= json.loads(file.read_text())["nodes"]
@@ -134,7 +133,6 @@ def _fastest(nodes: Nodes) -> str:
 
 
 def _devices(fault: Fault, node: dict[str, Any], infiniband: Collection[str]) -> Collection[str]:
-    """Returns the devices of a healthy node."""
     if fault.kind in OF_GPU:
         return [str(gpu["index"]) for gpu in node["gpus"]]
     if fault.kind is FaultKind.NVME:

@@ -25,7 +25,6 @@ def find(text: str) -> list[str]:
 
 
 def jump_boxes() -> dict[str, list[str]]:
-    """Includes networks without machines."""
     known = _records()
     found = {record.id: record for record in known}
     boxes: dict[str, list[str]] = {inside.label(record.id): [] for record in _of(known, NETWORKS)}

@@ -60,7 +60,6 @@ def not_allowed(error: PermissionError) -> str:
 
 
 def _owner(path: Path) -> str:
-    """The folder that hides the file may have another owner."""
     for place in (path, *path.parents):
         try:
             return _name(place.stat().st_uid)

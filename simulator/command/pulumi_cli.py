@@ -86,13 +86,11 @@ def _kill(pulumi: subprocess.Popen[str]) -> None:
 
 
 def read(*arguments: str, stack: str | None = None) -> Any:
-    """Raises PulumiFailed with pulumi's message."""
     text = quiet(*arguments, stack=stack)
     return json.loads(text) if text.strip() else None
 
 
 def quiet(*arguments: str, stack: str | None = None, stdin: str | None = None) -> str:
-    """Raises PulumiFailed with pulumi's message."""
     answer = subprocess.run(
         _command(arguments, stack),
         env=environment.environment(),

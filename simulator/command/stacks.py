@@ -25,7 +25,6 @@ def files() -> list[str]:
 
 
 def platform_of(stack: str) -> str | None:
-    """Returns None for a stack with its own platform."""
     file = paths.ROOT / f"Pulumi.{stack}.yaml"
     if stack not in files() or _fault(file):
         return None

@@ -22,7 +22,6 @@ _COMPONENT = re.compile(r"ai-on-aks:[^:$]+:(\w+)")
 _DOING = {"create": "creating", "update": "updating", "delete": "deleting"}
 _DONE = {"create": "created", "update": "updated", "delete": "deleted", "replace": "replaced", "same": "unchanged"}
 _GROUPS = ("Foundation", "Platform")
-"""These components hold the parts of the program."""
 _STACK = "pulumi:pulumi:Stack"
 _NOT_MADE = (_STACK, "pulumi:providers:", "ai-on-aks:")
 """Types of the engine's own resources, and of components."""

@@ -28,7 +28,6 @@ class Update:
 
 
 def under_way() -> list[Update]:
-    """Omits this process."""
     ours = list(_of_make())
     known = {update.stack for update in ours}
     plain = (update for update in of_pulumi() if update.stack not in known)  # without those that `make up` started

@@ -29,7 +29,6 @@ _NO_USES = (
     "encipher_only",
     "decipher_only",
 )
-"""A CA's key does not have these usages."""
 FRONT_PROXY = "front-proxy-client"
 """The common name of the API server's client certificate for aggregated APIs, which then trust its user headers."""
 _SERVICE_NAMES = ("kubernetes", "kubernetes.default", "kubernetes.default.svc", "localhost")
@@ -77,7 +76,6 @@ class Authority:
         files.replace(self.folder / f"{name}.crt", certificate.public_bytes(serialization.Encoding.PEM))
 
     def kubeconfig(self, name: str, server: str, cluster: str) -> dict[str, Any]:
-        """The client certificate `name` is inline."""
         user = {
             "client-certificate-data": _base64(self.folder / f"{name}.crt"),
             "client-key-data": _base64(self.folder / f"{name}.key"),
@@ -138,7 +136,6 @@ def cluster_certificates(folder: Path, names: Sequence[str] = ()) -> Authority:
 
 
 def rsa_key(path: Path) -> rsa.RSAPrivateKey:
-    """Creates the key if it does not exist."""
     if not path.exists():
         _write_key(path, rsa.generate_private_key(public_exponent=65537, key_size=2048))
     key = _loaded(path.read_bytes())

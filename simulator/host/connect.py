@@ -68,7 +68,6 @@ def dial(port: int) -> socket.socket:
 
 
 def dial_outside(address: Address, by: str) -> socket.socket:
-    """Connects through the proxy at the URL `by` if given."""
     upstream = by_proxy(address, by) if by else socket.create_connection(address, timeout=_OUTSIDE_TIMEOUT_S)
     upstream.settimeout(None)
     return upstream
@@ -84,7 +83,6 @@ def join(client: socket.socket, upstream: socket.socket, plain: bytes = b"") -> 
 
 
 def by_proxy(address: Address, by: str) -> socket.socket:
-    """Raises OSError with the proxy's message."""
     host, port = address
     proxy = urlsplit(by if "://" in by else f"http://{by}")
     if proxy.scheme != "http":
@@ -108,7 +106,6 @@ def by_proxy(address: Address, by: str) -> socket.socket:
 
 
 def _user(authorization: str) -> str:
-    """Returns an empty text unless the credentials are basic."""
     scheme, _, encoded = authorization.partition(" ")
     if scheme.lower() != "basic":
         return ""

@@ -23,7 +23,6 @@ def replace(path: Path, data: str | bytes, mode: int = 0o600) -> None:
 
 
 def link(path: Path, target: Path) -> None:
-    """Keeps a link that exists already."""
     if path.is_symlink() and path.readlink() == target:
         return
     with _beside(path) as fresh:

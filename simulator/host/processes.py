@@ -115,7 +115,6 @@ class Process:
         return self._popen is not None and self._popen.poll() is None
 
     def revive(self) -> bool:
-        """Returns whether the process had ended."""
         if self._popen is None or self.alive or time.monotonic() - self._started < _RESTART_PAUSE:
             return False
         self.restarts += 1

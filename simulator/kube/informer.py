@@ -1,5 +1,3 @@
-"""Informers use list and watch."""
-
 from __future__ import annotations
 
 import logging
@@ -84,7 +82,6 @@ class Changes:
     """Polling code acts only after a change of these kinds."""
 
     def __init__(self, kube: KubeClient, kinds: Iterable[tuple[str, str]]) -> None:
-        """Pairs of API version and kind."""
         self._some = threading.Event()
         self._informers = [Informer(kube, *kind, self._some.set) for kind in kinds]
 

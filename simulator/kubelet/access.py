@@ -24,7 +24,6 @@ class PodAccess:
         find: Callable[[str, str], Object | None],
         program: Callable[[Object], Runnable],
     ) -> None:
-        """`folder` is the cluster's. `find` takes namespace and name."""
         self._folder, self._network, self._find, self._program = folder, network, find, program
 
     def log(self, namespace: str, name: str, container: str, *, previous: bool = False) -> Path | None:
@@ -73,7 +72,6 @@ class PodAccess:
         raise ShimError(f"container {container} of pod {name} has no shell: the simulator does not run its image")
 
     def connect(self, namespace: str, name: str, port: int) -> socket.socket:
-        """Raises ShimError."""
         pod = self._find(namespace, name)
         local = self._network.local_port((pod or {}).get("status", {}).get("podIP", ""), port)
         if local is not None:

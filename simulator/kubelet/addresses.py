@@ -43,7 +43,6 @@ class Addresses:
             return self._ports[key]
 
     def forget(self, uid: str) -> None:
-        """Releases the address and ports of a deleted pod."""
         self._ips.pop(uid, None)
         with self._lock:
             self._ports = {key: port for key, port in self._ports.items() if key[0] != uid}

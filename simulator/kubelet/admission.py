@@ -22,7 +22,6 @@ class Admission:
     """Admission is checked repeatedly, but a rejection is final."""
 
     def __init__(self, kube: KubeClient, allocate: Callable[[Object, Object], object], recorder: EventRecorder) -> None:
-        """`allocate` takes pod and node, and raises Unavailable."""
         self._kube, self._allocate, self._recorder = kube, allocate, recorder
         self._refused: set[str] = set()
 

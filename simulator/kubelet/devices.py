@@ -1,5 +1,3 @@
-"""The device manager assigns GPUs and HCAs to pods."""
-
 from __future__ import annotations
 
 import threading
@@ -19,7 +17,7 @@ _REGISTERED = "simulator/device-plugins"
 """The node annotation lists the resources that plugins registered, and the time when a plugin ended (`name@seconds`).
 """
 _GRACE_S = 300
-"""The endpointStopGracePeriod of the kubelet's device manager."""
+"""endpointStopGracePeriod of the kubelet's device manager."""
 
 
 class Unavailable(Exception):

@@ -15,7 +15,6 @@ def of_pod(cluster: Path, pod: Object) -> Path:
 
 
 def logs_of(cluster: Path, pod: Object) -> Path:
-    """The folder contains a folder for each container."""
     metadata = pod["metadata"]
     return cluster / "pod-logs" / f"{metadata['namespace']}_{metadata['name']}_{metadata['uid']}"
 

@@ -196,7 +196,6 @@ class Kubelet:
             worker.lose()
 
     def _reboot(self, pod: Object) -> None:
-        """Marks the pod failed if its restart policy is Never."""
         worker = self._workers.pop(pod["metadata"]["uid"], None)
         if worker is None:  # a pod of KWOK, without a process
             return

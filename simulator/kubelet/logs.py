@@ -55,7 +55,6 @@ class LogFile:
 
 
 def logs_in(folder: Path) -> list[Path]:
-    """The oldest log is first."""
     return sorted(folder.glob("*.log"), key=lambda path: int(path.stem))
 
 
@@ -93,7 +92,6 @@ class Wanted:
         return cls(tail, since, limit, query.get("timestamps") == "true")
 
     def after(self, sent: bytes) -> Wanted:
-        """Returns what to send of the following lines."""
         return replace(self, tail=None, limit=None if self.limit is None else self.limit - len(sent))
 
 

@@ -130,7 +130,6 @@ class NodeKeeper:
         )
 
     def _show_world(self, nodes: Sequence[Object], pods: Sequence[Object], hardware: dict[str, NodeHardware]) -> None:
-        """Writes world.json for sandboxed pods."""
         held = self._devices.held()
         allocations = {snapshot.pod_key(pod): held.get(pod["metadata"]["uid"], {}) for pod in pods}
         states: dict[str, Object] = {}

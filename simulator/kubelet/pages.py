@@ -17,8 +17,6 @@ _REQUEST_LIMIT = 8192
 
 
 class Pages:
-    """Pages are served while their pods are ready."""
-
     def __init__(
         self,
         catalogue: PodCatalogue,

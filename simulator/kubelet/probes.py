@@ -23,8 +23,6 @@ class ProbeFailed(Exception):
 
 @dataclass(frozen=True)
 class Prober:
-    """The probes of one run of one container."""
-
     container: Object
     shim: Shim
     ended: threading.Event

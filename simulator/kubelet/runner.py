@@ -38,8 +38,6 @@ STUBBED_S = 1.0
 
 @dataclass(frozen=True)
 class Script:
-    """A container that the simulator runs in a sandbox."""
-
     command: Callable[[ContainerContext], tuple[Sequence[str], Mapping[str, str]]]
     """Prepares the sandbox and returns its argv and environment. Raises ValueError if that is not possible."""
     shim: Callable[[ContainerContext], Shim]

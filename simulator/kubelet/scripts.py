@@ -63,7 +63,6 @@ class Scripts:
 
 
 def _neighbours(ctx: ContainerContext) -> dict[int, str]:
-    """Returns the pod's other sandboxed containers by their declared ports."""
     others = (c for c in ctx.pod["spec"]["containers"] if c["name"] != ctx.container["name"] and has_recipe(c["image"]))
     return {int(port["containerPort"]): str(c["name"]) for c in others for port in c.get("ports", [])}
 

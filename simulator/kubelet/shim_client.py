@@ -19,7 +19,6 @@ class ShimError(RuntimeError):
 
 
 def run_folder(pod_folder: Path, container: str) -> Path:
-    """The folder contains a sandbox's files."""
     return pod_folder / "run" / container
 
 
@@ -39,7 +38,6 @@ class Shim:
         return socket.socket(fileno=files[0])
 
     def dial(self, port: int) -> socket.socket:
-        """Raises ConnectionRefusedError, for the simulated network."""
         try:
             return self.connect(port)
         except ShimError as error:

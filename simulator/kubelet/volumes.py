@@ -73,7 +73,6 @@ class PodVolumes:
         self.claims.flush(self.pod)
 
     def files(self, volume: Object) -> dict[str, bytes]:
-        """Returns files by relative path."""
         if "configMap" in volume:
             source = volume["configMap"]
             return self._keyed("ConfigMap", source["name"], source)

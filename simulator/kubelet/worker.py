@@ -175,7 +175,6 @@ class PodWorker:
                 ended.set()
 
     def _prepared(self, container: Object, state: ContainerState) -> ContainerContext | None:
-        """Returns None if stopped before volumes, image and environment exist."""
         pause = _FIRST_PAUSE_S
         while not self._stop_event.is_set():
             ctx = self._services.context(self._pod, container)

@@ -20,8 +20,6 @@ from simulator.kubelet.programs import ImageProgram, PodContext
 
 @dataclass(frozen=True)
 class Pins:
-    """A real operator's tools.yaml pins these."""
-
     version: str
     tools: tuple[str, ...]
     """All executables are built when a pod first needs one, because they share most of the build."""

@@ -1,5 +1,3 @@
-"""The charts' hook Jobs update CRDs."""
-
 from __future__ import annotations
 
 import functools

@@ -64,7 +64,6 @@ def extended_resources(
 
 
 def sriov_pools(text: bytes | None) -> list[Pool]:
-    """Parses the SR-IOV device plugin's config.json. Raises PluginConfigError."""
     return [
         Pool(f"{entry.get('resourcePrefix', 'intel.com')}/{entry['resourceName']}", _selectors(entry))
         for entry in _entries(text, "resourceList")

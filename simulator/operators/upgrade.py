@@ -213,7 +213,6 @@ class Upgrader:
         return True
 
     def _set(self, node: Object, state: str, unschedulable: bool | None = None, **annotations: str | None) -> None:
-        """If `unschedulable` is None, does not change it."""
         self.log(f"{self.driver.name} upgrade of node {node['metadata']['name']}: {state}")
         self._patch(node, unschedulable, labels={self._label: state}, annotations=annotations)
 

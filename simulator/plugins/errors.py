@@ -28,7 +28,6 @@ class InitializationFailed(PluginError):
         self.identity, self.outputs, self.inputs, self.reasons = identity, outputs, inputs, [message, *reasons]
 
     def details(self) -> bytes:
-        """Returns the gRPC status with the state (`grpc-status-details-bin`)."""
         failed = provider_pb2.ErrorResourceInitFailed(
             id=self.identity,
             properties=encode(self.outputs),

@@ -93,7 +93,6 @@ def has_recipe(reference: str) -> bool:
 
 
 def image_named(name: str) -> Image:
-    """Raises RecipeError if the recipe is missing or invalid."""
     files = (_recipe(name), _SETS, _dockerfile(name))
     if not has_recipe(name):
         raise RecipeError(f"image {name!r} has no recipe; images with a recipe: {', '.join(names())}")

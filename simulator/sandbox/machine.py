@@ -55,7 +55,6 @@ def _own(folder: Path, relative: str) -> Path:
 
 
 def _write_os_disk(folder: Path, disk: Disk) -> str:
-    """Returns the name of the partition with the node's root."""
     partition = f"{disk.name}p1" if disk.name[-1].isdigit() else f"{disk.name}1"
     _write_disk(folder, disk)
     _own(folder, f"sys/block/{disk.name}/{partition}").mkdir(exist_ok=True)

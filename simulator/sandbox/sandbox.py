@@ -129,19 +129,16 @@ def _workdir(spec: SandboxSpec) -> list[str]:
 
 
 def environment(spec: SandboxSpec) -> dict[str, str]:
-    """Contains the image's, the runtime's and the pod's variables."""
     service = {"HOST": "127.0.0.1", "PORT": str(port)} if (port := _api_port(spec)) else {}
     cluster = {f"KUBERNETES_SERVICE_{name}": value for name, value in service.items()}
     return {"HOME": "/root", "HOSTNAME": spec.hostname, **cluster, **image_of(spec).env, **spec.env}
 
 
 def _api_port(spec: SandboxSpec) -> int:
-    """Returns 0 if the container cannot reach the API."""
     return spec.api_port if spec.api_port is not None and image_of(spec).kubernetes_api else 0
 
 
 def image_of(spec: SandboxSpec) -> Image:
-    """Raises SandboxError if the image has no valid recipe."""
     try:
         return image_named(spec.image)
     except RecipeError as error:
@@ -185,7 +182,6 @@ def _system(spec: SandboxSpec) -> list[str]:
 
 
 def _proc(spec: SandboxSpec) -> list[str]:
-    """Protects the parts of /proc that show the machine."""
     arguments: list[str] = []
     for path in (Path("/proc") / name for name in PROC_READ_ONLY if (Path("/proc") / name).exists()):
         arguments += ["--ro-bind", str(path), str(path)]

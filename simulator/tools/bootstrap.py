@@ -29,7 +29,6 @@ class _BootstrapError(Exception):
 
 
 def main(arguments: list[str]) -> int:
-    """Prints messages on standard error. Returns 1 after an error."""
     if sys.version_info < _OLDEST:
         return _hand_over(arguments)
     from simulator.host import paths  # needs Python 3.11 or newer

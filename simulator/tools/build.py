@@ -17,7 +17,6 @@ from simulator.tools.workspace import Workspace
 
 
 def require_go(catalogue: Catalogue, tools: list[Tool]) -> None:
-    """PATH needs a Go that can build the tools."""
     names = ", ".join(tool.name for tool in tools)
     fix = f"Install Go {catalogue.go} or newer (https://go.dev/dl/), put it on PATH and run the same command again."
     why = f"Go {catalogue.go} is needed to build {names}: no released binary can be fetched for them here"
@@ -71,7 +70,6 @@ def copy_chart(tool: Tool, source: Chart, workspace: Workspace) -> None:
 
 
 def copy_crds(tool: Tool, source: Crds, workspace: Workspace) -> None:
-    """Raises ToolError if the package has another version."""
     shutil.copytree(_package(tool, source, workspace) / source.folder, workspace.folder / tool.name)
 
 
@@ -93,7 +91,6 @@ def make_manifests(tool: Tool, source: Manifests, workspace: Workspace) -> None:
 
 
 def _package(tool: Tool, source: GoPackage, workspace: Workspace) -> Path:
-    """Raises ToolError if the module pins another version."""
     command = ["go", "mod", "download", "-modcacherw", "-json", source.package]
     workspace.run(
         f"{tool.label} could not be downloaded", command, cwd=workspace.module, environment=_environment(workspace)

@@ -58,7 +58,6 @@ class Manifests(GoPackage):
     images: tuple[str, ...] = ()
     """These images get the version as their tag in upstream's release."""
     namespace: str | None = None
-    """Replaces the upstream namespace."""
 
 
 class Crds(GoPackage):
@@ -112,7 +111,6 @@ class Tool(_Data):
         return f"{self.name} {self.version}"
 
     def fill(self, template: str) -> str:
-        """Fills in a url, path or flag of tools.yaml."""
         machine = platform.machine()
         arch = _ARCHITECTURES.get(machine, machine)
         x64 = "x64" if arch == "amd64" else arch
@@ -158,7 +156,6 @@ class Catalogue(_Data):
         return own if own.is_dir() else self.operators / source.module
 
     def key(self, tool: Tool) -> str:
-        """The key changes with the tool's definition and pins."""
         unused = {kind for kind in ("chart", "manifests", "crds") if getattr(tool, kind) is None}
         definition = tool.model_dump(mode="json", exclude={"needed_for", "npm", "pip", *unused})
         digest = hashlib.sha256(json.dumps(definition).encode())

@@ -18,7 +18,6 @@ _GOFMT = 'test -z "$(gofmt -d "$@" | tee /dev/stderr)"'
 
 
 def main() -> int:
-    """Returns 1 after naming linters that fail."""
     if tools.main(["--for", "check"]) != 0:
         return 1
     files = _files()

@@ -63,7 +63,6 @@ class Progress:
 
     @contextmanager
     def following(self, record: Path) -> Iterator[None]:
-        """Another process writes its steps to `record`."""
         self.write("Another process is installing tools; waiting for it. Its step:")
         start = time.time()
         with self.showing(lambda: _read(record) or ("not reported", start)):

@@ -13,7 +13,6 @@ from simulator.tools.workspace import Workspace
 
 
 def provide(tool: Tool, system: System, workspace: Workspace) -> None:
-    """Raises ToolError if neither way works."""
     folder = workspace.folder
     if installed := shutil.which(tool.name):
         (folder / tool.name).symlink_to(installed)

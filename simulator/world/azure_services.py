@@ -20,8 +20,6 @@ UNKNOWN: Changed = (0, None)
 
 @dataclass(frozen=True)
 class BlobService:
-    """One account's blob endpoint, or that of all accounts."""
-
     url: str
     """`https://127.0.0.1:<port>/<account>`, without the account for all. With a `proxy`, it has a host name."""
     ca_file: Path
@@ -46,4 +44,3 @@ class Entra:
     guard: str
     """The URL of an authorization webhook, or empty if only the cluster's roles apply."""
     token: str
-    """The webhook's bearer token."""

@@ -33,8 +33,6 @@ class Rate:
 
 
 class EvictionStore:
-    """Requested evictions that have not ended."""
-
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = (folder or paths.home()) / "evictions"
 

@@ -115,7 +115,6 @@ class Fault:
     scope: str = ""
     """`subscription`, `group` for every resource group, or the name of one group."""
     tag: str = ""
-    """The tag that a policy requires."""
     spot: int | None = field(default=None, compare=False)
     """The number of machines left for Spot pools."""
     usd: float = field(default=0.0, compare=False)
@@ -215,7 +214,6 @@ class FaultStore:
         self._save([*others, replace(fault, since=self.clock())])
 
     def heal(self, kind: str = "", node: str = "", device: str = "") -> tuple[Fault, ...]:
-        """Returns the removed faults."""
         faults = self.load()
         healed = tuple(
             fault
@@ -229,7 +227,6 @@ class FaultStore:
         self._save(each for each in self.load() if each != fault)
 
     def reboot(self, node: str) -> tuple[Fault, ...]:
-        """Returns the removed faults."""
         return tuple(fault for kind in sorted(HEALED_BY_REBOOT) for fault in self.heal(kind, node))
 
     def _save(self, faults: Iterable[Fault]) -> None:

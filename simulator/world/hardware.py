@@ -101,7 +101,6 @@ class NodeHardware:
     gpus: tuple[Gpu, ...]
     hcas: tuple[Hca, ...]
     nvme: tuple[Disk, ...]
-    """Local NVMe disks (v1)."""
     os_disk: Disk
     booted: float = 0.0
     """Seconds since 1970, or 0 if the node was never rebooted."""
@@ -116,7 +115,6 @@ class NodeHardware:
 
 
 def node_hardware(sku: skus.VmSku, node_name: str, faults: Iterable[Fault] = ()) -> NodeHardware:
-    """Ignores faults of other nodes."""
     mine = [fault for fault in faults if fault.node == node_name or fault.kind is FaultKind.RAIL]
     gpus, gpu_functions = _gpus(sku, node_name, mine)
     hcas, hca_functions = _hcas(sku, node_name, mine)

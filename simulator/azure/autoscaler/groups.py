@@ -75,7 +75,6 @@ def is_scaled(pool: Record) -> bool:
 
 
 def groups(world: World, cluster: Record, found: Iterable[Object], starting: Set[str]) -> list[Group]:
-    """`starting` names new nodes that are not ready."""
     there = list(found)
     scaled = [pool for pool in life.of_cluster(world, cluster.id) if is_scaled(pool)]
     return [
@@ -141,7 +140,6 @@ def give_up(world: World, operations: Operations, group: Group) -> bool:
 
 
 def delete(world: World, operations: Operations, group: Group, names: Collection[str]) -> bool:
-    """Returns False if the pool is busy."""
     with world.store.lock:
         if _idle(world, group.pool) is None:
             return False
@@ -153,7 +151,6 @@ def delete(world: World, operations: Operations, group: Group, names: Collection
 
 
 def _idle(world: World, pool: Record) -> Record | None:
-    """Returns None while ARM changes the pool or its cluster."""
     now, cluster = world.store.get(pool.id), world.store.get(pool.id.parent)
     busy = now is None or now.busy or cluster is None or cluster.busy
     return None if busy else now

@@ -24,7 +24,6 @@ class Removals:
     def __init__(self, kube: KubeClient, reporter: Reporter, delete: Delete) -> None:
         self._kube, self._reporter, self._delete = kube, reporter, delete
         self._until: dict[str, float] = {}
-        """The deadline to drain each node, by name."""
         self.last = self.failed = float("-inf")
 
     def going(self, group: Group) -> int:
@@ -95,7 +94,6 @@ def choose(ready: Sequence[Unneeded], removals: Removals, view: View) -> list[Un
 
 
 def _most_s(view: View) -> int:
-    """Returns the grace period of evicted pods, in real time."""
     return int(view.profile.number("max-graceful-termination-sec"))
 
 

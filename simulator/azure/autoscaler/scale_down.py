@@ -68,7 +68,6 @@ def utilization(node: Object, pods: Sequence[Object], *, skip_daemon_sets: bool)
 
 
 def keeps(pod: Object, budgets: Iterable[Object], profile: Profile) -> str:
-    """Returns why the pod blocks the removal of its node."""
     metadata = pod["metadata"]
     name, safe = metadata["name"], metadata.get("annotations", {}).get(_SAFE)
     own = [each for each in budgets if _guards(each, pod)]

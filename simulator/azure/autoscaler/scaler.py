@@ -51,12 +51,10 @@ class Scaler:
         self._backoff, self._reporter = Backoff(), Reporter(kube)
         self._removals = Removals(kube, self._reporter, lambda *of: groups.delete(world, operations, *of))
         self._since: dict[str, float] = {}
-        """The time since which each node has been unneeded."""
         self._failing: dict[str, float] = {}
         """The time since which each group has lacked machines while its pool is not busy."""
         self._scale_ups: dict[str, ScaleUp] = {}
         self._seen: dict[str, float] = {}
-        """The time at which each node was first seen."""
         self._grown = float("-inf")
 
     def look(self, cluster: Record, nodes: Sequence[Object], pods: Sequence[Object]) -> None:
@@ -157,7 +155,6 @@ class Scaler:
         self._reporter.record("FailedToScaleUpGroup", text, warning=True)
 
     def _skipped(self, group: Group, view: View) -> str:
-        """Returns why a group cannot grow now."""
         request = self._scale_ups.get(group.id)
         expected = group.target - (request.nodes if request else 0)
         if not view.tolerates(expected - group.ready, len(group.nodes)):  # clusterstate.go, IsNodeGroupHealthy

@@ -64,8 +64,6 @@ def _group(group: Group, refusal: Refusal | None, going: int) -> dict[str, Any]:
 
 
 class Reporter:
-    """Writes the status only if it has changed."""
-
     def __init__(self, kube: KubeClient) -> None:
         self._kube = kube
         self._written: dict[str, Any] = {}

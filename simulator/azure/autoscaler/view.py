@@ -25,7 +25,6 @@ class View:
 
     @cached_property
     def fixed(self) -> list[Object]:
-        """The nodes of pools without autoscaling."""
         names = {node["metadata"]["name"] for group in self.groups for node in group.nodes}
         return [node for node in self.all_nodes if node["metadata"]["name"] not in names]
 

@@ -45,7 +45,6 @@ class Front(HttpsServer):
         self.start("blobs")
 
     def upstream(self) -> http.client.HTTPSConnection:
-        """Raises OSError if Azurite does not answer in time."""
         deadline = time.monotonic() + _STARTING_S
         while True:
             connection = http.client.HTTPSConnection(

@@ -26,7 +26,6 @@ class BlobService:
         self._front: Front | None = None
 
     def open(self, rule: Rule) -> None:
-        """Raises ports.PortTaken."""
         port = ports.require_free(PORT)
         self._front = Front(port, lambda: self.azurite.port, self.azurite.authority, rule, self.changes)
 

@@ -12,7 +12,6 @@ from simulator.azure.store import Body, Record
 
 
 def check_region(world: World, record: Record, body: Body, existing: Record | None) -> None:
-    """Normalizes the body's region."""
     region = world.subscription.region(body["location"])
     if region is None:
         raise _not_available(record.id, body, world.subscription.regions)
@@ -73,7 +72,6 @@ def missing(by: ResourceId, text: str) -> ArmError:
 
 
 def region_of(world: World, record: Record) -> str:
-    """A subnet has the region of its network."""
     if "location" not in record.body and record.id.is_child and (parent := world.store.get(record.id.parent)):
         record = parent
     return str(record.body.get("location", ""))
@@ -108,5 +106,4 @@ def created_at(record: Record, microsecond: int | None = None) -> str:
 
 
 def taken_elsewhere(world: World, resource: ResourceId) -> bool:
-    """Returns whether another subscription uses the name."""
     return resource.name.lower() in world.subscription.taken.get(resource.type, ())

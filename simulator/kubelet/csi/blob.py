@@ -73,7 +73,6 @@ def stage(
     report: Callable[[str], None],
     identity: PodIdentity | None = None,
 ) -> BlobMount:
-    """Mounts by the secret or by `identity`. Raises StageError."""
     csi = volume["spec"]["csi"]
     attributes = {key.lower(): value for key, value in (csi.get("volumeAttributes") or {}).items()}
     found = credentials(secret, attributes, identity)
@@ -122,7 +121,6 @@ def may_write(sas: str, *, hierarchical_namespace: bool = False) -> bool:
 
 
 def _auth_mode(requested: str, found: Credentials) -> str:
-    """Raises BlobfuseError if the credential is incomplete."""
     mode = requested.lower() or ("key" if found.key else "sas" if found.sas else "spn" if found.identity else "msi")
     if not found.account:
         raise _config("account name not provided")
@@ -140,7 +138,6 @@ def _auth_mode(requested: str, found: Credentials) -> str:
 
 
 def _service(found: Credentials, container: str, cloud: Cloud) -> BlobService:
-    """Raises BlobfuseError if the account's name does not resolve."""
     try:
         return cloud.blob_service(found.account)
     except OSError as error:

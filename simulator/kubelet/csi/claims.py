@@ -61,7 +61,6 @@ class ClaimMounts:
         self._reported: defaultdict[Key, set[str]] = defaultdict(set)
 
     def mount(self, pod: Object, claim: str, *, read_only: bool) -> Mounted:
-        """Mounts the volume on the pod's node. Raises VolumeNotReady."""
         volume = self._volume(pod["metadata"]["namespace"], claim)
         csi = volume["spec"].get("csi") or {}
         modes = volume["spec"].get("accessModes") or []
@@ -262,7 +261,6 @@ class ClaimMounts:
 
 
 def share_folder(cluster: Path, volume: str) -> Path:
-    """Creates the folder if needed."""
     folder = cluster / "shares" / volume
     with contextlib.suppress(FileExistsError):
         folder.mkdir(parents=True)

@@ -33,7 +33,6 @@ def is_asked(volume: Object) -> bool:
 
 
 def why_not(volume: Object, tag: str, driver: Object) -> str | None:
-    """Returns why this driver cannot mount by the token alone."""
     attributes = _attributes(volume)
     if _is_old(tag) or attributes.get(_WITH_TOKEN, "").lower() != "true":
         account = attributes.get("storageaccount", "")
@@ -62,7 +61,6 @@ class PodIdentity:
     cloud: Cloud
     client_id: str
     token: Callable[[], str]
-    """Returns the latest service account token from the kubelet."""
 
     def get_token(self, *_scopes: str, **_options: Any) -> AccessToken:
         """Raises ClientAuthenticationError with the message of Entra or the API server."""

@@ -120,7 +120,6 @@ class BlobMount:
         return closed
 
     def is_alike(self) -> bool:
-        """Returns whether an unused mount has nothing left to send."""
         if self.read_only:
             return True
         try:
@@ -218,7 +217,6 @@ class BlobMount:
         self._know(name, blob.etag, signature(status))
 
     def _know(self, name: str, etag: str, found: Signature) -> None:
-        """Records that a file and its blob are equal."""
         self._copied[name] = _Copied(etag, found)
         self._tree.touched.add(name)  # a pod may have changed it before the first look at the tree
         self._copies.add(name, Entry(etag, found[0], is_folder=False), self.path, found)

@@ -49,7 +49,6 @@ def _forward(data: Stream, error: Stream, pod: str, connect: Connect) -> None:
 
 
 def _send(data: Stream, server: socket.socket) -> None:
-    """Passes on the end of the data, too."""
     with contextlib.suppress(OSError):  # the server accepts no more
         for part in data.chunks():
             server.sendall(part)

@@ -64,7 +64,6 @@ def serve(connection: Connection, command: Command, find: Callable[[], Shim]) ->
 
 
 def _status(command: Command, find: Callable[[], Shim], streams: dict[str, Stream]) -> dict[str, Any]:
-    """Returns a metav1.Status."""
     run = _in_terminal if command.terminal else _with_pipes
     try:
         code = run(command, find(), streams)

@@ -1,5 +1,3 @@
-"""Reconciles the ClusterPolicy like the GPU operator."""
-
 from __future__ import annotations
 
 import threading
@@ -169,7 +167,6 @@ class Controller(Operator):
             self._kube.replace({**wanted, "spec": spec, "metadata": {**metadata, "resourceVersion": version}})
 
     def _is_monitored(self, spec: Mapping[str, Any]) -> bool:
-        """Also needs the CRD of monitors."""
         wanted = spec["dcgmExporter"].get("serviceMonitor", {}).get("enabled", False)
         return bool(wanted) and self._kube.find(CRD_API, "CustomResourceDefinition", SERVICE_MONITORS) is not None
 
@@ -200,7 +197,6 @@ def _os_tag(labels: Mapping[str, str]) -> str:
 
 
 def _condition(old: Sequence[Object], kind: str, status: str, reason: str, message: str) -> Object:
-    """Keeps the transition time if the status has not changed."""
     at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     for condition in old:
         if condition["type"] == kind and condition["status"] == status:

@@ -36,7 +36,6 @@ class Operand:
 
 
 def image(component: Mapping[str, Any]) -> str:
-    """A digest follows `@`, a version `:`."""
     separator = "@" if str(component["version"]).startswith("sha256:") else ":"
     return f"{component['repository']}/{component['image']}{separator}{component['version']}"
 

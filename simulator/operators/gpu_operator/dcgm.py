@@ -1,5 +1,3 @@
-"""Emulates NVIDIA's DCGM exporter for simulated GPUs."""
-
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence

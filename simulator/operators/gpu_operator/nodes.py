@@ -32,7 +32,6 @@ STATE_LABELS = (
 
 
 def has_gpu(labels: Mapping[str, str]) -> bool:
-    """NFD sets any of several labels."""
     return any(labels.get(name) == "true" for name in NFD_GPU_LABELS)
 
 
@@ -51,7 +50,6 @@ def wanted_labels(labels: Mapping[str, str]) -> dict[str, str | None]:
 
 
 def is_mig_capable(labels: Mapping[str, str]) -> bool:
-    """Without GFD's label, the product's name decides."""
     if MIG_CAPABLE in labels:
         return labels[MIG_CAPABLE] == "true"
     return any(model in labels.get(PRODUCT, "").lower() for model in ("h100", "a100", "a30"))

@@ -37,7 +37,6 @@ def once(ctx: PodContext) -> None:
 
 
 def _filled(text: str, ctx: PodContext) -> str:
-    """References have the form `$(SHARD)`."""
     env = ctx.env()
     return re.sub(r"\$\((\w+)\)", lambda found: env.get(found[1], found[0]), text)
 

@@ -1,5 +1,3 @@
-"""Reconciles the NicClusterPolicy like the network operator."""
-
 from __future__ import annotations
 
 import threading
@@ -35,8 +33,6 @@ OFED = Driver("OFED", "nvidia.com/ofed-driver-upgrade")
 
 @dataclass(frozen=True)
 class World:
-    """The controller reads these objects once per round."""
-
     nodes: Sequence[Object]
     daemonsets: Sequence[Object]
     ofed_pods: Sequence[Object]

@@ -124,7 +124,7 @@ class ArmClient:
         return self._json(self._request("POST", path, api_version, deadline, body=body or {}, query=query))
 
     def delete(self, path: str, api_version: str, deadline: Deadline) -> None:
-        """Waits. A missing resource counts as deleted."""
+        """A missing resource counts as deleted."""
         try:
             self._await(self._request("DELETE", path, api_version, deadline), deadline)
         except ArmFailure as error:

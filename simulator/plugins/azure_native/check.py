@@ -23,7 +23,6 @@ _SUFFIX = 8
 def check(
     request: provider_pb2.CheckRequest, location: str | None, group_location: GroupLocation
 ) -> provider_pb2.CheckResponse:
-    """`location` is the provider's setting."""
     definition = of_urn(request.urn)
     olds, news = without_nulls(decode(request.olds)), without_nulls(decode(request.news))
     _name(definition, request, olds, news)

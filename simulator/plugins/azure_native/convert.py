@@ -1,5 +1,3 @@
-"""Conversion between the SDK's and ARM's form of a resource."""
-
 from __future__ import annotations
 
 import re
@@ -53,7 +51,6 @@ def inputs_of(definition: Definition, shown: Mapping[str, Any]) -> Properties:
 
 
 def imported(definition: Definition, resource_id: str, shown: Mapping[str, Any]) -> Properties:
-    """Returns inputs without empty collections at any depth."""
     given: Properties = _without_empty(inputs_of(definition, shown)) or {}
     return given | _parameters(definition, resource_id)
 
@@ -97,7 +94,6 @@ def _to_body(value: Any, field: Field, previous: Any = None) -> Any:
 
 
 def _object_body(value: Mapping[str, Any], field: Field, previous: Mapping[str, Any]) -> Properties:
-    """Returns ARM's names, nested under `properties`."""
     inner = field.fields[CONTAINER].fields if CONTAINER in field.fields else {}
     known, names = field.flat, {sdk_name(name): name for name in (*field.fields, *inner)}
     sent = {

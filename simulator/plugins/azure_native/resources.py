@@ -18,8 +18,6 @@ _VERSIONED = re.compile(r"(azure-native:\w+)/v(\d{4})(\d{2})(\d{2}):(\w+)")
 
 @dataclass(frozen=True)
 class Definition:
-    """Maps ARM's properties to the SDK's."""
-
     schema: Schema
 
     @property
@@ -93,5 +91,4 @@ def definition(token: str) -> Definition:
 
 
 def of_urn(urn: str) -> Definition:
-    """The type is the last one in the URN's chain."""
     return definition(urn.split("::")[2].rpartition("$")[2])

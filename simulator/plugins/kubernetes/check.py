@@ -1,5 +1,3 @@
-"""Check completes name, namespace, apiVersion and kind, in canonical form."""
-
 from __future__ import annotations
 
 from k8s.objects import Object

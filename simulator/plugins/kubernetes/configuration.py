@@ -1,5 +1,3 @@
-"""Checks the provider resource itself."""
-
 from __future__ import annotations
 
 from typing import Any

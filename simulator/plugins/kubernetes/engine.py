@@ -1,5 +1,3 @@
-"""Log lines and a resource's status for the engine."""
-
 from __future__ import annotations
 
 import contextlib

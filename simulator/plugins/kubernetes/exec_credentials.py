@@ -35,7 +35,6 @@ def resolve(config: Config) -> Config:
 
 
 def _run(command: dict[str, Any]) -> dict[str, Any]:
-    """Returns the ExecCredential's `status`."""
     name, arguments = str(command["command"]), [str(item) for item in command.get("args") or []]
     info = {
         "apiVersion": command.get("apiVersion", _API_VERSION),

@@ -65,7 +65,6 @@ def is_crd(obj: Mapping[str, Any]) -> bool:
 
 
 def identity(namespace: str | None, name: str) -> str:
-    """A cluster-scoped object has no namespace."""
     return f"{namespace}/{name}" if namespace else name
 
 

@@ -30,7 +30,6 @@ def load(path_or_text: str) -> Config:
 
 
 def select(config: Config, context: str = "", cluster: str = "") -> Config:
-    """Sets the current context, and its cluster, if given."""
     chosen = copy.deepcopy(config)
     chosen["current-context"] = context or config.get("current-context", "")
     entry = _entry(chosen, "contexts", chosen["current-context"])
@@ -54,7 +53,6 @@ def servers(config: Config) -> set[str]:
 
 
 def active_cluster(value: Any, overrides: Mapping[str, Any]) -> Config | None:
-    """Returns the selected cluster's entry (server, CA, ...)."""
     if not value:
         return None
     config = value if isinstance(value, dict) else load(str(value))

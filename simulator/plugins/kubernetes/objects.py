@@ -121,7 +121,7 @@ def read(session: Session, request: provider_pb2.ReadRequest) -> tuple[str, Prop
 
 
 def delete(session: Session, request: provider_pb2.DeleteRequest) -> None:
-    """Waits. A missing object or kind counts as deleted."""
+    """A missing object or kind counts as deleted."""
     state = decode(request.properties)
     inputs, live = parse(state)
     namespace, name = naming.namespace_of(live) or None, parse_identity(request.id)[1]

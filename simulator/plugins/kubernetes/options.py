@@ -61,7 +61,6 @@ class Options:
 
 
 def refusals(inputs: Mapping[str, Any]) -> dict[str, str]:
-    """Returns unsupported inputs, with the reason."""
     refused = {name: reason for name, reason in UNSUPPORTED.items() if _is_set(inputs.get(name))}
     if str(inputs.get("enableServerSideApply", "true")).lower() == "false":
         refused["enableServerSideApply"] = "client-side apply needs the official plugin"

@@ -38,7 +38,6 @@ class Session:
 
     @property
     def kube(self) -> KubeClient:
-        """Raises PluginError if the API server is unreachable."""
         if self.client is None:
             raise PluginError(f"configured Kubernetes cluster is unreachable: {self.unreachable}")
         return self.client
@@ -99,7 +98,6 @@ class Session:
         self.crd_scopes[(spec.get("group", ""), names.get("kind", ""))] = spec.get("scope") == "Namespaced"
 
     def sleep(self, seconds: float) -> None:
-        """Raises Cancelled as soon as the engine asks to stop."""
         if self.cancelled.wait(seconds):
             raise Cancelled
 

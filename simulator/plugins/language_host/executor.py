@@ -78,7 +78,6 @@ def _run_module(settings: ProgramSettings) -> None:
 
 
 def _own_traceback(error: Exception, program: str) -> str:
-    """Omits the frames of this host and the SDK."""
     main = Path(program).resolve()
     root = main if main.is_dir() else main.parent
     report = traceback.TracebackException.from_exception(error)

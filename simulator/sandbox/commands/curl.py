@@ -53,7 +53,6 @@ def main(arguments: list[str]) -> int:
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
-    """Also parses the URL in a --config file."""
     parser = _Parser(add_help=False, allow_abbrev=False)
     for flag in ("-s/--silent", "-S/--show-error", "-f/--fail", "-L/--location", "-I/--head", "--retry-all-errors"):
         parser.add_argument(*flag.split("/"), action="store_true")

@@ -81,7 +81,6 @@ def _workers(wanted: int, recipe: Recipe) -> list[Pod]:
 
 
 def _joined(recipe: Recipe) -> list[Pod]:
-    """Raises Failed if the head's own node is gone."""
     known = view.load()
     if not known.node_of(known.me)["ready"]:
         raise Failed(recipe["texts"]["head"])
@@ -121,7 +120,6 @@ class Run(Training):
     about: dict[str, Any] = field(kw_only=True)
     """Settings that a checkpoint must match to be continued."""
     ip: str = field(kw_only=True)
-    """The first worker's address."""
     folder: Path = field(kw_only=True)
 
     def print(self, line: str) -> None:
@@ -142,7 +140,6 @@ class Run(Training):
 
 
 def _planned(chosen: Namespace, recipe: Recipe) -> tuple[int, int, int]:
-    """Returns the numbers of examples, tokens and steps."""
     options, lines = _own("options"), _own("lines")
     if chosen.data:
         size = recipe["characters_of_a_token"]

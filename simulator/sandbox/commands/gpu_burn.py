@@ -15,7 +15,6 @@ from simulator.sandbox.library import view
 from simulator.sandbox.library.view import View
 
 NO_DEVICE = 19
-"""ENODEV."""
 _FLAGS_WITH_VALUE = ("-m", "-stts", "-i", "-c")
 _OPERATIONS = 2 * 8192**3
 """The operations of one product of its matrices (OPS_PER_MUL)."""
@@ -47,7 +46,6 @@ def main(arguments: list[str]) -> int:
 
 
 def _seconds(arguments: list[str]) -> int:
-    """Returns the argument that belongs to no flag, or 10."""
     plain = [
         word
         for before, word in zip(["", *arguments], arguments, strict=False)

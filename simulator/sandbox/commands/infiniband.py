@@ -10,7 +10,6 @@ DEVICES = Path("/dev/infiniband")
 
 
 def main(arguments: list[str]) -> int:
-    """Returns 255 without a device."""
     if arguments:
         print(f"simulator: {Path(sys.argv[0]).name} is simulated without arguments only", file=sys.stderr)
         return 2

@@ -24,7 +24,6 @@ class Host:
 
 
 def main(arguments: list[str]) -> int:
-    """Returns 1 if the program was not started."""
     try:
         options = mpi_arguments.parse(arguments)
         return _run(options, view.load())

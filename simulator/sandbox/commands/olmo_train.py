@@ -106,6 +106,5 @@ class Run(Training):
 
 
 def _step(checkpoint: Path) -> int:
-    """Returns -1 for other folders."""
     number = checkpoint.name.removeprefix("step").removesuffix(UNSHARDED)
     return int(number) if number.isdigit() else -1

@@ -82,7 +82,6 @@ class Run(Training):
 
 
 def _checked(call: Callable[[], Any]) -> Any:
-    """Raises Failed if the image's function rejects its input."""
     try:
         return call()
     except ValueError as error:

@@ -52,7 +52,6 @@ def main(arguments: list[str]) -> int:
 
 
 def _beside(listener: socket.socket, serve: Callable[[socket.socket], None]) -> None:
-    """Each client gets a separate process, in the background."""
     if child := os.fork():
         os.waitpid(child, 0)  # the listener must not be the command's child
         listener.close()
@@ -72,13 +71,11 @@ def _beside(listener: socket.socket, serve: Callable[[socket.socket], None]) -> 
 
 
 def _forward(client: socket.socket, port: int) -> None:
-    """Closes a refused client immediately."""
     with contextlib.suppress(ConnectionRefusedError), uplink_client.connect(HOST, port, TIMEOUT_S) as server:
         relay(client, server)
 
 
 def _next_door(name: str, port: int) -> None:
-    """Closes clients immediately if nothing answers at the other container."""
     shim = view.FOLDER / "neighbours" / name / "pod" / "shim"
 
     def forward(client: socket.socket) -> None:

@@ -65,7 +65,6 @@ def _options(arguments: list[str], texts: Recipe) -> Namespace:
 
 
 def _module(options: Namespace, texts: Recipe) -> str:
-    """Exits with 2 if the program cannot run."""
     program = options.program[0]
     path = Path(f"{program.replace('.', '/')}.py" if options.module else program).resolve()
     module = view.load_self()["commands"].get(str(path))

@@ -28,7 +28,6 @@ class Refused(Exception):
 
 
 def disk_name(path: str) -> str:
-    """Raises Refused if the disk or array does not exist."""
     name = path.removeprefix("/dev/")
     if not (DISKS / name).is_file() or not path.startswith("/dev/"):
         raise Refused(f"cannot open {path}: No such file or directory")
@@ -74,7 +73,6 @@ def refuse_busy(name: str) -> None:
 
 
 def new_array(number: int, array: str, *, state: str, members: list[str]) -> str:
-    """Returns the array's name."""
     name = f"md{number}"
     sysfs = BLOCK / name
     for folder in ("md", "slaves", "holders"):
@@ -103,7 +101,6 @@ def remove_array(name: str) -> None:
 
 
 def not_simulated(command: str, arguments: list[str]) -> int:
-    """Returns the exit code."""
     print(f"simulator: {command} {' '.join(arguments)} is not simulated", file=sys.stderr)
     return 2
 

@@ -55,7 +55,6 @@ class Options:
 
 
 def parse(arguments: list[str]) -> Options:
-    """Raises MpiError, which names the wrong argument."""
     found: dict[str, str] = {}
     flags: dict[str, Any] = {}
     exports: list[str] = []

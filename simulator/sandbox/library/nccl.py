@@ -283,7 +283,6 @@ def _algorithms(setup: Setup, facts: Mapping[str, Any]) -> set[str]:
 
 
 def _choose_algorithms(setup: Setup, possible: Set[str], log: Log) -> Set[str]:
-    """Raises NcclError if NCCL_ALGO allows none."""
     setting = setup.environment.get("NCCL_ALGO", "")
     if not setting:
         return possible

@@ -50,7 +50,6 @@ def selected(name: str, pattern: str) -> bool:
 
 
 def interface(variables: Mapping[str, str]) -> str | None:
-    """Returns None if NCCL_SOCKET_IFNAME matches no interface."""
     pattern = variables.get("NCCL_SOCKET_IFNAME", "")
     candidates = [name for name in INTERFACES if selected(name, pattern) and (pattern or name != "lo")]
     return candidates[-1] if candidates else None

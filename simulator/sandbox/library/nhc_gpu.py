@@ -1,5 +1,3 @@
-"""Checks of aznhc that use the GPUs."""
-
 from __future__ import annotations
 
 import contextlib

@@ -1,5 +1,3 @@
-"""Checks of aznhc for the node."""
-
 from __future__ import annotations
 
 import contextlib

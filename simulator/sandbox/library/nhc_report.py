@@ -15,7 +15,6 @@ class Warned(Exception):
 
 
 def number(check: str, arguments: Sequence[str], index: int) -> float:
-    """Raises Failed if the argument is not a number."""
     try:
         return float(arguments[index])
     except (IndexError, ValueError):

@@ -1,5 +1,3 @@
-"""Prints nvidia-smi's output for some GPUs."""
-
 from __future__ import annotations
 
 import sys

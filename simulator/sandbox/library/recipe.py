@@ -77,7 +77,6 @@ class Values(dict[str, Any]):
         return found
 
     def error(self) -> str:
-        """Returns an empty text if the program can run."""
         fails = self.recipe.get("fails", ())
         return next((str(each["text"]).format_map(self) for each in fails if self._evaluate(each["if"])), "")
 

@@ -48,7 +48,6 @@ class Pod:
 
     @property
     def sshd(self) -> Json | None:
-        """Published by the pod's ssh server."""
         return self.published("sshd")
 
     @property

@@ -1,5 +1,3 @@
-"""The lifecycle of pools, their machines and their nodes."""
-
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -40,7 +38,6 @@ def instances(pool: Record) -> list[int]:
 
 
 def by_node(pools: Iterable[Record]) -> dict[str, tuple[Record, int]]:
-    """Returns each machine's pool and instance number by node name."""
     return {
         nodes.node_name(nodes.scale_set(pool.id.text, pool.id.name), number): (pool, number)
         for pool in pools
@@ -140,7 +137,6 @@ def check_ready(refused: Mapping[str, str], pool: Record) -> None:
 
 
 def check_allocated(world: World, pool: Record) -> None:
-    """Raises ArmError if a changing pool has too few machines."""
     if pool.busy and pool.state != "Deleting" and len(instances(pool)) < int(pool.properties["count"]):
         if subnets.drops_traffic(world, pool.properties):
             raise faults.node_setup_failure(_NO_INTERNET)

@@ -201,7 +201,6 @@ def _nodes(properties: Body) -> int:
 
 
 def _needed(cluster: Record, properties: Body) -> int:
-    """Without an overlay, pods need addresses too."""
     network = cluster.properties["networkProfile"]
     flat = network["networkPlugin"] == "azure" and network.get("networkPluginMode") != "overlay"
     return _nodes(properties) * (1 + properties["maxPods"] if flat else 1)

@@ -48,7 +48,6 @@ def fill(network: Body) -> None:
 
 
 def shown(cluster: Record) -> Body:
-    """Adds the load balancer's outbound public addresses."""
     network: Body = cluster.properties["networkProfile"]
     balancer = network.get("loadBalancerProfile", {})
     if "managedOutboundIPs" not in balancer:

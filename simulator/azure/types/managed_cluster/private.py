@@ -120,7 +120,6 @@ def names(cluster: Record, host: str) -> Body:
 
 
 def zone_records(cluster: Record, found: Body) -> list[ZoneRecord]:
-    """`found` is the result of `names`."""
     zone = _zone(cluster) if "privateFQDN" in found and _ADDRESS in cluster.facts else None
     if zone is None:
         return []

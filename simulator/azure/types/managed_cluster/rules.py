@@ -191,7 +191,6 @@ def identities(record: Record) -> tuple[str, str]:
 
 
 def issuer(world: World, record: Record) -> str:
-    """Returns an empty string if the issuer is disabled."""
     if not record.properties["oidcIssuerProfile"]["enabled"]:
         return ""
     path = f"{world.subscription.tenant_id}/{guid(record.id.text, 'issuer')}/"

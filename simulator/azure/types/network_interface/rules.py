@@ -13,7 +13,6 @@ from simulator.azure.types.subnet.rules import take_addresses
 
 TYPE = "Microsoft.Network/networkInterfaces"
 _ADDRESS = "address"
-"""The key of an interface's facts for its address."""
 
 
 class NetworkInterfaces(Kind):

@@ -44,7 +44,6 @@ def of_client(world: World, client_id: str) -> Record | None:
 
 
 def principals(world: World, identity: Body) -> list[str]:
-    """Skips identities that do not exist."""
     found = (world.store.get(parse_id(text)) for text in identity.get("userAssignedIdentities", {}))
     return [record.facts["principal"] for record in found if record]
 

@@ -87,7 +87,6 @@ def _await_end(cancelled: threading.Event, process: subprocess.Popen[str]) -> tu
 
 
 def _reason(stderr: str) -> str:
-    """Removes preceding warnings and `Error: INSTALLATION FAILED: `."""
     _, marker, text = stderr.rpartition("Error: ")
     text = text.strip() if marker else stderr.strip()
     for prefix in ("INSTALLATION FAILED: ", "UPGRADE FAILED: "):

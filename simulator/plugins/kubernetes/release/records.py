@@ -60,7 +60,6 @@ def after(kube: KubeClient, namespace: str, name: str, before: Record | None) ->
 
 
 def history(kube: KubeClient, namespace: str, name: str) -> list[Record]:
-    """The oldest revision is first."""
     secrets = kube.list("v1", "Secret", namespace, labels=f"owner=helm,name={name}")
     return sorted((_decode(secret) for secret in secrets), key=lambda record: record.revision)
 

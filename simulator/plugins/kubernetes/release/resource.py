@@ -1,5 +1,3 @@
-"""A Release's operations, and its state in the engine."""
-
 from __future__ import annotations
 
 import copy
