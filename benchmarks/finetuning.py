@@ -35,7 +35,6 @@ from finetuning import data, train
 from finetuning.data import Example
 
 SIZES = {"tiny": (2, 64, 2), "125m": (12, 768, 12), "1.3b": (24, 2048, 32), "2.7b": (32, 2560, 32)}
-"""Layers, width and heads of OPT by size."""
 VOCABULARY, LENGTHS, ALPHA, TARGETS = 50272, (256, 2048), 32, ["q_proj", "v_proj"]
 WARM_UP = 10
 """Compilation happens in these steps."""
@@ -64,13 +63,10 @@ def sequences(count: int) -> list[Example]:
 
 
 class Clock:
-    """Measures time after the warm-up steps."""
-
     def __init__(self) -> None:
         self.steps, self.tokens, self.begun, self.first = 0, 0, 0.0, time.monotonic()
 
     def step(self, tokens: int | torch.Tensor) -> None:
-        """The step is about to run."""
         if self.steps == WARM_UP:
             torch.cuda.reset_peak_memory_stats()
             torch.cuda.synchronize()

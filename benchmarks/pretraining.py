@@ -32,7 +32,6 @@ from pretraining.train import made
 PEAK = 989e12
 SIZES = {"125m": (12, 768, 6), "1.3b": (24, 2048, 16), "2.7b": (32, 2560, 20), "6.7b": (32, 4096, 32)}
 HF_HEADS = {"125m": 12, "1.3b": 32, "2.7b": 32, "6.7b": 32}
-"""The published OPT models have as many."""
 
 
 def shape_of(size: str, heads: int = 0) -> Shape:
@@ -145,7 +144,6 @@ def way_of(options: argparse.Namespace) -> Way:
 
 
 def prepared(options: argparse.Namespace) -> tuple[Shape, Callable[..., Tensor], Any]:
-    """The model is compiled if it is ours or `plain`."""
     torch.manual_seed(0)
     if options.what in OURS:
         shape = shape_of(options.size, options.heads)
@@ -236,7 +234,6 @@ def ceiling(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def products(x: Tensor, weight: Tensor, gradient: Tensor) -> list[float]:
-    """Returns seconds: the forward product, the input gradient and the weight gradient."""
     return [
         timed(lambda: x @ weight.t()),
         timed(lambda: gradient @ weight),
@@ -245,7 +242,6 @@ def products(x: Tensor, weight: Tensor, gradient: Tensor) -> list[float]:
 
 
 def timed(run: Callable[[], object], times: int = 20) -> float:
-    """Returns the mean seconds."""
     for _ in range(5):
         run()
     torch.cuda.synchronize()
@@ -257,7 +253,6 @@ def timed(run: Callable[[], object], times: int = 20) -> float:
 
 
 def join() -> None:
-    """Joins the process group only if torchrun started several processes."""
     torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         distributed.init_process_group("cpu:gloo,cuda:nccl")

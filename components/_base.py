@@ -8,15 +8,11 @@ PROJECT = "ai-on-aks"
 
 
 class Component(pulumi.ComponentResource):
-    """Has the type `ai-on-aks:<module>:<Class>`."""
-
     def __init__(self, name: str, opts: pulumi.ResourceOptions | None = None, *, module: str = "") -> None:
-        """`module` is by default the module that defines the class."""
         here = (module or type(self).__module__).removeprefix("components.").replace(".", "/")
         super().__init__(f"{PROJECT}:{here}:{type(self).__name__}", name, None, opts)
 
     def child(self, **options: Any) -> pulumi.ResourceOptions:
-        """Excludes the component's own options."""
         return pulumi.ResourceOptions(parent=self, **options)
 
     def kept_until_replaced(self, **options: Any) -> pulumi.ResourceOptions:

@@ -22,9 +22,7 @@ class GpuPool:
     min_nodes: int
     max_nodes: int
     shares: int = 1
-    """The number of devices that nodes advertise for each GPU: time slices or partitions."""
     scheduler: str = VOLCANO
-    """The only scheduler that places pods on its nodes."""
     scratch: str | None = None
     """The folder on the file system of all local NVMe disks, or None if nodes have no such scratch.
 
@@ -34,14 +32,11 @@ class GpuPool:
 
     @property
     def gpus(self) -> int:
-        """The number of GPUs that a node advertises."""
         return self.sku.gpus * self.shares
 
 
 @dataclass(frozen=True, kw_only=True)
 class BlobVolume:
-    """A blob container, as pods of one namespace mount it."""
-
     claim: pulumi.Input[str]
     read_only: bool
     annotations: Mapping[str, pulumi.Input[str]]
@@ -65,17 +60,13 @@ class SharedClass:
 
 @dataclass(frozen=True, kw_only=True)
 class WorkloadContext:
-    """The parts of the platform that a workload may depend on."""
-
     provider: pulumi.ProviderResource
     namespace: pulumi.Input[str]
     service_account: pulumi.Input[str]
     """May read the pods of the namespace."""
     pools: Mapping[str, GpuPool]
     rdma_resource: str
-    """The extended resource of the HCAs, as pods request it."""
     taint_effect: str | None = None
-    """The effect of the taint that a failed check adds to its node, or None if checks must not add one."""
     image: Callable[[str], str]
     """Returns the reference of an image of `docker/`, given the name of its folder."""
     volumes: Mapping[str, BlobVolume]
@@ -86,7 +77,6 @@ class WorkloadContext:
     ready: Sequence[pulumi.Resource]
     """The dependencies of jobs: the registry of their images, the pools that they name, and the scheduler's webhook."""
     parent: pulumi.Resource | None = None
-    """The component of the workload that is being deployed."""
 
     def child(self, *, other_type: str | None = None, **options: Any) -> pulumi.ResourceOptions:
         """`other_type` is the type of the resource with other settings. The alias makes Pulumi replace one by the

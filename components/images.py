@@ -13,15 +13,11 @@ from config.data.content_tags import content_tag
 from config.data.versions import versions
 
 _PLACES = ("repository", "image_registry")
-"""Keys of chart values that contain the registry and path of an image."""
 _REGISTRY = "registry"
-"""Contains only the host, in charts with a separate key for the repository."""
 _REFERENCE = "image"
-"""Contains an image's name or, in some charts, its full reference."""
 
 
 def mirrored(place: str, registry: str | None) -> str:
-    """Replaces the host of `place`, a registry with or without a path, by `registry`, if given."""
     if registry is None:
         return place
     _, slash, path = place.partition("/")
@@ -29,7 +25,6 @@ def mirrored(place: str, registry: str | None) -> str:
 
 
 def repository(name: str, registry: str | None) -> str:
-    """Excludes the image's name."""
     return mirrored(versions().images[name].repository, registry)
 
 

@@ -33,7 +33,6 @@ from config.schema.models import Settings
 
 Manifest = dict[str, Any]
 _FOLDER = ".simulator/upstream-charts"
-"""The output folder of `make upstream-charts`."""
 
 
 def check_manifests(settings: Settings, operators: Mapping[str, Operator[Any]]) -> None:
@@ -45,7 +44,6 @@ def check_manifests(settings: Settings, operators: Mapping[str, Operator[Any]]) 
 
 @functools.cache
 def manifests(name: str, source: str | None) -> tuple[Manifest, ...]:
-    """Callers must not modify the objects. Raises pulumi.RunError."""
     pin = versions().manifests[name]
     place = f"{source.rstrip('/')}/{name}/{INSTALL}" if source else pin.address
     text = _read(place) if source else _download(pin)
@@ -62,7 +60,6 @@ def manifests(name: str, source: str | None) -> tuple[Manifest, ...]:
 
 
 def _read(file: str) -> str:
-    """A relative path starts at the program's folder."""
     try:
         return Path(file).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -113,7 +110,6 @@ def checksum(archive: bytes) -> str:
 
 
 def build_with_kubectl(pin: Kustomization, archive: bytes) -> str:
-    """Raises pulumi.RunError if kubectl is missing or fails."""
     with tempfile.TemporaryDirectory() as folder:
         with ZipFile(BytesIO(archive)) as module:
             module.extractall(folder)

@@ -9,7 +9,6 @@ import pulumi_kubernetes as kubernetes
 from components._base import Component
 
 Level = Literal["baseline", "privileged"]
-"""A level of the Kubernetes Pod Security Standards."""
 
 
 def namespace(

@@ -29,17 +29,13 @@ class InstallContext:
     registry: pulumi.Resource
     """The registry of these images. If Azure rejects a new registry, DaemonSets must not refer to images there."""
     installed: Mapping[str, Installed[Any]]
-    """The operators that this one follows."""
     namespace: kubernetes.core.v1.Namespace
     scheduler: str | None
     """The only scheduler that places pods on GPU nodes, or None if the stack installs no such scheduler."""
 
 
 class Installed(Component, ABC, Generic[Own]):
-    """An operator in the cluster, with its resources as children."""
-
     followed: Sequence[pulumi.Resource] = ()
-    """Later operators depend on these resources."""
     policies: Sequence[pulumi.Resource] = ()
     """These resources determine the drivers of a new node."""
     outputs: Mapping[str, Any] = MappingProxyType({})

@@ -87,7 +87,6 @@ class Platform(Component):
         return images.own(name, login_server=self.foundation.registry.login_server, mirror=mirror)
 
     def context_of(self, _: Placement[Any]) -> WorkloadContext:
-        """All workloads are in one namespace."""
         return self.context
 
     @cached_property

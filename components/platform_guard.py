@@ -27,9 +27,7 @@ from k8s.templates import filled
 
 _HERE = Path(__file__).parent
 NAME = "platform-in-use"
-"""Names the policy, its binding and the ConfigMap."""
 FILES = f"{NAME}-files"
-"""Names the policy that protects claims with files, and its binding."""
 FILES_OVERRIDE = f"kubectl delete validatingadmissionpolicybinding {FILES}"
 """Removes the protection of files if the policy rejects `pulumi up`."""
 _GIVE_UP = "ai-on-aks/files-override"
@@ -110,12 +108,10 @@ class PlatformGuard(Component):
 
 
 def policy_spec() -> dict[str, Any]:
-    """Rejects the deletion of the ConfigMap while other stacks run on the platform."""
     names = {"name": NAME, "stack": _STACK, "namespace": WORKLOAD_NAMESPACE, "selector": _SELECTOR}
     return filled(_HERE / "platform_in_use.yaml", **names, override=_OVERRIDE)
 
 
 def files_policy_spec(operator_namespaces: Collection[str]) -> dict[str, Any]:
-    """Rejects the deletion of the annotated ConfigMap while a claim has files."""
     file = _HERE / "platform_in_use_files.yaml"
     return filled(file, name=NAME, giveUp=_GIVE_UP, operatorNamespaces=sorted(operator_namespaces))

@@ -48,7 +48,6 @@ class TeamSpace(Component):
         cluster: pulumi.Output[Any],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`name` is the workload. Names begin with `prefix`. All `containers` are mounted by SAS."""
         super().__init__(name, opts)
         self.provider = kubernetes.Provider(
             name,
@@ -155,7 +154,6 @@ class SharedPlatform(Component):
 
     @property
     def _prefix(self) -> str:
-        """Other stacks use the team's namespace too."""
         return f"{self.settings.stack}-"
 
     def _containers(self) -> dict[str, ContainerAccess]:

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 NOTHING = "# nothing: both phases are done"
 """The output `next` after the second phase. A shell ignores it."""
 SECRET = (KUBECONFIG, SAS, PLATFORM, WORKLOAD_DETAILS)
-"""Pulumi encrypts these outputs in the state, and does not print them."""
 
 
 def export(outputs: Mapping[str, Any]) -> None:
@@ -47,7 +46,6 @@ def export(outputs: Mapping[str, Any]) -> None:
 
 
 def foundation_outputs(foundation: Foundation, next_command: str | None) -> dict[str, Any]:
-    """`next_command` is the next step after this phase, or None if the stack has only one phase."""
     return {
         "resourceGroup": foundation.resource_group.name,
         "clusterName": foundation.cluster.name,
@@ -91,7 +89,6 @@ def workload_outputs(
 
 
 def _for_other_stacks(platform: Platform) -> dict[str, Any]:
-    """Consumer stacks read this output (`PlatformOutput` in config/schema/models.py)."""
     foundation, federation = platform.foundation, platform.federation
     return {
         "settings": shared_settings(platform.settings),
@@ -102,14 +99,12 @@ def _for_other_stacks(platform: Platform) -> dict[str, Any]:
 
 
 def _storage(accounts: Sequence[Storage]) -> dict[str, Any]:
-    """Returns the account of `storage` itself with its containers, and the other accounts by key."""
     found = {each.account.key: {"account": each.account_name, "containers": list(each.containers)} for each in accounts}
     own = found.pop("", {})
     return {**own, **({"accounts": found} if found else {})}
 
 
 def account_names(outputs: Mapping[str, Any]) -> list[str]:
-    """Takes the outputs of an earlier update."""
     storage = outputs.get(STORAGE, {})
     return [each["account"] for each in (storage, *storage.get("accounts", {}).values()) if "account" in each]
 
@@ -133,7 +128,6 @@ def read_federation(plain: Mapping[str, Any]) -> Federation:
 
 
 def describe_container(access: ContainerAccess) -> dict[str, Any]:
-    """Describes the container in the output `platform`: everything except the SAS."""
     sas = access.sas
     opens = {"rotation": sas.rotation, "start": sas.start, "expiry": sas.expiry} if sas else {"scope": access.scope}
     return {
@@ -149,14 +143,12 @@ def describe_container(access: ContainerAccess) -> dict[str, Any]:
 
 
 def describe_sas(access: ContainerAccess) -> dict[str, pulumi.Output[str]]:
-    """Describes the SAS in the output `sas`."""
     if access.sas is None:
         return {}
     return {"sas": access.sas.mount, **({"uploadSas": access.sas.upload} if access.sas.upload is not None else {})}
 
 
 def read_container(plain: Mapping[str, Any], secrets: pulumi.Output[Any]) -> ContainerAccess:
-    """Reads the outputs `platform` and `sas`."""
     settings = ContainerSettings.model_validate(plain["settings"])
     return ContainerAccess(
         account=plain["account"],
@@ -172,7 +164,6 @@ def read_container(plain: Mapping[str, Any], secrets: pulumi.Output[Any]) -> Con
 
 
 def is_opened_by_identity(plain: Mapping[str, Any]) -> bool:
-    """Identities, and not SAS, open the container."""
     return "rotation" not in plain
 
 

@@ -29,7 +29,6 @@ def report_plan(settings: Settings) -> None:
 
 
 def report_price(settings: Settings, existing: Existing, cost: Cost) -> None:
-    """Previews also log the price of each part and of pools that are replaced."""
     before = existing.outputs.get(PRICE)
     if not pulumi.runtime.is_dry_run():
         pulumi.log.info(cost.heading(before))

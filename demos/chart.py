@@ -11,14 +11,11 @@ _COLOURS = ("#1f77b4", "#d62728", "#2ca02c", "#ff7f0e", "#9467bd", "#8c564b", "#
 _WIDTH, _HEIGHT = 520, 200
 _LEFT, _TOP, _BELOW, _LEGEND_ROW = 60, 34, 30, 16
 _MOST_NAMES = 6
-"""With more series, the legend states how many exist."""
 _X_LABELS, _Y_LABELS = 6, 4
 
 
 @dataclass(frozen=True)
 class Chart:
-    """Series have a value for each step, or None without data."""
-
     title: str
     series: Mapping[str, Sequence[float | None]]
     step_s: int
@@ -26,7 +23,6 @@ class Chart:
 
 
 def svg(charts: Sequence[Chart], columns: int = 1) -> str:
-    """Places the charts row by row."""
     rows = [charts[start : start + columns] for start in range(0, len(charts), columns)]
     root = ElementTree.Element("svg", {"xmlns": "http://www.w3.org/2000/svg", "font-family": "sans-serif"})
     ElementTree.SubElement(root, "rect", {"width": "100%", "height": "100%", "fill": "white"})
@@ -68,7 +64,6 @@ def _draw(group: ElementTree.Element, chart: Chart) -> None:
 
 
 def _layers(chart: Chart) -> Iterable[tuple[Sequence[float | None], Sequence[float | None]]]:
-    """Yields the lower and upper edge of each series."""
     below: list[float] = [0.0] * max((len(values) for values in chart.series.values()), default=0)
     for values in chart.series.values():
         if not chart.stacked:
@@ -80,7 +75,6 @@ def _layers(chart: Chart) -> Iterable[tuple[Sequence[float | None], Sequence[flo
 
 
 def _runs(values: Sequence[float | None]) -> Iterable[tuple[int, int]]:
-    """Yields the first index with a value, and the index after the last."""
     start = None
     for at, value in enumerate([*values, None]):
         if value is not None and start is None:

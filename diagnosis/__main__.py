@@ -64,7 +64,6 @@ class _NoSuchWorkload(Exception):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Returns 0 if all named workloads exist, in any state."""
     parser = argparse.ArgumentParser(prog="python -m diagnosis", description=__doc__)
     parser.add_argument("-n", "--namespace", help=f"the workloads' namespace (default: {WORKLOAD_NAMESPACE})")
     parser.add_argument(

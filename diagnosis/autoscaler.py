@@ -55,7 +55,6 @@ def scaling(cluster: Cluster, pods: Sequence[Object], *, there: bool) -> list[Fi
 
 
 def may_grow(cluster: Cluster, pod: Object, nodes: int) -> bool:
-    """Returns True if unknown. The pod's pools have `nodes` nodes."""
     groups = _groups(cluster, pod)
     return (
         not groups
@@ -103,7 +102,6 @@ def _version(node: Object) -> tuple[int, ...]:
 
 
 def _on_its_way(cluster: Cluster, pod: Object) -> Iterator[Finding]:
-    """The autoscaler writes no event for a pod that fits on nodes that are already on their way."""
     if _read(cluster).get("clusterWide", {}).get("health", {}).get("status") == "Unhealthy":
         yield Finding("the autoscaler pauses, since too many nodes of the cluster are not ready", "kubectl get nodes")
     for name, group in (_groups(cluster, pod) or {}).items() if required_pools(pod) else ():
@@ -129,7 +127,6 @@ def _growth(cluster: Cluster, event: Object) -> Iterator[Finding]:
 
 
 def _refusal(cluster: Cluster, pod: Object, event: Object, *, there: bool) -> Iterator[Finding]:
-    """Reasons about the pod's own pools come first."""
     text = (event.get("message") or "").partition(":")[2].strip()
     groups = _groups(cluster, pod)
     if groups is None:
@@ -155,7 +152,6 @@ def _refusal(cluster: Cluster, pod: Object, event: Object, *, there: bool) -> It
 
 
 def _key(cluster: Cluster, pod: Object) -> str:
-    """Reads the pool's key in the settings from the labels of its nodes."""
     labels = [node["metadata"].get("labels", {}) for node in cluster.all(NODE) if selects(pod, node)]
     keys = {each[POOL_LABEL] for each in labels if POOL_LABEL in each}
     return keys.pop() if len(keys) == 1 else "<key>"
@@ -180,7 +176,7 @@ def _azure_error(cluster: Cluster, groups: Sequence[str], since: str = "") -> st
 
 
 def _groups(cluster: Cluster, pod: Object) -> dict[str, Any] | None:
-    """Is empty if the status cannot be read, and None if the pod requires a pool that does not autoscale."""
+    """None means that the pod requires a pool that does not autoscale."""
     status, wanted = _status(cluster), required_pools(pod)
     if not status or not wanted:
         return status
@@ -192,7 +188,7 @@ def _status(cluster: Cluster) -> dict[str, Any]:
 
 
 def _read(cluster: Cluster) -> dict[str, Any]:
-    """Is empty before 1.30, which wrote plain text."""
+    """Before 1.30, the status was plain text."""
     return cluster.config(_NAMESPACE, _STATUS, "status")
 
 

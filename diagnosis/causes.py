@@ -22,7 +22,6 @@ _CONTROLLERS = {
     **dict.fromkeys(("rayjob", "rayservice", "raycluster"), _KUBERAY),
     "appwrapper": ("AppWrapper's controller", "app.kubernetes.io/name=appwrapper"),
 }
-"""The pods of each controller by the label in its chart."""
 
 
 def causes(it: Workload, phase: str) -> Iterable[Finding]:
@@ -68,7 +67,6 @@ def tries(it: Workload) -> Iterable[str]:
 
 
 def under_way(it: Workload, *, known: bool) -> Iterable[Finding]:
-    """`known` is whether a temporary cause is known."""
     if it.kind == "cronjob" and not known and not it.live_pods:
         return [ray.scheduled(it.obj, it.kind)]
     if it.pods or known:

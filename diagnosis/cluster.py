@@ -10,8 +10,6 @@ from k8s.objects import Object, has_ended, is_ready
 
 @dataclass(frozen=True)
 class Kind:
-    """`plural` is the kind's name in URLs."""
-
     api_version: str
     name: str
     plural: str
@@ -43,7 +41,6 @@ TRAINING_JOBS = {
     )
     for name in ("PyTorchJob", "TFJob", "MPIJob", "XGBoostJob", "PaddleJob", "JAXJob")
 }
-"""The training operator 1.9.4 and the MPI operator 0.6 share JobStatus (pkg/apis/kubeflow.org/v1/common_types.go)."""
 PYTORCH_JOB = TRAINING_JOBS["pytorchjob"]
 RAY_CRON_JOB = Kind("ray.io/v1", "RayCronJob", "raycronjobs")
 RAY_SERVICE = Kind("ray.io/v1", "RayService", "rayservices")
@@ -91,10 +88,7 @@ class ReadFailed(Exception):
 
 
 class Cluster:
-    """A snapshot, cached at the first read; a later check needs a new one."""
-
     def __init__(self, read: Read, only: str = "") -> None:
-        """With `only`, nodes and other namespaces are unknown."""
         self._read = read
         self._only = only
         self._known: dict[tuple[Kind, str], list[Object]] = {}
@@ -139,7 +133,6 @@ class Cluster:
         return self._others[namespace]
 
     def _other(self, kind: Kind, namespace: str, reference: Object) -> Object:
-        """Omits spec and status if the object cannot be read."""
         metadata = {"name": reference["name"], "namespace": namespace, "uid": reference["uid"]}
         bare = {"apiVersion": kind.api_version, "kind": kind.name, "metadata": metadata}
         there = self.allowed(kind, namespace)
@@ -147,14 +140,12 @@ class Cluster:
         return next(same, shaped(kind.name, bare))
 
     def allowed(self, kind: Kind, namespace: str = "") -> list[Object]:
-        """Returns nothing if the user may not read the kind or it cannot be listed."""
         try:
             return self.all(kind, namespace) if kind.api_version else []
         except ReadFailed:
             return []
 
     def config(self, namespace: str, name: str, key: str) -> Object:
-        """Returns an empty document if it cannot be read."""
         maps = (each for each in self.all(CONFIG_MAP, namespace) if each["metadata"]["name"] == name)
         return next((document(name, each.get("data", {}).get(key, "")) for each in maps), {})
 
@@ -170,7 +161,6 @@ class Cluster:
         return not self._only
 
     def owned(self, kind: Kind, namespace: str, owners: Iterable[str]) -> list[Object]:
-        """`owners` are uids."""
         return [obj for obj in self.all(kind, namespace) if owners_of(obj) & set(owners)]
 
     def node(self, name: str) -> Object | None:
@@ -183,7 +173,6 @@ class Cluster:
         return [pod for pod in self.all(POD) if pod["spec"].get("nodeName") == name and not has_ended(pod)]
 
     def runs(self, labels: Mapping[str, str]) -> bool:
-        """Returns True if unknown."""
         return not self.is_complete or any(labelled(pod, labels) and is_ready(pod) for pod in self.all(POD))
 
     def events(self, obj: Object) -> list[Object]:
@@ -200,7 +189,6 @@ def _is_about(event: Object, obj: Object) -> bool:
 
 
 def kind_of(reference: Object) -> Kind:
-    """Assumes the usual plural."""
     name = str(reference["kind"])
     return Kind(reference.get("apiVersion") or "", name, f"{name.lower()}s")
 
@@ -210,7 +198,6 @@ def owners_of(obj: Object) -> set[str]:
 
 
 def where(obj: Object) -> str:
-    """Returns kubectl arguments, such as `-n ai train`."""
     return f"-n {obj['metadata']['namespace']} {obj['metadata']['name']}"
 
 

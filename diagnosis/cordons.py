@@ -72,7 +72,6 @@ def _done_by_aks(cluster: Cluster, node: Object) -> str:
 
 
 def other_problems(cluster: Cluster, node: Object) -> list[Obstacle]:
-    """Omits the cordon and taints."""
     state = leaving(node)
     return [*([state.obstacle(node)] if state else []), *broken(cluster, node), *unhealthy(node)]
 
@@ -105,6 +104,5 @@ def _of_daemon_set(pod: Object) -> bool:
 
 
 def _since(node: Object) -> str:
-    """Returns the time from the taint of the node lifecycle controller; empty if unknown."""
     taints = node["spec"].get("taints", [])
     return next((taint.get("timeAdded", "") for taint in taints if taint["key"] == _TAINT), "")

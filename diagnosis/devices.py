@@ -1,5 +1,3 @@
-"""Calculates how many devices a node should offer: those of its VM size, times any sharing."""
-
 from __future__ import annotations
 
 import json
@@ -31,7 +29,6 @@ def is_gpu(resource: str) -> bool:
 
 
 def expected(cluster: Cluster, node: Object, resource: str) -> int:
-    """Returns 0 if unknown or not countable."""
     size = catalogue().get(node["metadata"].get("labels", {}).get(INSTANCE_TYPE, ""))
     if size is None:
         return 0
@@ -55,7 +52,6 @@ def _gpus(node: Object, size: VmSku, resource: str) -> int:
 
 
 def configured(cluster: Cluster) -> set[str]:
-    """Returns the SR-IOV device plugin's resource for all HCAs of a node."""
     policies = cluster.all(NIC_POLICY)
     return (
         _exclusive(cluster) if any(_entries(each, "sriovDevicePlugin", "resourceList") for each in policies) else set()
@@ -63,7 +59,6 @@ def configured(cluster: Cluster) -> set[str]:
 
 
 def _exclusive(cluster: Cluster) -> set[str]:
-    """The SR-IOV device plugin's resource stands for whole HCAs if it is a single one with all of them."""
     policies = cluster.all(NIC_POLICY)
     entries = [entry for policy in policies for entry in _entries(policy, "sriovDevicePlugin", "resourceList")]
     shared = [entry for policy in policies for entry in _entries(policy, "rdmaSharedDevicePlugin", "configList")]
@@ -76,7 +71,6 @@ def _exclusive(cluster: Cluster) -> set[str]:
 
 
 def _entries(policy: Object, plugin: str, key: str) -> list[Object]:
-    """Returns nothing if the plugin's JSON is malformed."""
     try:
         config = json.loads(policy["spec"].get(plugin, {}).get("config", ""))
     except ValueError:

@@ -46,15 +46,12 @@ _NO_PLUGIN = Obstacle(
     "kubectl get clusterpolicies    # pulumi up installs the operator and its policy",
 )
 _MODE = "kubernetes.azure.com/mode"
-"""Nodes of system pools are not for jobs."""
 _DRA = "gpu.nvidia.com"
 """GPUs in this driver's ResourceSlices are claimed instead of counted (NVIDIA/k8s-dra-driver-gpu)."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """A DaemonSet of an operator, or one for each kind of host."""
-
     name: str
     policy: Kind
     labels: Mapping[str, str]
@@ -97,14 +94,12 @@ def not_offered(cluster: Cluster, node: Object, resource: str, wanted: int) -> O
 
 
 def _parts(resource: str) -> tuple[Part, ...]:
-    """Returns nothing for other vendors."""
     if is_gpu(resource):
         return _GPU_PARTS
     return _RDMA_PARTS if resource.startswith(("nvidia.com/", "rdma/")) else ()
 
 
 def broken(cluster: Cluster, node: Object) -> Iterator[Obstacle]:
-    """Also finds a device that was lost in a reboot and is missing in the node's capacity."""
     look, ready = f"kubectl describe node {node['metadata']['name']}", condition(node, "Ready")
     if ready and ready.get("status") != "True":
         lost = one_line(f"not ready: {ready.get('message', '')}")
@@ -168,7 +163,6 @@ def _plugin_is_ready(cluster: Cluster, node: Object, resource: str) -> bool:
 
 
 def _missing(cluster: Cluster, node: Object, part: Part) -> Obstacle | None:
-    """Returns None if the component is ready or not needed there."""
     found = [ds for ds in daemon_sets(cluster, part.policy) if labelled(ds["spec"]["template"], part.labels)]
     for daemon_set in found:
         for pod in pods_of(cluster, daemon_set):

@@ -20,7 +20,6 @@ _UNLIMITED = 2**31 - 1
 
 
 def selector(kind: str, name: str, uid: str) -> str:
-    """Returns an empty string for other kinds."""
     labels = {
         "job": f"batch.kubernetes.io/controller-uid={uid}",
         "vcjob": f"volcano.sh/job-name={name}",
@@ -30,7 +29,6 @@ def selector(kind: str, name: str, uid: str) -> str:
 
 
 def verdicts(last_lines: Iterable[str]) -> list[str]:
-    """Failed verdicts come first."""
     found = [line.strip() for line in last_lines if line.startswith(_VERDICT)]
     return sorted(found, key=lambda verdict: (verdict.startswith(_PASSED), verdict))
 
@@ -59,7 +57,6 @@ def _target(pod: Object) -> str:
 
 
 def exits(pods: Iterable[Object]) -> Iterator[str]:
-    """Groups equal failures."""
     alike = grouped((end, pod["metadata"]["name"]) for pod in pods for end in _ends(pod))
     return (f"{listed(names, 'pod')}: {end}" for end, names in alike.items())
 
@@ -102,7 +99,6 @@ def _end(container: Object) -> Object:
 
 
 def job_retries(job: Object, pods: Iterable[Object]) -> str:
-    """Returns an empty string if no pod has failed or the Job has ended."""
     failed = job["status"].get("failed", 0)
     if not failed or any(holds(job, kind) for kind in ("Complete", "Failed")):
         return ""
@@ -128,7 +124,6 @@ def _limit(spec: Object) -> str:
 
 
 def _last_failure(pods: Sequence[Object]) -> str:
-    """Returns an empty string if no failed pod is left."""
     failed = [pod for pod in pods if pod["status"].get("phase") == "Failed"]
     if not failed:
         return ""
@@ -137,7 +132,6 @@ def _last_failure(pods: Sequence[Object]) -> str:
 
 
 def _ended_at(pod: Object) -> str:
-    """Returns RFC 3339 in UTC, which sorts as text. A pod without an end counts from its creation."""
     statuses = pod["status"].get("containerStatuses", [])
     ends = [(each.get("state", {}).get("terminated") or {}).get("finishedAt") or "" for each in statuses]
     return max(ends, default="") or str(pod["metadata"].get("creationTimestamp", ""))

@@ -22,15 +22,13 @@ V = TypeVar("V")
 
 @dataclass(frozen=True)
 class Finding:
-    """One cause that makes a workload wait, with the command that shows more or fixes it."""
-
     why: str
     fix: str = ""
     """The command that fixes the cause or shows more; empty if it only takes time."""
     lasts: bool = False
     """It stays until a user fixes it."""
     shared: bool = False
-    """It is about the platform that all workloads share."""
+    """About the platform that all workloads share."""
     passing: bool = False
     """No problem is known, and the state changes by itself."""
 
@@ -57,7 +55,7 @@ class Obstacle:
 
 
 def merge_obstacles(obstacles: Iterable[tuple[str, Obstacle]]) -> list[Finding]:
-    """Takes (node, obstacle). A command for all nodes of a finding names no node that needs another command."""
+    """A command for all nodes of a finding names no node that needs another command."""
     found = []
     keyed = (((each.what, _ALL in each.fix), (node, each)) for node, each in obstacles)
     for (what, _), alike in grouped(keyed).items():
@@ -69,7 +67,6 @@ def merge_obstacles(obstacles: Iterable[tuple[str, Obstacle]]) -> list[Finding]:
 
 
 def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
-    """Keeps the order of keys and values."""
     found: dict[K, list[V]] = {}
     for key, value in pairs:
         found.setdefault(key, []).append(value)
@@ -77,7 +74,6 @@ def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
 
 
 def joined(*parts: str | None, by: str = ": ") -> str:
-    """Skips empty parts."""
     return by.join(filter(None, parts))
 
 
@@ -90,23 +86,19 @@ def listed(names: Sequence[str], called: str) -> str:
 
 
 def clock(time: str) -> str:
-    """Takes an RFC 3339 time in UTC."""
     return f"{time[11:16]} UTC"
 
 
 def later(time: str, seconds: float) -> str:
-    """Returns an RFC 3339 time in UTC."""
     then = datetime.datetime.fromisoformat(time) + datetime.timedelta(seconds=min(seconds, _LONGEST_S))
     return then.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def is_past(time: str) -> bool:
-    """Takes a time in the form of `later`."""
     return time < later(datetime.datetime.now(datetime.UTC).isoformat(), 0)
 
 
 def wrapped(text: str, indent: str) -> list[str]:
-    """Keeps longer names on one line. All lines but the first are indented."""
     return textwrap.wrap(text, _WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 

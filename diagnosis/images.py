@@ -1,5 +1,3 @@
-"""Explains messages of containerd and registries."""
-
 from __future__ import annotations
 
 import functools
@@ -63,7 +61,6 @@ def pull_failure(cluster: Cluster, pod: Object, image: str, message: str, look: 
 
 
 def wrong_platform(cluster: Cluster, pod: Object, image: str, error: str = "") -> Finding:
-    """`error` is the container's error."""
     node = cluster.node(pod["spec"].get("nodeName", "")) or {"metadata": {}}
     labels = node["metadata"].get("labels", {})
     platform = f"{labels.get('kubernetes.io/os', 'linux')}/{labels.get('kubernetes.io/arch', 'amd64')}"
@@ -105,7 +102,6 @@ def _reason(host: str) -> str:
 
 
 def _is_of_others(pull: _Pull) -> bool:
-    """Returns whether the cluster runs images of `docker/` from other registries but none from this one."""
     pods = pull.cluster.all(POD) if pull.cluster.is_complete else []
     images = [container.get("image", "") for pod in pods for container in pod["spec"]["containers"]]
     found = [_REFERENCE.fullmatch(image) for image in {*images, pull.image}]
@@ -141,4 +137,3 @@ _FINDINGS: Mapping[str, Callable[[_Pull], Finding]] = {
     "refused": _refused,
     "missing": _missing,
 }
-"""Causes in pulls.yaml that need more than the message."""

@@ -43,7 +43,6 @@ class Forbidden(KubectlFailed):
 
 
 def read(kind: Kind, namespace: str) -> list[Object]:
-    """Implements `diagnosis.cluster.Read`."""
     where = ["--namespace", namespace] if namespace else ["--all-namespaces"]
     command = ["get", kind.resource, *where, "--output", "json"]
     if kind == NODE:
@@ -125,7 +124,6 @@ def _get(socket_path: Path, kind: Kind, namespace: str) -> list[Object]:
 
 
 def last_lines(namespace: str, selector: str) -> tuple[list[str], list[str]]:
-    """Returns the last log line of each pod, and why other logs are missing."""
     chosen = ("--namespace", namespace, "--selector", selector)
     lines = _output("logs", *chosen, "--tail", "1", "--prefix", "--ignore-errors").splitlines()
     read = [(line, _PREFIX.match(line)) for line in lines if line.strip()]
@@ -149,11 +147,9 @@ def _failed(command: str, stderr: str) -> KubectlFailed:
 
 
 def hint(error: str) -> str:
-    """Returns an empty string if the error is unknown."""
     return next((hint for pattern, hint in _hints().items() if re.search(pattern, error)), "")
 
 
 def _once(stderr: str) -> str:
-    """Removes repeated lines, and klog lines unless nothing else is left."""
     lines = dict.fromkeys(line.strip() for line in stderr.splitlines() if line.strip())
     return "\n".join([line for line in lines if not _LOG_LINE.match(line)] or list(lines)[-1:])

@@ -109,7 +109,6 @@ def _held(cluster: Cluster, queued: Object, look: str) -> Iterator[Finding]:
 
 
 def _too_large(cluster: Cluster, queued: Object, look: str) -> Iterator[Finding]:
-    """Quota cannot help if a pod requests more devices than any eligible node has."""
     for pod in (pod_set["template"] for pod_set in queued["spec"].get("podSets", [])):
         nodes = [node for node in cluster.all(NODE) if selects(pod, node)]
         for resource, count in device_requests(pod).items():
@@ -211,14 +210,12 @@ def _eviction(queued: Object) -> str:
 
 
 def _failed_checks(queued: Object, known: str) -> list[str]:
-    """Omits messages that `known` contains."""
     checks = queued["status"].get("admissionChecks", [])
     failed = [check for check in checks if check.get("state") in ("Retry", "Rejected") and check.get("message")]
     return [f"admission check {each.get('name')}: {each['message']}" for each in failed if each["message"] not in known]
 
 
 def _current(cluster: Cluster, quota: Object, namespace: str) -> tuple[str, bool]:
-    """Returns Kueue's reason, and whether it lasts until a user changes the queue or the job."""
     message = _message(quota)
     if found := _INACTIVE.search(message):
         queues = [each for each in cluster.all(CLUSTER_QUEUE) if each["metadata"]["name"] == found[1]]
@@ -231,9 +228,6 @@ def _current(cluster: Cluster, quota: Object, namespace: str) -> tuple[str, bool
 
 
 def _never_fits(message: str) -> tuple[set[str], str]:
-    """Returns the resources whose request exceeds every maximum, and why no flavor fits. Empty if a flavor may fit
-    later.
-    """
     for part in filter(None, _POD_SET.split(message)):
         never = {name for found in _NEVER.finditer(part) for name in found.groups() if name}
         if never and "topology" not in part and not set(_AGAIN.findall(part)) - never:

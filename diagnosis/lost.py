@@ -25,8 +25,6 @@ _OFF = "only if its VM is off: otherwise the container keeps running (docs/lost-
 
 @dataclass(frozen=True)
 class _State:
-    """The properties that lost pods have in common. Such pods are reported together."""
-
     node: str
     namespace: str
     where: str
@@ -36,13 +34,11 @@ class _State:
 
 
 def lost_pods(cluster: Cluster, pods: Iterable[Object]) -> list[Finding]:
-    """Groups pods in the same state."""
     lost = ((_state(cluster, pod), pod["metadata"]["name"]) for pod in pods if is_lost(cluster, pod))
     return [_finding(state, names) for state, names in grouped(lost).items()]
 
 
 def never_ending(cluster: Cluster) -> list[Finding]:
-    """Pods that are marked for deletion and cannot end block their owners."""
     return lost_pods(cluster, [pod for pod in cluster.all(POD) if _is_terminating(pod)])
 
 

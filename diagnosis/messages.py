@@ -1,5 +1,3 @@
-"""Extracts causes from other programs' messages."""
-
 from __future__ import annotations
 
 import re
@@ -24,7 +22,6 @@ _SYMPTOM = re.compile(
     r"timed? ?out waiting for|timeout expired waiting|context deadline exceeded|DeadlineExceeded|context canceled"
     r"|(?i:an) operation with the given Volume ID .* already exists|^Back-off pulling image \"[^\"]*\"$"
 )
-"""These report only a delay, not its cause."""
 _STATUS_ALONE = re.compile(r"[^:]*:?\s*exit status \d+[\s,:]*")
 
 
@@ -37,12 +34,10 @@ def is_symptom(message: str) -> bool:
 
 
 def hidden_by_notice(message: str) -> bool:
-    """Returns whether only blobfuse2's notice and an exit status are left."""
     return "***" in message and bool(_STATUS_ALONE.fullmatch(cause(message)))
 
 
 def most_specific(events: Sequence[Object]) -> Object:
-    """Prefers the last event with a cause."""
     texts = [event for event in events if event["message"].strip()] or events
     causes = [event for event in texts if not is_symptom(event["message"])]
     named = [event for event in causes if not hidden_by_notice(event["message"])]

@@ -40,7 +40,6 @@ _UNFIT = re.compile(
 class NodeState:
     entry: Entry
     mark: str
-    """The taint, field, label, annotation or condition that shows the state, with its message."""
     since: str = ""
 
     def obstacle(self, node: Object) -> Obstacle:
@@ -64,7 +63,6 @@ def _entry(kind: str, name: str, groups: Iterable[str] = ()) -> Entry | None:
 
 
 def of_taints(taints: Iterable[Object], *groups: str) -> NodeState | None:
-    """Returns the most specific state."""
     found = [
         NodeState(entry, f"taint {taint['key']}", taint.get("timeAdded", ""))
         for taint in taints
@@ -111,7 +109,6 @@ def like_ours(condition: str) -> str | None:
 
 
 def writers(node: Object, field: str) -> list[str]:
-    """Returns nothing if the API server omits the managers."""
     entries = node["metadata"].get("managedFields", [])
     found = [each.get("manager", "") for each in entries if field in each.get("fieldsV1", {}).get("f:spec", {})]
     return list(filter(None, found))
@@ -127,7 +124,6 @@ def is_of_person(who: str) -> bool:
 
 
 def removal(node: Object) -> list[Obstacle]:
-    """Omits routine actions of autoscalers."""
     state = leaving(node)
     return [state.obstacle(node)] if state and not state.entry.get("routine", False) else []
 
@@ -163,7 +159,6 @@ def remarks_on_nodes(cluster: Cluster, pods: Iterable[Object]) -> Iterator[str]:
 
 
 def problems(node: Object) -> list[str]:
-    """This program's conditions come before those of AKS and Kubernetes."""
     bad = [each for each in node["status"].get("conditions", []) if is_problem(node, each)]
     ours = {each["type"].removeprefix(CONDITION_PREFIX): each for each in bad if CONDITION_PREFIX in each["type"]}
     others = {

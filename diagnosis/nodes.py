@@ -14,7 +14,6 @@ _JOINING_S = 120
 
 
 def too_small(node: Object, pod: Object) -> tuple[str, str, str] | None:
-    """Returns the first native resource that exceeds the node's total, with the request and the allocatable amount."""
     has = node.get("status", {}).get("allocatable", {})
     for name, amount in pod_requests(pod, lambda name: "/" not in name).items():
         if is_quantity(has.get(name)) and amount > value(has[name]):
@@ -36,7 +35,6 @@ def describe_nodes(pod: Object) -> str:
 
 
 def is_new(node: Object) -> bool:
-    """Missing labels and a missing network are no problem yet on a new node."""
     created = node["metadata"].get("creationTimestamp")
     return bool(created) and not is_past(later(created, _JOINING_S))
 
@@ -47,19 +45,16 @@ def joining(node: Object) -> Obstacle:
 
 
 def required_labels(pod: Object) -> list[str]:
-    """Reads the node selector and the required affinity."""
     keys = [*(pod["spec"].get("nodeSelector") or {}), *(each["key"] for term in _terms(pod) for each in term)]
     return list(dict.fromkeys(keys))
 
 
 def required_pools(pod: Object) -> set[str]:
-    """Returns an empty set if any pool will do."""
     named = [wish.removeprefix(_OF_POOL) for wish in _requirements(pod) if wish.startswith(_OF_POOL)]
     return {name for names in named for name in names.split(" or ")}
 
 
 def format_taint(taint: Object) -> str:
-    """Formats a taint as kubectl does."""
     value = f"={taint['value']}" if taint.get("value") else ""
     return f"{taint['key']}{value}:{taint['effect']}"
 

@@ -30,13 +30,11 @@ _LASTING = re.compile(
     r"|failed quota: \S+ must specify|because it is being terminated|no PriorityClass with name|PodNodeSelector: "
     r"|serviceaccount \"(?!default\")[^\"]+\" not found|webhook \"[^\"]*(gatekeeper|kyverno)[^\"]*\" denied"
 )
-"""Lasting refusals, by the API server or by a rule of the namespace."""
 _QUOTA = re.compile(r"exceeded quota: \S+, requested: (\S+), used: \S+, limited: (\S+)")
 """staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go"""
 
 
 def chain(cluster: Cluster, namespace: str, uid: str) -> list[tuple[Kind, Object]]:
-    """Excludes pods. Direct children come first."""
     found: dict[str, tuple[Kind, Object]] = {}
     owners = {uid}
     while owners:
@@ -49,12 +47,10 @@ def chain(cluster: Cluster, namespace: str, uid: str) -> list[tuple[Kind, Object
 
 
 def makers_of(cluster: Cluster, namespace: str, uid: str) -> list[str]:
-    """Returns the uids of the possible owners of its pods."""
     return [uid, *(each["metadata"]["uid"] for _, each in chain(cluster, namespace, uid))]
 
 
 def pods_of(cluster: Cluster, namespace: str, uid: str) -> list[Object]:
-    """The workload may be a pod itself."""
     makers = set(makers_of(cluster, namespace, uid))
     owned = [pod for pod in cluster.all(POD, namespace) if pod["metadata"]["uid"] == uid or owners_of(pod) & makers]
     wrappers = [each for each in cluster.all(APP_WRAPPER, namespace) if each["metadata"]["uid"] == uid]
@@ -62,7 +58,6 @@ def pods_of(cluster: Cluster, namespace: str, uid: str) -> list[Object]:
 
 
 def refusals(cluster: Cluster, made: Sequence[tuple[Kind, Object]], pods: Sequence[Object]) -> Iterator[Finding]:
-    """`pods` are the existing ones."""
     for kind, maker in made:
         if kind == POD:  # its events are about its containers
             continue
@@ -103,7 +98,6 @@ def _of_ray(kind: Kind, maker: Object, pods: Sequence[Object]) -> str:
 
 
 def _event(cluster: Cluster, maker: Object, pods: Sequence[Object], *, alone: bool) -> tuple[str, str]:
-    """Returns the event with the cause, if it is newer than all pods. `alone` is whether the workload has no pods."""
     newest = max((pod["metadata"].get("creationTimestamp", "") for pod in pods), default="")
     reasons = [
         (event["reason"], cause(event["message"]))
@@ -121,12 +115,10 @@ def _explains(event: Object, *, alone: bool) -> bool:
 
 
 def _rank(reason: tuple[str, str]) -> tuple[bool, bool]:
-    """Returns the sort rank of an event's reason: causes before symptoms. Among equals, the latest event wins."""
     return bool(_CAUSE.search(reason[1])), not is_symptom(reason[1])
 
 
 def templates(cluster: Cluster, workload: Object) -> list[Object]:
-    """Returns the pods that a Job, a Volcano job or a training job will create."""
     spec, uid, namespace = workload["spec"], workload["metadata"]["uid"], workload["metadata"]["namespace"]
     groups = [group["metadata"]["name"] for group in cluster.all(POD_GROUP, namespace) if uid in owners_of(group)]
     ranks = [rank for name in REPLICA_SPECS for rank in spec.get(name, {}).values()] if groups else []

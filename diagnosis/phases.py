@@ -65,7 +65,6 @@ def _reason(entry: Object) -> str:
 
 
 def pods_under_way(cluster: Cluster, pods: Sequence[Object]) -> Iterator[Finding]:
-    """Yields one finding for each state."""
     starting = (pod for pod in pods if not has_ended(pod) and not is_ready(pod))
     for state, found in grouped((_state(cluster, pod), pod) for pod in starting).items():
         why = f"{listed([_placed(pod) for pod in found], 'pod')} {'is' if len(found) == 1 else 'are'} {state}"
@@ -125,7 +124,6 @@ def _state(cluster: Cluster, pod: Object) -> str:
 
 
 def phase_of(kind: str, workload: Object) -> tuple[str, str]:
-    """`kind` is a key of `diagnosis.cluster.WORKLOADS` or any other kind."""
     return _BY_KIND.get(kind, _by_conditions if kind in WORKLOADS else phase_of_any_kind)(workload)
 
 
@@ -142,7 +140,6 @@ def _volcano_job(job: Object) -> tuple[str, str]:
 
 
 def _ray_cluster(cluster: Object) -> tuple[str, str]:
-    """Until KubeRay writes a state, the message is why pods cannot be created."""
     state = cluster["status"].get("state")
     return (RUNNING if state == "ready" else PENDING), "" if state is not None else unfinished_rollout(cluster)
 
@@ -167,7 +164,6 @@ def _deployment(deployment: Object) -> tuple[str, str]:
 
 
 def _by_conditions(job: Object) -> tuple[str, str]:
-    """A training job also has the condition Running."""
     for each in job["status"].get("conditions", []):
         if each["type"] in ("Complete", "Failed", "Available", "Succeeded") and each["status"] == "True":
             return each["type"], each.get("message") or each.get("reason") or ""

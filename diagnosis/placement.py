@@ -1,5 +1,3 @@
-"""Finds why pods have no node, and why their claims have no volume."""
-
 from __future__ import annotations
 
 import re
@@ -92,7 +90,6 @@ def not_placed(cluster: Cluster, pods: Sequence[Object]) -> list[Finding]:
 
 
 def _alike(pods: Iterable[Object]) -> list[list[Object]]:
-    """Groups pods that may use the same nodes and request the same devices."""
     fields = ("nodeSelector", "affinity", "tolerations")
     keys = ((str([*map(pod["spec"].get, fields), device_requests(pod)]), pod) for pod in pods)
     return list(grouped(keys).values())
@@ -116,19 +113,16 @@ def _behind(cluster: Cluster, pods: Sequence[Object]) -> list[Finding]:
 
 
 def _lack_devices(cluster: Cluster, pod: Object) -> bool:
-    """Counts the devices of the whole node, in use or not."""
     wanted = device_requests(pod).items()
     return any(allocatable(node, name) < count for node in _candidates(cluster, pod) for name, count in wanted)
 
 
 def _candidates(cluster: Cluster, pod: Object) -> list[Object]:
-    """Includes AKS's system nodes only for pods without devices."""
     nodes = [node for node in cluster.all(NODE) if selects(pod, node)]
     return [node for node in nodes if not device_requests(pod) or not labelled(node, _SYSTEM)]
 
 
 def _obstacles(cluster: Cluster, node: Object, pod: Object, wanted: dict[str, int]) -> Iterable[Obstacle]:
-    """Lists all other problems too if the node is cordoned."""
     first = _obstacle(cluster, node, pod, wanted)
     others = other_problems(cluster, node) if first and node["spec"].get("unschedulable") else []
     return dict.fromkeys([first, *others]) if first else ()
@@ -155,7 +149,6 @@ def _obstacle(cluster: Cluster, node: Object, pod: Object, wanted: dict[str, int
 
 
 def _tainted(cluster: Cluster, node: Object, taints: Sequence[Object]) -> Obstacle:
-    """Why a controller removes the node comes before the effects."""
     own = [each for each in taints if each["key"] == HEALTH_TAINT or each["key"].startswith("node.kubernetes.io/")]
     cordoned = node["spec"].get("unschedulable", False)
     set_aside = [each for each in taints if cordoned and each not in own and _is_of_node(cluster, node, each)]
@@ -195,7 +188,6 @@ def _toleration(taint: Object) -> str:
 
 
 def _is_of_node(cluster: Cluster, node: Object, taint: Object) -> bool:
-    """Decides by the taint's key, its writer, or nodes of the pool without it."""
     if _SET_ASIDE.search(taint["key"]) or any(map(is_of_person, writers(node, "f:taints"))):
         return True
     keys = [{each["key"] for each in other["spec"].get("taints", [])} for other in _of_pool(cluster, node)]
@@ -210,7 +202,6 @@ def _of_pool(cluster: Cluster, node: Object) -> list[Object]:
 def _too_few(
     cluster: Cluster, nodes: Sequence[Object], pods: Sequence[Object], wanted: dict[str, int]
 ) -> list[Finding]:
-    """Returns nothing while a node still lacks devices."""
     if not wanted or _lack_devices(cluster, pods[0]):
         return []
     fitting = sum(min(allocatable(node, resource) // count for resource, count in wanted.items()) for node in nodes)

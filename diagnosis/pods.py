@@ -1,5 +1,3 @@
-"""Explains messages of the kubelet and containerd about pods that have a node."""
-
 from __future__ import annotations
 
 import re
@@ -27,7 +25,6 @@ _EVENTS = (
 _FAILED = "Failed"
 _PROGRESS = ("Pulling", "Pulled", "Started", "SuccessfulAttachVolume")
 _VARIES = r"\d+ restarts?|back-off \S+ |[0-9a-f]{8}-[0-9a-f-]{27}"
-"""These parts differ between pods with the same cause."""
 _KILLED = re.compile(r"Container (\S+) failed (liveness|startup) probe")
 """The kubelet's event Killing (pkg/kubelet/kuberuntime/kuberuntime_manager.go); the probe has its own event."""
 _DRIVEN_OUT = ("Evicted", "Preempting", "Terminated", "NodeShutdown", "Shutdown", "DeadlineExceeded")
@@ -45,12 +42,10 @@ class Waiting:
 
     @property
     def fails(self) -> bool:
-        """The container failed, rather than being in progress."""
         return self.reason in (*_NEVER_RAN, _LOOPS)
 
     @property
     def never_ran(self) -> bool:
-        """The container has no log."""
         return self.reason in _NEVER_RAN or self.ended.startswith(NEVER_STARTED)
 
     def look(self, pod: Object) -> str:
@@ -65,7 +60,6 @@ class Waiting:
 
 
 def waiting(pod: Object) -> Waiting | None:
-    """Returns the first failing container, or else the first waiting one."""
     status = pod["status"]
     found = [
         Waiting(
@@ -79,7 +73,6 @@ def waiting(pod: Object) -> Waiting | None:
 
 
 def ended(state: Object | None) -> str:
-    """Returns an empty string if the container has not ended."""
     end = (state or {}).get("terminated") or {}
     if "exitCode" not in end:
         return ""
@@ -88,7 +81,6 @@ def ended(state: Object | None) -> str:
 
 
 def not_started_pods(cluster: Cluster, pods: Iterable[Object]) -> Iterator[Finding]:
-    """Yields each cause once, with the number of other affected pods."""
     found = ((pod, not_started(cluster, pod)) for pod in pods)
     for first, *others in grouped((_common(pod, each.why), each) for pod, each in found if each).values():
         more = (
@@ -103,7 +95,6 @@ def _common(pod: Object, why: str) -> str:
 
 
 def not_started(cluster: Cluster, pod: Object) -> Finding | None:
-    """Returns None if no problem is known."""
     look = f"kubectl describe pod {where(pod)}"
     if pod["status"].get("phase") == "Failed":
         return _rejected(pod, look)
@@ -146,7 +137,6 @@ def _restarted(cluster: Cluster, pod: Object) -> Finding | None:
 
 
 def _probe(cluster: Cluster, pod: Object, container: str) -> str:
-    """Returns the failed probe that made the kubelet kill the container."""
     events = cluster.events(pod)
     killed = [found for each in events if (found := _KILLED.search(each["message"])) and found[1] == container]
     if not killed:
@@ -167,7 +157,6 @@ def _rejected(pod: Object, look: str) -> Finding | None:
 
 
 def _from_events(cluster: Cluster, pod: Object, look: str) -> Finding | None:
-    """Considers events since the last successful step."""
     events = [event for event in cluster.events(pod) if event["reason"] in (*_EVENTS, *_PROGRESS)]
     steps = [index for index, event in enumerate(events) if event["reason"] in _PROGRESS]
     failed = events[steps[-1] + 1 :] if steps else events

@@ -12,7 +12,6 @@ from k8s.objects import Object, condition, is_ready
 
 
 def unready_policies(cluster: Cluster, *, starting: bool = False) -> list[Finding]:
-    """`starting` also reports pods that are starting."""
     return [
         replace(finding, shared=True)
         for kind in (NIC_POLICY, CLUSTER_POLICY)
@@ -42,7 +41,6 @@ def _unready(cluster: Cluster, kind: Kind, policy: Object, starting: bool) -> It
 
 
 def _unready_states(policy: Object) -> str:
-    """Each operator has its own format."""
     status = policy["status"]
     states = [entry for entry in status.get("appliedStates", []) if entry["state"] not in ("ready", "ignore")]
     applied = [joined(f"{entry['name']} {entry['state']}", entry.get("message")) for entry in states]
@@ -66,7 +64,6 @@ def _old(cluster: Cluster, pods: Sequence[Object]) -> Iterator[Finding]:
 
 
 def _failing(pods: Sequence[Object]) -> Iterator[Finding]:
-    """Yields one finding for each reason, however many pods have it."""
     found = ((pod, waiting(pod)) for pod in pods)
     for why, failing in grouped((held.description, (pod, held)) for pod, held in found if held and held.fails).items():
         pod, held = failing[0]
@@ -84,6 +81,5 @@ def _starting(pods: Mapping[str, Sequence[Object]]) -> Finding:
 
 
 def _placed(pods: Sequence[Object]) -> str:
-    """The pods' names begin with their DaemonSet's."""
     names = [f"{pod['metadata']['name']} on node {pod['spec']['nodeName']}" for pod in pods]
     return f"{listed(names, 'pod')} {'is' if len(pods) == 1 else 'are'}"

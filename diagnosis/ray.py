@@ -21,9 +21,7 @@ _ENDED = {
     "InitializingTimeout": "KubeRay does not retry: delete the RayService and create it again",
     "ValidationFailed": "KubeRay retries after a change of the spec",
 }
-"""KubeRay no longer reconciles a RayService with one of these reasons."""
 _COMING = ("NOT_STARTED", "DEPLOYING", "DELETING")
-"""Temporary states of a Ray Serve application."""
 _SUBMISSION = ("AppFailed", "SubmissionFailed", "JobDeploymentStatusTransitionGracePeriodExceeded")
 """The cause of these reasons is in the submitter's log, which follows the job's log, and not in the head's.
 
@@ -34,7 +32,6 @@ _SIDECAR = "ray-job-submitter"
 
 
 def phase(status: Object) -> tuple[str, str]:
-    """The job of a complete RayJob may have been stopped."""
     deployed, job = status["jobDeploymentStatus"], status.get("jobStatus", "")
     if deployed == "Complete":
         return ("Succeeded" if job == "SUCCEEDED" else "Terminated"), _why(status)
@@ -43,7 +40,6 @@ def phase(status: Object) -> tuple[str, str]:
 
 
 def waiting(job: Object) -> Iterator[Finding]:
-    """Yields reasons that the pods do not show."""
     deployed, look = job["status"].get("jobDeploymentStatus"), f"kubectl describe rayjob {where(job)}"
     if deployed == "Waiting":
         why = "KubeRay waits until a user submits its job (submissionMode InteractiveMode)"
@@ -62,7 +58,6 @@ def serves(service: Object) -> tuple[str, str]:
 
 
 def serving(cluster: Cluster, service: Object) -> Iterator[Finding]:
-    """Omits problems of pods."""
     status, look = service["status"], f"kubectl describe rayservice {where(service)}"
     active, pending = status.get("activeServiceStatus", {}), status.get("pendingServiceStatus", {})
     logs = f"{look}    # logs: /tmp/ray/session_latest/logs/serve of its head pod"
@@ -84,7 +79,6 @@ def serving(cluster: Cluster, service: Object) -> Iterator[Finding]:
 
 
 def scheduled(cron_job: Object, kind: str) -> Finding:
-    """The jobs that it creates are separate workloads."""
     last = cron_job["status"].get("lastScheduleTime")
     since = f"; the last one: {clock(last)}" if last else "; none yet"
     by, made = ("Kubernetes", "Job") if kind == "cronjob" else ("KubeRay", "RayJob")
@@ -113,7 +107,6 @@ def retries(job: Object) -> str:
 
 
 def failed_submitter(cluster: Cluster, job: Object, pods: Iterable[Object]) -> str:
-    """Returns the command that shows the log of a failed submitter."""
     metadata = job["metadata"]
     if job["status"].get("reason") not in _SUBMISSION:
         return ""

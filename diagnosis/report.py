@@ -46,7 +46,6 @@ class Report:
 
     @property
     def outcome(self) -> str:
-        """Common to all kinds."""
         known = {**dict.fromkeys(BAD, "failed"), **dict.fromkeys(DONE, "succeeded"), RUNNING: "running"}
         return known.get(self.phase, "pending")
 
@@ -82,7 +81,6 @@ def report(cluster: Cluster, namespace: str, name: str) -> Report:
 
 
 def _phase(it: Workload) -> tuple[str, str]:
-    """Considers the workload's descendants."""
     phase, message = phase_of(it.kind, it.obj)
     if it.kind == "appwrapper" and phase == "Failed":
         message = failure(it.cluster, it.obj)
@@ -120,8 +118,6 @@ def _waiting(it: Workload, known: Report) -> Report:
 
 
 def platform(cluster: Cluster) -> Report:
-    """Reports problems even if no workload waits for them."""
-
     def on_nodes(look: Callable[[Object], Iterable[Obstacle]]) -> list[Finding]:
         return merge_obstacles((_name(node), obstacle) for node in cluster.all(NODE) for obstacle in look(node))
 
@@ -148,7 +144,6 @@ def with_kinds(cluster: Cluster, namespace: str, name: str) -> list[str]:
 
 
 def _found(cluster: Cluster, namespace: str, name: str) -> list[tuple[str, Object]]:
-    """`name` may be `kind/name`."""
     kind, _, own = name.rpartition("/")
     given: list[Callable[[], Iterable[tuple[str, Object]]]] = [
         lambda: cluster.workloads(namespace),

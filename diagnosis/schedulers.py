@@ -14,7 +14,6 @@ _SCHEDULERS = {
     VOLCANO: ("Volcano's scheduler", ("app", "volcano-scheduler")),
     COSCHEDULER: ("the scheduler of scheduler-plugins", ("component", "scheduler")),
 }
-"""A display name, and the label of the pods in the scheduler's chart."""
 _DEFAULT = "default-scheduler"
 _GATED = "SchedulingGated"
 """The API server gives this reason to new pods with gates (pkg/registry/core/pod/strategy.go)."""
@@ -46,7 +45,6 @@ def off(cluster: Cluster, pod: Object) -> Finding | None:
 
 
 def _unknown(cluster: Cluster, pod: Object, name: str) -> Finding | None:
-    """Assumes a scheduler with this name if it has evaluated the pod or placed any pod."""
     placed = {
         each["spec"].get("schedulerName") or _DEFAULT for each in cluster.all(POD) if each["spec"].get("nodeName")
     }
@@ -62,12 +60,10 @@ def _unknown(cluster: Cluster, pod: Object, name: str) -> Finding | None:
 
 
 def gates(pod: Object) -> tuple[str, ...]:
-    """Schedulers ignore the pod until all gates are removed."""
     return tuple(str(gate.get("name")) for gate in pod["spec"].get("schedulingGates", []))
 
 
 def gated(cluster: Cluster, pods: Sequence[Object]) -> Iterator[Finding]:
-    """Kueue gives its own reason."""
     for names, found in grouped((gates(pod), pod) for pod in pods).items():
         if any(name.startswith(_KUEUES) for name in names) and (held := kueue.held(cluster, found[0])):
             yield from held
@@ -110,6 +106,5 @@ def _before(cluster: Cluster, pods: Sequence[Object]) -> list[str]:
 
 
 def _causes(entries: Iterable[Object]) -> list[str]:
-    """Skips pods that would fit."""
     messages = (entry.get("message", "") for entry in entries)
     return [message for message in messages if message and _FITS not in message]

@@ -20,7 +20,6 @@ _MOST_PODS = 100_000
 """A template may request more pods than can be listed."""
 _TYPES = {"text": str, "number": int, "flag": bool, "map": dict}
 REPLICA_SPECS = tuple(f"{name}ReplicaSpecs" for name in ("pytorch", "tf", "mpi", "xgb", "paddle", "jax"))
-"""The training operator's jobs have one of these for each kind."""
 _NEW_EVENT = {"note": "message", "regarding": "involvedObject", "deprecatedLastTimestamp": "lastTimestamp"}
 """Fields of events.k8s.io/v1, with their names in core/v1 (staging/src/k8s.io/api/events/v1/types.go)."""
 
@@ -32,7 +31,6 @@ def _fields() -> Mapping[str, Mapping[str, Any]]:
 
 
 def shaped(kind: str, obj: Mapping[str, Any]) -> dict[str, Any]:
-    """Adds required fields."""
     shape = {**_fields()["objects"], **_fields()["kinds"].get(kind, {})}
     if kind == "Event":
         obj = {**obj, **{core: obj[new] for new, core in _NEW_EVENT.items() if obj.get(new) and not obj.get(core)}}
@@ -43,7 +41,6 @@ def shaped(kind: str, obj: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def document(name: str, text: str) -> dict[str, Any]:
-    """Returns an empty document if the text is not YAML."""
     try:
         return fit(yaml.safe_load(text), _fields()["documents"][name]) or {}
     except yaml.YAMLError:

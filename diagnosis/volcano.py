@@ -44,7 +44,6 @@ def gang(cluster: Cluster, pod: Object) -> Object | None:
 
 
 def messages_of(cluster: Cluster, group: Object | None) -> list[str]:
-    """Omits refusals that admission has made obsolete."""
     if group is None:
         return []
     events = [event.get("message") for event in cluster.events(group) if event.get("reason") == UNSCHEDULABLE]

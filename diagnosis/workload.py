@@ -8,7 +8,6 @@ from diagnosis.owners import chain, pods_of
 from k8s.objects import Object, has_ended
 
 ANY_KIND = ("trainjob", "jobset", "leaderworkerset", "cronjob", "daemonset")
-"""Kinds without specific rules; WORKLOADS lacks further ones."""
 _SERVICES = ("deployment", "statefulset", "daemonset", "leaderworkerset", "rayservice")
 """These kinds replace their pods, so that ended pods do not matter."""
 
@@ -17,7 +16,6 @@ _SERVICES = ("deployment", "statefulset", "daemonset", "leaderworkerset", "rayse
 class Workload:
     cluster: Cluster
     kind: str
-    """The kubectl name of the kind."""
     obj: Object
 
     @property
@@ -38,13 +36,11 @@ class Workload:
 
     @cached_property
     def made(self) -> list[tuple[Kind, Object]]:
-        """The workload and its descendants, without pods."""
         below = chain(self.cluster, self.namespace, self.obj["metadata"]["uid"])
         return [(WORKLOADS.get(self.kind) or kind_of(self.obj), self.obj), *below]
 
     @cached_property
     def pods(self) -> list[Object]:
-        """Includes the workload itself if it is a pod."""
         return pods_of(self.cluster, self.namespace, self.obj["metadata"]["uid"])
 
     @property
@@ -53,6 +49,5 @@ class Workload:
 
 
 def is_suspended(obj: Object) -> bool:
-    """Kinds have different fields for it."""
     spec = obj["spec"]
     return any(each.get("suspend") for each in (spec, spec.get("runPolicy", {}), spec.get("rayClusterConfig", {})))

@@ -31,7 +31,6 @@ _ERRORED = "ComponentCreationErrored"
 _UNKNOWN_KIND = "no matches for kind"
 _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 _PART = re.compile(r"(\d+(?:\.\d+)?)(h|ms|m|s)")
-"""Go's format, such as 1h30m."""
 
 
 def wrapped_pods(cluster: Cluster, wrapper: Object) -> list[Object]:
@@ -42,7 +41,6 @@ def wrapped_pods(cluster: Cluster, wrapper: Object) -> list[Object]:
 
 
 def holding(cluster: Cluster, wrapper: Object) -> Iterator[Finding]:
-    """Omits reasons of its pods."""
     phase, look = wrapper["status"].get("phase"), f"kubectl describe appwrapper {where(wrapper)}"
     if phase == "Running" and holds(wrapper, "Unhealthy"):
         until = _until(cluster, wrapper, "Unhealthy", "failureGracePeriodDuration")
@@ -115,7 +113,6 @@ def failure(cluster: Cluster, wrapper: Object) -> str:
 
 
 def kept(wrapper: Object) -> Iterator[str]:
-    """A failed AppWrapper temporarily keeps its pods and its quota."""
     deleting = condition(wrapper, "DeletingResources")
     if deleting.get("reason") == "DeletionPaused":
         wait = _seconds(
@@ -149,7 +146,6 @@ def _forced(cluster: Cluster, wrapper: Object) -> str:
 
 
 def _grace_period(cluster: Cluster, wrapper: Object) -> tuple[str, str]:
-    """The period changes once all pods exist."""
     sets = [each for part in _parts(wrapper) for each in part.get("podSets", [])]
     if len(wrapped_pods(cluster, wrapper)) < sum(each.get("replicas", 1) for each in sets):
         return "admissionGracePeriodDuration", "exist"
@@ -179,7 +175,6 @@ def _used(wrapper: Object) -> int:
 
 
 def _seconds(duration: str) -> float | None:
-    """Parses Go's format; returns None if it is malformed."""
     if not duration or _PART.sub("", duration):
         return None
     return sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(duration))

@@ -7,7 +7,6 @@ Object = dict[str, Any]
 
 
 def condition(obj: Object, kind: str) -> Object:
-    """Is empty if the object lacks the condition."""
     found: Sequence[Object] = obj.get("status", {}).get("conditions") or []
     return next((entry for entry in found if entry["type"] == kind), {})
 
@@ -17,7 +16,6 @@ def holds(obj: Object, kind: str) -> bool:
 
 
 def is_ready(pod: Object) -> bool:
-    """A pod that is being deleted is not ready."""
     return holds(pod, "Ready") and not pod["metadata"].get("deletionTimestamp")
 
 

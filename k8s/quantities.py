@@ -24,7 +24,6 @@ _MOST_DIGITS = 999
 
 
 def is_quantity(text: Any) -> bool:
-    """The API server accepts text or a number."""
     return _parse(text) is not None
 
 
@@ -51,7 +50,6 @@ def count(text: Any) -> int:
 
 
 def canonical(text: Any) -> Any:
-    """Returns other values unchanged."""
     found = _parse(text)
     if found is None:
         return text
@@ -80,7 +78,6 @@ def _binary(value: int) -> str:
 
 
 def _decimal(value: Fraction, form: str = "") -> str:
-    """Uses an SI suffix, or a numeric exponent in the format `form`."""
     mantissa, exponent = _away_from_zero(value * _NANO), -9
     while mantissa and mantissa % 1000 == 0 and exponent < max(_DECIMAL_NAMES):
         mantissa, exponent = mantissa // 1000, exponent + 3

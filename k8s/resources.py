@@ -31,7 +31,6 @@ def pod_requests(pod: Object, counts: Callable[[str], bool] = lambda name: True)
 
 
 def device_requests(pod: Object) -> dict[str, int]:
-    """Names of extended resources contain a slash."""
     return {name: math.ceil(amount) for name, amount in pod_requests(pod, lambda name: "/" in name).items()}
 
 

@@ -18,7 +18,6 @@ _REPELLING = ("NoSchedule", "NoExecute")
 
 
 def selects(pod: Object, node: Object) -> bool:
-    """Checks the node selector and the required node affinity."""
     spec, labels = pod["spec"], node["metadata"].get("labels") or {}
     if any(labels.get(key) != wanted for key, wanted in (spec.get("nodeSelector") or {}).items()):
         return False
@@ -36,13 +35,11 @@ def repelling_taint(pod: Object, node: Object) -> Object | None:
 
 
 def untolerated(node: Object, pod_spec: Mapping[str, Any]) -> list[Object]:
-    """Returns the taints that keep pods with this spec off the node."""
     tolerations, taints = pod_spec.get("tolerations") or [], node["spec"].get("taints") or []
     return [taint for taint in taints if taint["effect"] in _REPELLING and not tolerates(tolerations, taint)]
 
 
 def toleration(taint: str) -> Object:
-    """Takes `key=value:Effect` or `key:Effect`."""
     key_and_value, _, effect = taint.rpartition(":")
     key, equals, value = key_and_value.partition("=")
     if not equals:
@@ -51,7 +48,6 @@ def toleration(taint: str) -> Object:
 
 
 def tolerations(taints: Iterable[str]) -> list[Object]:
-    """Removes duplicates and sorts by taint."""
     return [toleration(taint) for taint in sorted(set(taints))]
 
 

@@ -12,7 +12,6 @@ from components.operators import Operator
 
 
 def find() -> dict[str, Operator[Any]]:
-    """Modules that begin with an underscore are helpers."""
     names = sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
     found: list[Operator[Any]] = [importlib.import_module(f"{__name__}.{name}").OPERATOR for name in names]
     return {operator.name: operator for operator in found}

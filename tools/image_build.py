@@ -23,12 +23,10 @@ PLATFORM = "linux/amd64"
 """All supported VM sizes have this platform. GB200 and GB300 sizes, which are arm64, are not supported."""
 ACR = ".azurecr.io"
 _REGISTRY = r"[\w.-]+(:\d+)?(/[\w./-]+)?"
-"""A host with an optional port and path, without a scheme."""
 ACR_BUILD_S = 4 * 3600
 """Azure's default is an hour (az acr build, `--timeout`), and PyTorch's bases have tens of GB."""
 Command = Sequence[str]
 Run = Callable[[Command, dict[str, str]], int]
-"""Takes additional environment variables and returns the exit code."""
 
 
 @dataclass(frozen=True)
@@ -54,9 +52,7 @@ class Target:
 class Builder:
     program: str
     probe: Command
-    """Exits with 0 if this machine can build with it."""
     present: Callable[[Target], Command]
-    """Exits with 0 if the registry has the image."""
     build: Callable[[Target], list[Command]]
 
 
@@ -91,7 +87,6 @@ BUILDERS = {
 
 
 def choose(registry: str, wanted: str | None, works: Callable[[Command], bool]) -> str:
-    """Raises ToolError, with the fix, if no builder works."""
     if not re.fullmatch(_REGISTRY, registry):
         raise ToolError(f"{registry!r} is not a registry; give its host, as in myregistry{ACR}")
     usable = [name for name in BUILDERS if name != "acr" or registry.endswith(ACR)]

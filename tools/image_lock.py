@@ -60,7 +60,6 @@ def bases(dockerfile: str) -> list[str]:
 
 
 def digest(client: httpx.Client, base: Base) -> str:
-    """Returns sha256:... of the tag. Raises Unreachable, or ToolError if the image does not exist."""
     url = f"https://{base.host}/v2/{base.repository}/manifests/{base.tag}"
     headers = {"Accept": ", ".join(_MANIFESTS)}
     try:

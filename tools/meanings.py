@@ -28,7 +28,6 @@ def meanings(model: type[BaseModel]) -> Mapping[str, str]:
 
 @functools.cache
 def _docstrings(of: type) -> Mapping[str, str]:
-    """A class may have no source (`create_model`)."""
     try:
         (definition,) = ast.parse(textwrap.dedent(inspect.getsource(of))).body
     except (OSError, TypeError):

@@ -40,23 +40,19 @@ INVENTORY = Inventory(operators.find(), workloads.find())
 STACK_FILE = INVENTORY.stack_file
 HEADER = "| key | default | meaning |\n|---|---|---|\n"
 TABLE = re.compile(r"(?<=^<!-- keys: )(.+)( -->\n\n)(?:\|.*\n)*", re.MULTILINE)
-"""The comment names the table below it."""
 
 _ERROR_CODE = re.compile(r"(?<![*+])\b(?:[A-Z]\w*[a-z]\w*[A-Z]\w*\b(?!\\)|AADSTS)")
 
 Row = tuple[str, str, str]
-"""A key's path, default and meaning."""
 
 
 def model_in(annotation: Any) -> type[BaseModel] | None:
-    """The type may be a model, `Model | None` or `dict[str, Model]`."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     return next((found for part in get_args(annotation) if (found := model_in(part))), None)
 
 
 def shown(default: Any) -> str:
-    """Is empty if the key is unset."""
     if isinstance(default, tuple):
         return ", ".join(map(shown, default))
     if isinstance(default, bool):
@@ -65,7 +61,6 @@ def shown(default: Any) -> str:
 
 
 def meaning(model: type[BaseModel], name: str) -> str:
-    """Omits the final dot."""
     return first_paragraph(meanings(model).get(name, "")).rstrip(".")
 
 
@@ -87,7 +82,6 @@ def keys(model: type[BaseModel], prefix: str = "", above: str = "", *, folded: b
 
 
 def options(workload: str, common: Sequence[Row] = ()) -> list[Row]:
-    """Omits options of all workloads."""
     model = INVENTORY.workloads[workload].options
     inherited = {
         field.alias for base in model.__bases__ if issubclass(base, BaseModel) for field in base.model_fields.values()
@@ -97,7 +91,6 @@ def options(workload: str, common: Sequence[Row] = ()) -> list[Row]:
 
 
 def tables() -> dict[str, list[Row]]:
-    """Keyed by the name above the table in the page."""
     consumer = (*CONSUMER_KEYS, *INVENTORY.workload_keys)
     top = [row for row in keys(STACK_FILE) if row[0] != "workloadOptions"]
     common = list(keys(WorkloadOptions))
@@ -114,7 +107,6 @@ def table(rows: Sequence[Row]) -> str:
 
 
 def page(text: str) -> str:
-    """Replaces only the tables."""
     found = tables()
     lacking = found.keys() - {match[1] for match in TABLE.finditer(text)}
     if lacking:
@@ -124,7 +116,6 @@ def page(text: str) -> str:
 
 
 def names_below(field: FieldInfo) -> str:
-    """Keys below a key are in parentheses."""
     model = model_in(field.annotation)
     if model is None:
         return ""
@@ -136,7 +127,6 @@ def names_below(field: FieldInfo) -> str:
 
 
 def project(text: str) -> str:
-    """Replaces the section `config` of Pulumi.yaml. The text before that stays."""
     before, section, _ = text.partition("\nconfig:\n")
     return before + section + "".join(map(_declared, STACK_FILE.model_fields))
 
@@ -160,7 +150,6 @@ def conditions_page(text: str) -> str:
 
 
 def vm_sizes_page(text: str) -> str:
-    """Keeps the headers of both tables."""
     gpu_sizes = [_gpu_size(each) for each in catalogue().values() if each.gpus and each.supported]
     others = [
         [f"`{each.name.format('<n>')}`", f"{min(each.vcpus)} to {max(each.vcpus)}", str(each.gib), f"`{each.family}`"]

@@ -61,7 +61,6 @@ class _AsWritten(GenerateJsonSchema):
 
 
 def stored(schema: Schema) -> Schema:
-    """In a stack file, scalars may also be text or a secret."""
     about = {"description": first_paragraph(schema["description"])} if "description" in schema else {}
     if isinstance(schema.get("default"), str | int | float):
         about["default"] = schema["default"]
@@ -104,7 +103,6 @@ def _map(schema: Schema) -> Schema:
 
 
 def at_the_top(schema: Schema) -> Schema:
-    """A key of the project may be empty, and a map may also be JSON text or a secret."""
     about = {key: value for key, value in schema.items() if key in ("description", "default")}
     bare = {key: value for key, value in schema.items() if key not in about}
     choices = bare.get("anyOf", [bare])
@@ -155,7 +153,6 @@ def stack_schema(inventory: Inventory) -> str:
 
 
 def _names(known: list[str]) -> list[Schema]:
-    """Names may be in a list, or in a text with commas."""
     one = rf"\s*({'|'.join(known)})\s*"
     return [
         {"type": "string", "pattern": rf"^({one}(,{one})*|\s*\[.*)$"},

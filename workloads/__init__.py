@@ -12,7 +12,6 @@ __all__ = ["deploy", "find"]
 
 
 def find() -> dict[str, Workload[Any]]:
-    """Modules with a leading underscore are helpers."""
     names = sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
     found: list[Workload[Any]] = [importlib.import_module(f"{__name__}.{name}").WORKLOAD for name in names]
     return {workload.name: workload for workload in found}

@@ -1,5 +1,3 @@
-"""A batch of pods that each load one GPU for a while. The pods queue for free GPUs, and share sliced GPUs."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -52,7 +50,6 @@ class GpuBatch(Workload[GpuBatchOptions]):
     options = GpuBatchOptions
 
     def problems(self, options: GpuBatchOptions, candidate: Candidate) -> Iterator[Problem]:
-        """The pods on a GPU or a partition share its memory."""
         sharing = candidate.pool.gpus // candidate.pool.sku.gpus
         most = int(usable_bytes(candidate.pool.sku.gpu_memory_gb) / 2**20) // sharing  # gpu-burn's MB are MiB
         if options.memory_mb > most:
@@ -62,7 +59,6 @@ class GpuBatch(Workload[GpuBatchOptions]):
             yield Problem(path, what, f"{LEAST_MEMORY_MB} to {most}", set_command(path, most))
 
     def deploy(self, context: WorkloadContext, placement: Placement[GpuBatchOptions]) -> Deployed:
-        """The image has gpu-burn and the script with the verdict."""
         run = Run[GpuBatchOptions].placed(context, placement, "test-io")
         batch_job(NAME, job_spec(run), context, [])
         logs = pulumi.Output.concat("kubectl logs -n ", context.namespace, f" --selector {JOB_LABEL}={NAME} --tail 1")

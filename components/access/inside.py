@@ -48,7 +48,6 @@ def _is_of_kubernetes(found: Any) -> bool:
 
 
 def is_in(ranges: Iterable[str]) -> bool:
-    """Machines outside Azure have no address."""
     networks = [IPv4Network(range_) for range_ in ranges if ":" not in range_]
     return bool(networks) and any(address in network for address in _addresses() for network in networks)
 

@@ -53,7 +53,6 @@ class JumpBox(Component):
         self.register_outputs({"identity": identity.id})
 
     def admin_of(self, cluster: Cluster) -> authorization.RoleAssignment:
-        """The cluster has Entra login."""
         return roles.assign(
             "jump-box-cluster-admin",
             role=roles.RBAC_CLUSTER_ADMIN,

@@ -23,7 +23,6 @@ def private_server(kubeconfig: str) -> str | None:
 
 
 def login_of(kubeconfig: str) -> str | None:
-    """Returns kubelogin's method, or None if the kubeconfig has a certificate."""
     plugin = yaml.safe_load(kubeconfig)["users"][0]["user"].get("exec")
     return str(plugin["args"][plugin["args"].index("--login") + 1]) if plugin else None
 

@@ -88,7 +88,6 @@ def _seems_inside(settings: Settings, group: str) -> bool:
 
 
 def _ranges(settings: Settings, group: str) -> Iterator[str]:
-    """Includes peered networks."""
     of_group = f"/subscriptions/{subscription_id()}/resourceGroups/{group}/providers/Microsoft.Network/virtualNetworks/"
     path = network_path(settings.network.id or f"{of_group}{settings.names.cluster}")
     found = answers_at(connect(settings.location), [path])[path]

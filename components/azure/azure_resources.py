@@ -37,7 +37,6 @@ def tagged(props: Any, tags: Mapping[str, str]) -> Any:
 
 
 def _explainer(settings: Settings) -> Callable[[pulumi.ErrorHookArgs], bool]:
-    """The hook prints what an error means, once for each resource, and never retries."""
     printed: set[tuple[str, str]] = set()
 
     def hook(args: pulumi.ErrorHookArgs) -> bool:
@@ -61,7 +60,6 @@ def _place(settings: Settings, resource: str) -> Place:
 
 
 def _managed_disk(settings: Settings, key: str, gb: int) -> Iterator[Edit]:
-    """The pool of `vmSku` first becomes one of `pools`."""
     path, usual = ("pools", key), type(settings).model_fields["node_count"].default
     if settings.vm_sku is not None:
         yield from (Edit((*path, "vmSku"), settings.vm_sku), Edit((*path, "count"), settings.node_count))

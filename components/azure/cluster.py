@@ -31,11 +31,8 @@ class Cluster(Component):
     id: pulumi.Output[str]
 
     kubelet_object_id: pulumi.Output[str]
-    """The identity that pulls images."""
     issuer: pulumi.Output[str]
-    """The issuer of service account tokens."""
     subnet: pulumi.Input[str] | None
-    """None in AKS's own network."""
 
     def __init__(
         self,

@@ -29,7 +29,6 @@ class ClusterIdentity(Component):
     id: pulumi.Input[str]
     principal: roles.Principal
     roles: list[pulumi.Resource]
-    """The cluster must wait for these assignments."""
 
     def __init__(
         self,

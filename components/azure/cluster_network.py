@@ -1,5 +1,3 @@
-"""The network settings of a cluster, as pure functions of the stack's settings."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -13,22 +11,15 @@ from config.schema.models import Settings
 from config.schema.network import NetworkSettings
 
 _OUTBOUND = {"natGateway": "userAssignedNATGateway"}
-"""AKS's names for values of `network.outbound`, where they differ."""
 SYSTEM_ZONE = "system"
-"""Makes AKS create the private DNS zone."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class OwnNetwork:
-    """The parts of a custom network that a cluster uses."""
-
     subnet: pulumi.Input[str]
     identity: pulumi.Input[str]
-    """The identity of the control plane."""
     needs: Sequence[pulumi.Resource]
-    """The resources that must exist before the cluster."""
     outbound_address: pulumi.Output[str] | None = None
-    """The outbound address of nodes, if the stack creates the gateway."""
 
 
 def identity(cluster: ClusterSettings, own: OwnNetwork | None) -> containerservice.ManagedClusterIdentityArgs:

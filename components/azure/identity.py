@@ -29,18 +29,13 @@ CLIENT_ANNOTATION = "azure.workload.identity/client-id"
 
 @dataclass(frozen=True, kw_only=True)
 class Federation:
-    """The place where the identities of a platform's namespaces are created, and the issuer of its cluster's tokens."""
-
     resource_group: pulumi.Input[str]
     location: str
     cluster: str
-    """The prefix of identities' names."""
     issuer: pulumi.Input[str]
 
 
 class WorkloadIdentity(Component):
-    """The identity of one service account, with a role on each container that is mounted in the namespace."""
-
     client_id: pulumi.Output[str]
     account: pulumi.Output[str]
 

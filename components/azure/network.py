@@ -15,7 +15,6 @@ class Network(Component):
     node_subnet: pulumi.Output[str]
     endpoint_subnet: pulumi.Output[str]
     nat_gateway: pulumi.Output[str] | None = None
-    """The gateway that the stack creates."""
     outbound_address: pulumi.Output[str] | None = None
     made: bool
 

@@ -54,7 +54,6 @@ class NodePools(Component):
         after: Sequence[pulumi.Resource] = (),
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`there` has the ARM names of existing pools."""
         super().__init__(name, opts)
         self._there = there
         self._cluster = cluster
@@ -108,7 +107,6 @@ def gpu_pools(settings: Settings) -> dict[str, GpuPool]:
 
 
 def gpu_pool(key: str, pool: PoolSettings, scheduler: str, scratch_folder: str | None) -> GpuPool:
-    """`scratch_folder` is the folder of NVMe scratch, if the stack mounts it."""
     return GpuPool(
         agent_pool=agent_pool_name(key, pool),
         sku=pool.sku,

@@ -24,10 +24,7 @@ _EVERYWHERE: Final = "Global"
 
 
 class PrivateEndpoints(Component):
-    """Private endpoints outlive clusters."""
-
     ready: list[pulumi.Resource]
-    """The resources that must exist before names resolve to addresses in the network."""
 
     def __init__(
         self,

@@ -27,11 +27,10 @@ KEY = "capacityReservationGroup"
 class Group:
     location: str
     reserved: Mapping[str, int]
-    """The number of machines by VM size."""
 
 
 Groups = Mapping[str, Group | None]
-"""The groups that pools name, by pool key. A group that Azure does not have is None."""
+"""A group that Azure does not have is None."""
 
 
 def groups(settings: Settings) -> Groups:
@@ -40,7 +39,6 @@ def groups(settings: Settings) -> Groups:
 
 
 def reserved_nodes(settings: Settings, found: Groups) -> dict[str, int]:
-    """Ignores that pools may share a group."""
     pools = settings.gpu_pools()
     return {key: group.reserved.get(pools[key].vm_sku, 0) for key, group in found.items() if group}
 
@@ -58,7 +56,6 @@ def check_reservations(settings: Settings, found: Groups) -> None:
 
 
 def _identity_problems(settings: Settings) -> Iterator[Problem]:
-    """components/preflight/network.py looks up the identity's role."""
     path = ("cluster", "identity")
     if settings.cluster.identity is None:
         return
@@ -70,7 +67,6 @@ def _identity_problems(settings: Settings) -> Iterator[Problem]:
 
 
 def problems(settings: Settings, key: str, pool: PoolSettings, group: Group | None) -> Iterator[Problem]:
-    """`group` is None if Azure does not have it."""
     path = ("pools", key, KEY)
     if group is None:
         yield Problem(
@@ -92,7 +88,6 @@ def problems(settings: Settings, key: str, pool: PoolSettings, group: Group | No
 
 
 def shortage(key: str, pool: PoolSettings, group: Group) -> str:
-    """Returns a warning if the group reserves fewer nodes than the pool may have, else an empty string."""
     reserved = group.reserved.get(pool.vm_sku, 0)
     if not reserved or pool.max_nodes <= reserved:
         return ""

@@ -48,7 +48,6 @@ async def retry_webhook_calls(args: pulumi.ErrorHookArgs) -> bool:
 async def _retry(
     args: pulumi.ErrorHookArgs, *, late: bool, pause_s: float = PAUSE_SECONDS, attempts: int = ATTEMPTS
 ) -> bool:
-    """Pauses and returns True if the error is temporary (`late`) and attempts are left."""
     if not late or len(args.errors) > attempts:
         return False
     await asyncio.sleep(pause_s)
@@ -61,7 +60,6 @@ def retry_policy() -> pulumi.ResourceHookBinding:
 
 
 def join_retry_policy() -> pulumi.ResourceHookBinding:
-    """Used for a cluster that joins a network with a new role."""
     return pulumi.ResourceHookBinding(on_error=[pulumi.ErrorHook("network-role-not-acting-yet", retry_joining)])
 
 

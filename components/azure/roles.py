@@ -55,7 +55,6 @@ class Principal:
 
 
 def deployer(settings: ClusterSettings, parent: Component) -> Principal:
-    """Returns Pulumi's login, or the identity that the settings name."""
     kind = settings.deployer_type
     if chosen := settings.deployer_object_id:
         return Principal(object_id=pulumi.Output.from_input(str(chosen)), kind=kind or "User")
@@ -91,7 +90,6 @@ def assign(
     parent: Component,
     condition: str | None = None,
 ) -> authorization.RoleAssignment:
-    """`role` is the GUID of its definition, `scope` an ARM id."""
     return authorization.RoleAssignment(
         name,
         role_assignment_name=pulumi.Output.all(scope, principal.object_id).apply(

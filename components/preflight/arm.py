@@ -41,8 +41,6 @@ _PARALLEL = 10
 
 @dataclass(frozen=True)
 class Unread:
-    """The reason why a response from Azure is missing."""
-
     why: str
 
     @property
@@ -77,7 +75,6 @@ class Arm:
 
 
 def connect(region: str) -> Arm | Unread:
-    """Returns the region's cloud, or the one that `metadataHost` names, like the plugin."""
     endpoint = _endpoint(region)
     if isinstance(endpoint, Unread):
         return endpoint
@@ -119,7 +116,6 @@ def _json(content: bytes) -> Json | None:
 
 
 def _code(refusal: Json | None) -> str:
-    """Returns ARM's error code, or an empty string if the response is not from ARM."""
     error = (refusal or {}).get("error")
     return str(error.get("code", "")) if isinstance(error, dict) else ""
 
@@ -164,18 +160,14 @@ def _trusted() -> ssl.SSLContext:
 @dataclass(frozen=True)
 class Question:
     about: str
-    """Names the subject in a message, if it could not be read."""
     paths: tuple[str, ...]
-    """The places of the answer. The first one that is answered counts."""
     judge: Callable[[Json], Iterable[Objection]]
     absent: str = ""
     """The error if the resource does not exist; empty if that does not stop the update."""
     list_: str = ""
-    """The command that lists existing resources."""
 
 
 def look_up(asked: Sequence[Question], arm: Arm | Unread) -> Iterator[Objection]:
-    """Asks all questions in parallel."""
     answers = answers_at(arm, [path for question in asked for path in question.paths])
     for question in asked:
         found = [answers[path] for path in question.paths]
@@ -184,7 +176,6 @@ def look_up(asked: Sequence[Question], arm: Arm | Unread) -> Iterator[Objection]
 
 
 def answers_at(arm: Arm | Unread, paths: Iterable[str]) -> Mapping[str, Json | Unread]:
-    """Returns the response for each path, or the reason why it is missing."""
     return dict.fromkeys(paths, arm) if isinstance(arm, Unread) else arm.get({path: path for path in paths})
 
 

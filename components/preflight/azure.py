@@ -116,7 +116,6 @@ def _about_providers(namespaces: Iterable[str], scope: str) -> Iterator[Question
 
 
 def _about_rights(group: str, deployer: str, given: Mapping[str, str] = ASSIGNED_ROLES) -> Iterator[Question]:
-    """`given` has the roles by GUID, `group` is the id of a resource group."""
     scope = group.partition("/resourceGroups/")[0]
     yield Question(
         "whether the deployer may assign roles",

@@ -47,17 +47,13 @@ _ABSENT = ("ResourceNotFound", "ResourceGroupNotFound")
 
 @dataclass(frozen=True)
 class Existing:
-    """The state of a stack in Azure and Pulumi before its program declares anything."""
-
     outputs: Mapping[str, Any]
     """The outputs are empty before the first `up`, and a failed update keeps them."""
     group: str
     cluster_name: str
     cluster: containerservice.GetManagedClusterResult | None
     accounts: Mapping[str, storage.GetStorageAccountResult]
-    """The existing storage accounts of the settings, by key (config/schema/storage.py, Account)."""
     own_network: network.GetVirtualNetworkResult | None
-    """The network that the stack has created, if any."""
     registry: containerregistry.GetRegistryResult | None = None
 
     @property
@@ -79,13 +75,11 @@ class Existing:
 
     @property
     def ip_ranges(self) -> list[str]:
-        """Is empty for all addresses."""
         profile = self.cluster.api_server_access_profile if self.cluster else None
         return list((profile and profile.authorized_ip_ranges) or ())
 
     @property
     def pools(self) -> dict[str, Nodes]:
-        """The current nodes of each pool, by the pool's ARM name."""
         pools = (self.cluster.agent_pool_profiles if self.cluster else None) or ()
         return {
             pool.name: Nodes(
@@ -119,7 +113,6 @@ def check_existing(settings: Settings) -> Existing:
 
 
 def own_outputs() -> Mapping[str, Any]:
-    """Returns the outputs of the stack's last `up`, or nothing before the first."""
     return get_if_exists(lambda: outputs_of(str(this_stack()))) or {}
 
 
@@ -137,7 +130,6 @@ def _look(settings: Settings) -> Existing:
 def _network(
     settings: Settings, group: str, cluster: containerservice.GetManagedClusterResult | None
 ) -> network.GetVirtualNetworkResult | None:
-    """Reads the network only if it may exist."""
     in_subnets = any(pool.vnet_subnet_id for pool in (cluster.agent_pool_profiles if cluster else None) or ())
     if not (in_subnets or settings.network.address_space):
         return None
@@ -146,7 +138,6 @@ def _network(
 
 
 def _warnings(settings: Settings, existing: Existing) -> Iterator[str]:
-    """Yields warnings about changes that may be intended but would be noticed too late."""
     if existing.cluster is None and existing.outputs.get(CLUSTER_ID):
         again = f"PULUMI_K8S_DELETE_UNREACHABLE=true pulumi up --refresh -s {settings.stack}"
         yield (
@@ -201,7 +192,6 @@ def _accounts(settings: Settings, group: str) -> dict[str, storage.GetStorageAcc
 
 
 def _warn_of_the_registry(settings: Settings, registry: containerregistry.GetRegistryResult | None) -> None:
-    """Warns of GPU nodes that start before the registry exists, and of a new default tier."""
     wanted = settings.registry.sku
     if registry is None:
         nodes = any(pool.min_nodes for pool in settings.gpu_pools().values())
@@ -225,7 +215,6 @@ def _irreplaceable(existing: Existing) -> Iterator[str]:
 
 
 def get_if_exists(ask: Callable[[], Found]) -> Found | None:
-    """Returns None if the resource or its group does not exist, as before a stack's first `up`."""
     try:
         return ask()
     except Exception as error:  # noqa: BLE001 - invokes raise bare exceptions

@@ -31,7 +31,6 @@ from config.schema.pools import agent_pool_name
 _VERSION, _ENTRA = ("cluster", "kubernetesVersion"), ("cluster", "entra")
 PROFILES = "agentPoolProfiles"
 Profiles = Mapping[str, Mapping[str, Any]]
-"""Properties of node pools, by name."""
 
 
 def check_running(platform: Mapping[str, Any], stack: str) -> None:
@@ -54,7 +53,6 @@ def is_stopped(cluster: containerservice.GetManagedClusterResult | None) -> bool
 
 
 def stopped_refusal(group: str, cluster: str, stack: str) -> str:
-    """A stopped cluster can only be started or deleted."""
     return lines(
         f"the cluster {cluster} is stopped (powerState is Stopped): its API server does not answer.",
         f"Nothing was changed. Start it, and then `pulumi up -s {stack}` again:",
@@ -152,7 +150,6 @@ def report_pool_changes() -> pulumi.ResourceHook:
 
 
 def pool_changes(before: Profiles, after: Profiles) -> Iterator[str]:
-    """Yields one line for each changed property of a declared pool, and one for all pools that the update omits."""
     for name, pool in after.items():
         had = before.get(name, {})
         for key, value in pool.items():

@@ -25,12 +25,9 @@ _OUTBOUND: Mapping[str, str] = {"userAssignedNATGateway": "natGateway", "loadBal
 
 @dataclass(frozen=True)
 class Difference:
-    """A setting that differs from Azure, and the fix that keeps Azure's value."""
-
     what: str
     keep: Fix
     change: str = ""
-    """The command that changes it in place, if Azure can."""
 
 
 def network_refusal(settings: Settings, cluster: Any, address_space: str | None) -> str:
@@ -153,7 +150,6 @@ def _zone(settings: Settings, has: str | None) -> Iterator[Difference]:
 
 
 def _subnet(settings: Settings, cluster: Any, address_space: str | None) -> Iterator[Difference]:
-    """The first pool shows the subnet of the nodes."""
     has = next((pool.vnet_subnet_id for pool in cluster.agent_pool_profiles or () if pool.vnet_subnet_id), None)
     if has and _is_ours(settings, has):
         if not settings.network.address_space and address_space:

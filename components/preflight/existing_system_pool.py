@@ -20,7 +20,6 @@ _NEXT_POOL = "systemnext"
 
 
 def keep_system_pool(settings: Settings, cluster: containerservice.GetManagedClusterResult | None) -> Settings:
-    """The existing VM size and node count apply, unless they are set."""
     wanted, has = settings.cluster.system_pool, _system_pool(cluster)
     kept = _kept(wanted, has)
     if has and (kept.vm_sku, kept.count) != (wanted.vm_sku, wanted.count):
@@ -41,7 +40,6 @@ def _system_pool(cluster: containerservice.GetManagedClusterResult | None) -> An
 
 
 def _kept(wanted: SystemPool, has: Any) -> SystemPool:
-    """Existing values replace unset ones, a VM size only if it is known."""
     size = next((name for name in catalogue() if has and name.lower() == (has.vm_size or "").lower()), None)
     own = {"vm_sku": size, "count": has and has.count}
     return wanted.model_copy(

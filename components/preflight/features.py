@@ -20,7 +20,6 @@ from config.schema.pools import PoolSettings
 NAMESPACE, FEATURE = "Microsoft.ContainerService", "AKSInfinibandSupport"
 _REGISTERED = "Registered"
 _HIDDEN = "AuthorizationFailed"
-"""ARM's code for 403."""
 _NAMES = f"--namespace {NAMESPACE} --name {FEATURE}"
 
 
@@ -44,7 +43,6 @@ def check_infiniband(pools: Mapping[str, PoolSettings], *, checked_before: bool 
 
 
 def refusal(sizes: Mapping[str, VmSku], state: str) -> str | None:
-    """`sizes` are those of pools, by key."""
     registered = state == _REGISTERED
     wrong = [key for key, size in sizes.items() if size.infiniband and size.infiniband.aks_feature is not registered]
     if not wrong:

@@ -32,7 +32,6 @@ def chosen_place(settings: Settings) -> Place:
 
 
 def moving_refusal(settings: Settings, place: Place, lost: Iterable[str]) -> str:
-    """`lost` lists what cannot be re-created."""
     differences = list(_differences(settings, place))
     keep = [f"    {fix.text(settings.stack)}" for _, fix in differences]
     protected = any(account.settings.protect for account in settings.storage.made_accounts())
@@ -73,7 +72,6 @@ def _differences(settings: Settings, place: Place) -> Iterator[tuple[str, Fix]]:
 
 
 def _create_second_stack(settings: Settings, place: Place) -> Iterator[str]:
-    """The second stack has the same settings, except for names that must be unique."""
     other = f"{settings.stack}-2"
     yield f"pulumi stack init {other} --copy-config-from {settings.stack} --no-select"
     names: dict[Path, str | None] = {

@@ -30,7 +30,6 @@ _NETWORK_API, _ZONE_API, _ROLE_API = "2024-05-01", "2024-06-01", "2022-04-01"
 
 
 def groups_for_roles(settings: Settings) -> list[str]:
-    """Returns the ids of existing resource groups where the stack's own identity gets roles."""
     if settings.cluster.identity:
         return []
     zone = settings.network.zone("cluster", settings.location)
@@ -53,7 +52,6 @@ def objections(settings: Settings, arm: Arm | Unread) -> Iterator[Objection]:
 
 
 def _found(network: str, arm: Arm | Unread) -> Json:
-    """Is empty if Azure's answer cannot be read, which is reported elsewhere."""
     path = network_path(network)
     answer = answers_at(arm, [path])[path]
     return {} if isinstance(answer, Unread) else answer

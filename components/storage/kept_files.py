@@ -29,12 +29,10 @@ def kept_before(outputs: Mapping[str, Any]) -> Mapping[str, str]:
 
 
 def cluster_keeps_files(settings: Settings, outputs: Mapping[str, Any]) -> bool:
-    """Returns whether deleting the cluster would delete files of claims."""
     return settings.keeps_files or bool(kept_before(outputs))
 
 
 def protects_cluster(settings: Settings, outputs: Mapping[str, Any]) -> bool:
-    """Returns whether `pulumi destroy` must refuse to delete the cluster."""
     return settings.storage.protect and cluster_keeps_files(settings, outputs)
 
 
@@ -62,10 +60,7 @@ def _deletion(claim: str) -> str:
 
 
 class _Stored(NamedTuple):
-    """A storage account of the last update."""
-
     key: str
-    """The key of the account in the settings. That account sets `protect`."""
     name: str
     stays: bool
     data: Mapping[str, bool]
@@ -107,7 +102,6 @@ def storage_warnings(settings: Settings, outputs: Mapping[str, Any]) -> Iterator
 
 
 def _registry(settings: Settings, host: str | None) -> Iterator[str]:
-    """The warning has the command that keeps the registry at `host`."""
     if not host:
         return
     new, default = (
@@ -145,5 +139,4 @@ def _stored(settings: Settings, now: StorageSettings, outputs: Mapping[str, Any]
 
 
 def _by_key(accounts: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The account of `storage` has an empty key."""
     return {"": accounts, **accounts.get("accounts", {})}

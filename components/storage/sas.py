@@ -38,8 +38,6 @@ _CONTAINER = "c"
 
 
 class SasWindow(pulumi.dynamic.Resource, module="ai-on-aks", name="SasWindow"):
-    """The validity period of SAS."""
-
     start: pulumi.Output[str]
     expiry: pulumi.Output[str]
 
@@ -179,7 +177,6 @@ def check_expiry(access: ContainerAccess, *, users: Sequence[str] = (), stack: s
 def expiry_warning(
     container: str, start: str, expiry: str, rotation: str, *, now: datetime, stack: str, account_key: str = ""
 ) -> str | None:
-    """Returns None if the SAS does not end soon."""
     ends = instant(expiry)
     if ends - now > warned_for(start, expiry):
         return None
@@ -226,7 +223,6 @@ class SasAlert(Component):
         monitoring: Sequence[pulumi.Resource],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`monitoring` installs the kind of the rule."""
         super().__init__(name, opts)
         kubernetes.apiextensions.CustomResource(
             name,

@@ -83,7 +83,6 @@ def _replaced(olds: Mapping[str, Any], news: Mapping[str, Any], names: Iterable[
 
 
 def _delegation_key(props: Properties) -> Any:
-    """Retries until a new role assignment applies."""
     from azure.core.exceptions import HttpResponseError
     from azure.storage.blob import BlobServiceClient
 

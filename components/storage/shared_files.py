@@ -85,7 +85,6 @@ class SharedFiles(Component):
     def offer(
         self, provider: pulumi.ProviderResource, hooks: pulumi.ResourceHookBinding | None
     ) -> kubernetes.storage.v1.StorageClass:
-        """Creates the class after shares can be created and reached."""
         return kubernetes.storage.v1.StorageClass(
             SHARED_CLASS,
             metadata={"name": SHARED_CLASS},

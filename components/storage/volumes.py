@@ -91,8 +91,6 @@ class ContainerVolume(Component):
 
 
 class VolumeNames(NamedTuple):
-    """Each new SAS has new names."""
-
     namespace: str
     claim: str
     secret: str
@@ -102,7 +100,6 @@ class VolumeNames(NamedTuple):
 
 
 def volume_names(access: ContainerAccess, namespace: str, prefix: str) -> VolumeNames:
-    """Names begin with `prefix` if other stacks use the same namespace."""
     stem, generation = f"{prefix}{access.container}", access.generation
     claim = f"{stem}-{generation}"
     return VolumeNames(
@@ -150,7 +147,6 @@ def volume_spec(
 
 
 def claim_spec(access: ContainerAccess, volume: pulumi.Input[str]) -> core.PersistentVolumeClaimSpecArgs:
-    """The claim only binds to that volume."""
     return core.PersistentVolumeClaimSpecArgs(
         access_modes=_access_modes(access),
         storage_class_name=STORAGE_CLASS,

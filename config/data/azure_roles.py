@@ -13,7 +13,6 @@ def _guids() -> Mapping[str, str]:
 
 
 def guid(name: str) -> str:
-    """Raises KeyError for a role that the file lacks."""
     return _guids()[name]
 
 

@@ -1,5 +1,3 @@
-"""The profiles of `blobfuse.yaml` are mount options of the blob CSI driver."""
-
 from __future__ import annotations
 
 import functools
@@ -8,7 +6,6 @@ from config.data import data
 
 DRIVER = "blob.csi.azure.com"
 ACCOUNT = "blobs"
-"""The account of pods that mount containers by identity."""
 AUDIENCE = "api://AzureADTokenExchange"
 """The driver requests tokens with this audience (tokenRequests of its CSIDriver)."""
 _WRITTEN_WITHOUT = 4
@@ -31,7 +28,6 @@ def remembers(profile: str) -> bool:
 
 
 def has_folder(profile: str) -> bool:
-    """The mount caches blocks on the node's disk, in a separate folder."""
     return "block-cache-path" in profiles()[profile]
 
 

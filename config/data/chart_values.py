@@ -20,37 +20,27 @@ _TYPES: dict[str, tuple[type, ...]] = {"bool": (bool,), "int": (int,), "float": 
 _KUBERNETES = ("annotations", "labels", "nodeselector", "resources", "affinity", "securitycontext", "updatestrategy")
 """Kubernetes defines the contents of keys that end so."""
 _ALERTMANAGER = ("alertmanager", "config")
-"""Alertmanager's configuration in kube-prometheus-stack allows more keys than the chart sets."""
 _FREE = {"map": (dict,), "list": (list,), "null": ()}
 
 
 @dataclass(frozen=True)
 class ValueProblem:
-    """The value is not of the `expected` type, or its key is not among the `known` ones."""
-
     path: tuple[str, ...]
     value: Any
     expected: str = ""
     known: tuple[str, ...] = ()
-    """The valid keys at its place."""
     beside: Mapping[str, Any] = field(default_factory=dict)
-    """The keys that are set at its place."""
 
 
 @dataclass(frozen=True)
 class ChartKey:
-    """One line of a keys file."""
-
     path: tuple[str, ...]
     kind: str
     default: str
-    """As Python writes it; empty if it is long."""
 
 
 @dataclass
 class _Node:
-    """A leaf with a type, or a map with keys."""
-
     kind: str = ""
     keys: dict[str, _Node] = field(default_factory=dict)
 
@@ -63,7 +53,6 @@ def own_keys(chart: str) -> list[ChartKey]:
 
 @functools.cache
 def chart_keys(chart: str) -> tuple[str, _Node]:
-    """Returns the version of a keys file and its keys; raises FileNotFoundError for an unknown chart."""
     root = _Node()
     _add(root, own_keys(chart))
     for name, subchart in root.keys.items():
@@ -100,7 +89,6 @@ def _add(root: _Node, keys: Iterable[ChartKey]) -> None:
 
 
 def value_problems(chart: str, values: Mapping[str, Any]) -> list[ValueProblem]:
-    """Finds values that the chart lacks, or has with another type."""
     _, root = chart_keys(chart)
     return list(_check(root, values, ()))
 

@@ -1,5 +1,3 @@
-"""A changed file in `docker/` gives its image another tag."""
-
 from __future__ import annotations
 
 import hashlib
@@ -12,7 +10,6 @@ from config.data.near import hint, near
 IMAGES = FOLDER.parents[1] / "docker"
 TAG_LENGTH = 12
 _LEFTOVERS = ("__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache")
-"""git ignores these files of tools, and no Dockerfile copies them."""
 
 
 class UnknownImage(ValueError):

@@ -1,5 +1,3 @@
-"""Pods share GPUs by time slicing, or by partitions (MIG, from `mig.yaml`)."""
-
 from __future__ import annotations
 
 import functools
@@ -9,9 +7,7 @@ from config.data import data
 from config.data.skus import VmSku
 
 SLICING_LABEL = "nvidia.com/device-plugin.config"
-"""Selects the device plugin's configuration, by its key in the ConfigMap."""
 MIG_LABEL = "nvidia.com/mig.config"
-"""Selects the partitions that the MIG manager creates."""
 MIG_STATE_LABEL = "nvidia.com/mig.config.state"
 """`pending`, `rebooting`, `success` or `failed` (NVIDIA/mig-parted, reconfigure_mig.go)."""
 
@@ -28,10 +24,10 @@ def mig_profiles(gpu_product: str) -> Mapping[str, int]:
 
 
 def slicing_profile(sku: VmSku, slices: int) -> str:
-    """Names the device plugin's configuration: tesla-t4-ts2."""
+    """tesla-t4-ts2"""
     return f"{sku.gpu_product.lower().replace(' ', '-')}-ts{slices}"
 
 
 def partition_of(profile: str) -> str:
-    """Returns nvidia-smi's name: 1g.10gb of all-1g.10gb."""
+    """1g.10gb of all-1g.10gb"""
     return profile.removeprefix("all-")

@@ -1,5 +1,3 @@
-"""`jump_box.yaml` has the data with its sources."""
-
 from __future__ import annotations
 
 import base64
@@ -12,9 +10,7 @@ from pydantic import BaseModel, ConfigDict
 from config.data import data
 
 INSTALLER = "/usr/local/sbin/install-tools"
-"""The script can run again on the machine."""
 FUNCTIONS = data.FOLDER / "install_tools.sh"
-"""The script calls these shell functions."""
 
 
 class _Fact(BaseModel):
@@ -35,8 +31,6 @@ class Tool(_Fact):
 
 
 class AzureCli(_Fact):
-    """Comes from a repository of Debian packages."""
-
     version: str
     repository: str
     distribution: str

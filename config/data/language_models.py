@@ -1,5 +1,3 @@
-"""Language models have their names on huggingface.co."""
-
 from __future__ import annotations
 
 import difflib
@@ -28,7 +26,6 @@ class LanguageModel(Facts):
     heads: int
     kv_heads: int
     head: int
-    """Dimensions of a head."""
     vocabulary: int
     context: int
     """The maximum number of tokens of a prompt and its answer."""
@@ -37,7 +34,6 @@ class LanguageModel(Facts):
     targets: list[str] = []
     """Layers with LoRA, if peft has no default for them."""
     gated: bool = False
-    """Its download needs a token."""
 
     @property
     def swiglu(self) -> bool:
@@ -46,7 +42,6 @@ class LanguageModel(Facts):
 
     @property
     def kv_width(self) -> int:
-        """The width of the key and value projections."""
         return self.kv_heads * self.head
 
     @property

@@ -18,11 +18,8 @@ _OF_SECTIONS = (
     *("count", "enabled", "id", "key", "name", "path", "repo", "repository", "server", "size", "source", "type"),
     *("url", "value", "zones"),
 )
-"""Each section has its own meaning for these."""
 _OF_RESOURCES = ("location", "sku", "tier", "version")
-"""Many Azure resources have these."""
 _KINDS = ("enabled", "id", "profile", "type")
-"""As last words, these add no meaning to a name."""
 _NEAR, _ALIKE, _ALIKE_WORD = 0.6, 0.8, 0.75
 """difflib's ratio of names in hints, of misspelt names, and of misspelt words.
 
@@ -53,18 +50,15 @@ def near(name: str, known: Iterable[str], limit: int = 3) -> list[str]:
 
 
 def alike(name: str, known: Iterable[str]) -> list[str]:
-    """Returns likely correct spellings, ignoring case, the best first."""
     by_lower = {each.lower(): each for each in known}
     return [by_lower[each] for each in difflib.get_close_matches(name[:_LONGEST].lower(), by_lower, cutoff=_ALIKE)]
 
 
 def meant(name: str, known: Collection[str]) -> list[str]:
-    """Names in other tools come first, then similar ones."""
     return list(dict.fromkeys([*called(name, known), *near(name, known)]))
 
 
 def called(name: str, known: Collection[str]) -> list[str]:
-    """Other tools (Azure, Kubernetes, clouds) call the known names so, or they differ in spelling."""
     plain, elsewhere = _plain(name), _other_names()
     return [key for key in known if plain == _plain(key) or plain in elsewhere.get(key, ())]
 
@@ -104,7 +98,6 @@ def replaced_by(path: Sequence[str | int], known: Collection[str]) -> list[tuple
 def _seen_from(
     path: Sequence[str | int], places: Iterable[tuple[str, ...]], known: Collection[str]
 ) -> Iterator[tuple[str | int, ...]]:
-    """Fills in the current pool or account, and omits places of other workloads."""
     section = tuple(path[:1]) if len(path) > 1 else ()
     for place in places:
         if place[-1] in known and place[:1] in (section, place):
@@ -114,7 +107,6 @@ def _seen_from(
 
 
 def plainly(name: str, known: Collection[str]) -> bool:
-    """The name is another tool's, or a misspelling."""
     return bool(called(name, known)) or any(is_spelling(name, each) for each in known)
 
 
@@ -135,7 +127,6 @@ def is_negated(name: str) -> bool:
 
 
 def is_spelling(name: str, known: str) -> bool:
-    """The name is another tool's, or a misspelling word by word."""
     if called(name, [known]) or known.lower().endswith(f"_{name.lower()}"):  # without Standard_
         return True
     if is_shared(name):
@@ -184,7 +175,6 @@ def _plain(name: str) -> str:
 
 
 def mistyped(name: str, known: Collection[str]) -> list[str]:
-    """A name that continues a known one is another."""
     if name in known:
         return []
     swapped = [each for each in known if sorted(each) == sorted(name)]
@@ -193,6 +183,5 @@ def mistyped(name: str, known: Collection[str]) -> list[str]:
 
 
 def hint(names: Iterable[str]) -> str:
-    """Returns `; near: a, b`, or nothing."""
     listed = ", ".join(names)
     return f"; near: {listed}" if listed else ""

@@ -13,8 +13,6 @@ from config.data.skus import catalogue
 
 
 class PriceList(BaseModel):
-    """Pay-as-you-go list prices."""
-
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     as_of: str
@@ -50,7 +48,6 @@ class PriceList(BaseModel):
         return self.vcpus.get(found.family, {}), found.vcpus
 
     def disk(self, gib: int) -> float | None:
-        """Returns None if the disk is larger than all tiers."""
         tier = min((most for most in self.disks if most >= gib), default=None)
         return None if tier is None else self.disks[tier] / self.hours_per_month
 
@@ -60,7 +57,6 @@ class PriceList(BaseModel):
 
 
 def by_price(sizes: Iterable[str]) -> str:
-    """The cheapest comes first."""
     prices = price_list()
     each = sorted((prices.node(size, prices.region) or inf, size) for size in sizes)
     listed = ", ".join(size if price == inf else f"{size} (${price:,.2f})" for price, size in each)

@@ -1,29 +1,24 @@
-"""Pools, operators and workloads share these."""
-
 from __future__ import annotations
 
 from typing import Any, Final
 
 AGENT_POOL_LABEL = "kubernetes.azure.com/agentpool"
-"""AKS's label: the ARM name of a node's pool."""
+"""The ARM name of a node's pool."""
 POOL_LABEL = "ai-on-aks/pool"
-"""Our label: the key of a GPU pool in the settings."""
+"""The key of a GPU pool in the settings."""
 GPU_LABEL = "ai-on-aks/gpu"
-"""Our label: "true" on every GPU node. AKS's accelerator label is not guaranteed on pools without AKS's driver."""
+"""AKS's accelerator label is not guaranteed on pools without AKS's driver."""
 ACCELERATOR_LABEL = "kubernetes.azure.com/accelerator"
-"""AKS's label of GPU nodes, which its autoscaler reads (cloudprovider/azure/azure_cloud_provider.go)."""
+"""AKS's autoscaler reads it (cloudprovider/azure/azure_cloud_provider.go)."""
 ALL_GPUS_COUNTED_SINCE = 1, 35
 """Since this version, AKS's autoscaler counts the GPUs of all nodes before each scale-up
 (kubernetes/autoscaler#10301).
 """
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
-"""Kubernetes' label: the VM size of a node."""
 GPU_TAINT = "sku=gpu:NoSchedule"
-"""The default of GPU nodes."""
 SCRATCH_LABEL = "local-nvme-scratch"
 """"true" on pools with `scratch`: makes one file system of a node's local NVMe disks."""
 SCRATCH_MOUNT = "/mnt/nvme"
-"""Mounts the file system of the local NVMe disks on the node."""
 SCRATCH_FOLDER = f"{SCRATCH_MOUNT}/scratch"
 """Exists only once that file system is mounted; pods use it as a hostPath of type Directory."""
 SYSTEM_NODES = {"kubernetes.azure.com/mode": "system"}
@@ -35,28 +30,25 @@ SYSTEM_TAINT = "CriticalAddonsOnly=true:NoSchedule"
 SPOT_LABEL = "kubernetes.azure.com/scalesetpriority"
 SPOT_TAINT = f"{SPOT_LABEL}=spot:NoSchedule"
 TEAM_LABELS = {"mlbatch-team-namespace": "true"}
-"""MLBatch's labels of team namespaces; Kueue manages all jobs there."""
+"""Kueue manages all jobs in namespaces with MLBatch's label."""
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
-"""Kueue's label of a job's queue."""
 LOCAL_QUEUE = "default-queue"
-"""Every team has a queue of this name."""
 BAD_NODE = "ai-on-aks/gpu-health=failed"
-"""Marks nodes with a failing GPU: AppWrapper moves jobs away from them."""
+"""AppWrapper moves jobs away from these nodes."""
 WRAPPER_ANNOTATION = "workload.codeflare.dev.appwrapper"
-"""Begins an AppWrapper's annotations, which count its retries."""
+"""Annotations with this prefix count an AppWrapper's retries."""
 WRAPPER_NAMESPACE, WRAPPER_CONFIG = "appwrapper-system", "appwrapper-operator-config"
 """AppWrapper's webhooks and roles require this namespace."""
 AUTOPILOT_LABEL = "autopilot.ibm.com/gpuhealth"
-"""Has the result of Autopilot's GPU checks (IBM/autopilot, pkg/utils/nodelabels.go)."""
+"""IBM/autopilot, pkg/utils/nodelabels.go"""
 HEALTH_TAINT = "aznhc"
 """Taints nodes that fail a check, with the value `failed`, as in Azure's guide ("Pre-Job Health Checks on AKS"). It
 also begins annotations with the results.
 """
 HEALTH_ACCOUNT = "aksnhc-sa"
 HEALTH_ROLE = "aksnhc-role"
-"""The service account and role of pods that check their node, as in that guide."""
+"""As in that guide."""
 CONDITION_PREFIX = "ai-on-aks/"
-"""Begins the node condition types that our node-problem-detector sets."""
 GPU_RESOURCE = "nvidia.com/gpu"
 NVIDIA_RUNTIME = "nvidia"
 """The RuntimeClass of the GPU Operator's pods, and the prefix of its other ones (NVIDIA/gpu-operator v26.7.0,
@@ -68,12 +60,10 @@ COSCHEDULER: Final = "scheduler-plugins-scheduler"
 Kubernetes' scheduler with the plugin Coscheduling.
 """
 VOLCANO_GROUP: Final = "scheduling.k8s.io/group-name"
-"""The pod annotation with Volcano's PodGroup."""
 
 SYSTEM_TOLERATIONS: list[dict[str, Any]] = [{"key": "CriticalAddonsOnly", "operator": "Exists"}]
 """For pods on the system pool, tainted or not."""
 ON_SYSTEM_POOL: dict[str, Any] = {"nodeSelector": SYSTEM_NODES, "tolerations": SYSTEM_TOLERATIONS}
-"""The placement of operators' pods, in the format of pods and of most charts."""
 ANY_TAINT: list[dict[str, Any]] = [{"operator": "Exists"}]
 """For all DaemonSets on GPU nodes. A list of the pools' taints would change the pod template with each taint; driver
 pods with the old template keep their operator's policy from being ready until they are restarted.

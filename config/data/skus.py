@@ -34,8 +34,6 @@ class InfiniBand(Facts):
 
 
 class Nvme(Facts):
-    """The local disks are "Microsoft NVMe Direct Disk"."""
-
     count: int
     total_tib: int
 
@@ -77,7 +75,6 @@ class BusBandwidth(Facts):
     many: Fabric
 
     def at(self, nodes: int, *, sharp: bool) -> float:
-        """Ignores `sharp` if the fabric lacks it."""
         if nodes == 1:
             return self.one
         fabric = self.two if nodes == 2 else self.many
@@ -100,7 +97,6 @@ class VmSku(Facts):
     vcpus: int
     memory_gib: int
     temp_gib: int
-    """The temporary disk."""
     temp_is_nvme: bool = False
     """NVMe disks, where Azure puts no OS disk for these families."""
     cache_gib: int = 0
@@ -125,13 +121,10 @@ class VmSku(Facts):
     """The NVLinks of a GPU that are never active."""
     infiniband: InfiniBand | None = None
     topology: str | None = None
-    """An entry of `topologies.yaml`."""
     nccl: str | None = None
-    """A profile of `nccl.yaml`."""
     health: Health = Health()
     nccl_busbw: NcclBusBandwidth | None = None
     reservable: bool = False
-    """Azure reserves capacity of this size."""
     refusal: str | None = None
     """Why this size is not supported yet; None if it is."""
 
@@ -201,16 +194,12 @@ class NcclProfile(Facts):
 
 
 class Cpu(Facts):
-    """A CPU as NCCL identifies it."""
-
     vendor: str
     family: int
     model: int
 
 
 class Link(Facts):
-    """The PCI link of GPUs, HCAs and bridges."""
-
     speed: str
     width: int
 
@@ -232,8 +221,6 @@ class Topology(Facts):
 
 
 class GpuModel(Facts):
-    """The facts that all GPUs of one model share."""
-
     family: str
     compute: str
     """Compute capability, as in 9.0."""
@@ -264,7 +251,6 @@ def pci_vendor(name: Literal["nvidia", "amd", "mellanox"]) -> str:
 
 @functools.cache
 def gpu_models() -> dict[str, GpuModel]:
-    """Names are those of `VmSku.gpu_model`."""
     return {name: GpuModel.model_validate(facts) for name, facts in _file()["gpu_models"].items()}
 
 

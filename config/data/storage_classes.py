@@ -11,8 +11,6 @@ AKS_SHARED_CLASS = "azurefile-csi"
 
 @dataclass(frozen=True)
 class AksClasses:
-    """Names of the classes, by kind of volume."""
-
     files: tuple[str, ...]
     """SMB shares, in an account with a public address, which several nodes can mount."""
     disks: tuple[str, ...]

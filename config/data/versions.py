@@ -11,7 +11,6 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
 from config.data import data
 
 INSTALL = "install.yaml"
-"""Released manifests have this name, in a folder with the operator's name."""
 
 
 class _Pin(BaseModel):
@@ -19,8 +18,6 @@ class _Pin(BaseModel):
 
 
 class Chart(_Pin):
-    """Comes from a classic repository or, with `oci`, from a registry."""
-
     name: str
     version: str
     read_from: str | None = None
@@ -28,7 +25,6 @@ class Chart(_Pin):
     repository: str | None = None
     oci: str | None = None
     timeout_s: int
-    """The time until its release must be ready."""
 
     @model_validator(mode="after")
     def _one_place(self) -> Chart:
@@ -48,7 +44,6 @@ class Kustomization(_Pin):
     namespace: str
     """All its objects are in this namespace, in place of upstream's."""
     images: Sequence[str] = ()
-    """Images that upstream tags with its version."""
     sum: str
     """The module's hash in Go's checksum database and in go.sum files."""
 
@@ -59,8 +54,6 @@ class Kustomization(_Pin):
 
 
 class Image(_Pin):
-    """A container image that the program uses directly."""
-
     name: str
     repository: str
     version: str
@@ -74,34 +67,25 @@ class Kubernetes(_Pin):
     """The newest patch of each minor version that AKS offers to any cluster."""
     default: str
     ends: dict[str, _Day]
-    """The last day of support of each minor version."""
     lts_ends: dict[str, _Day]
-    """The last day of AKS's long-term support."""
     platform_upgrades_since: _Day
-    """The first day of AKS's own upgrades of unsupported clusters."""
     platform_upgrade_grace_days: int
     """Between the end of support and that upgrade."""
 
     def offered(self, *, lts: bool) -> list[str]:
-        """Returns minor versions for new clusters."""
         return sorted({*self.newest, *(self.lts_ends if lts else ())}, key=lambda minor: int(minor.split(".")[1]))
 
     def end(self, version: str, *, lts: bool) -> date | None:
-        """Returns None if the last day is unknown."""
         return (self.lts_ends if lts else self.ends).get(minor_of(version) or "")
 
 
 def minor_of(version: str) -> str | None:
-    """Accepts a version with or without patch; returns None for other text."""
     match = re.fullmatch(r"(\d+\.\d+)(?:\.\d+)?", version)
     return match[1] if match else None
 
 
 class IdentityMounts(_Pin):
-    """The first versions with mounts by a workload's identity."""
-
     driver: str
-    """Version of the blob CSI driver."""
     addon: str
     """Minor version of Kubernetes with such a driver in AKS's add-on."""
 
@@ -120,7 +104,6 @@ class Coscheduling(_Pin):
     """The Kubernetes versions that the chart of scheduler-plugins supports."""
 
     kubernetes: str
-    """The newest minor version of Kubernetes."""
 
     def supports(self, version: str) -> bool:
         """The scheduler may be at most one minor version older than the API server

@@ -1,5 +1,3 @@
-"""Problems of a stack's settings are reported all at once, each with its fix."""
-
 from __future__ import annotations
 
 import re
@@ -22,7 +20,6 @@ from config.problems.fixes import (
 
 _PASSWORD = re.compile(r"(?<=://)[^/\s@]*:[^/\s@]*@")
 MAX_LISTED = 25
-"""One message reports at most this many problems."""
 
 
 def lines(*each: str) -> str:
@@ -39,7 +36,6 @@ def first(problems: Iterable[Problem]) -> Iterator[Problem]:
 @dataclass(frozen=True)
 class Problem:
     path: Path
-    """Starts at the top-level key."""
     what: str
     """The error, as the rest of a sentence that begins with the path."""
     allowed: str
@@ -60,7 +56,6 @@ class Problem:
         return str(self.suggestion)
 
     def moved(self, here: Path, there: Path) -> Problem:
-        """The key `there` sets the value at `here`."""
         path = there if self.path == here else self.path
         is_choice = self.suggestion == choose_by_hand(path, here)
         fix = choose_by_hand(path, there) if is_choice else self.suggestion.moved(here, there)
@@ -112,7 +107,6 @@ def one_for_each_key(problems: Iterable[Problem]) -> list[Problem]:
 
 
 def _rival_fix(rivals: Sequence[Problem], problem: Problem, there: Path) -> Fix:
-    """Several keys mean the same setting."""
     values = {text_of(each.suggestion.targets[there]) for each in rivals}
     if len(values) > 1:
         return rivals_by_hand(there, [each.path for each in rivals])
@@ -121,8 +115,6 @@ def _rival_fix(rivals: Sequence[Problem], problem: Problem, there: Path) -> Fix:
 
 
 class SettingsError(Exception):
-    """`problems` has every reason."""
-
     def __init__(self, problems: Iterable[Problem], stack: str = "") -> None:
         self.problems: Sequence[Problem] = in_order(problems)
         self.stack = stack

@@ -11,9 +11,7 @@ from itertools import islice
 Path = tuple[str | int, ...]
 _PLAIN_SEGMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SECRET = re.compile(r"(password|token|secret)$", re.IGNORECASE)
-"""Settings that hold a secret end so."""
 _MAX_WORDS = 400
-"""An error's text is cut in the middle, which contains the user's value."""
 MAX_COMMAND = 1000
 """A command to paste, and a list of allowed values, have at most this many characters."""
 _MAX_MOVED = 5
@@ -41,12 +39,10 @@ def settings_in(text: str) -> list[str]:
 
 
 def any_name(path: Path) -> str:
-    """`<name>` stands for names that users choose."""
     return path_text(path).replace('["*"]', ".<name>")
 
 
 def printable(text: str, most: int = _MAX_WORDS) -> str:
-    """Returns one line without control characters, with its middle cut to at most `most` characters."""
     short = text if len(text) <= most else f"{text[: most // 2]}...{text[-most // 2 :]}"
     if short.isprintable():  # a shortcut: the join below took a fifth of the time
         return short
@@ -57,11 +53,9 @@ def printable(text: str, most: int = _MAX_WORDS) -> str:
 class Edit:
     path: Path
     value: object = None
-    """The new value; None removes the key."""
     secret: bool = False
     """The user enters a secret value; `value` is the known one, if any."""
     stack: str = ""
-    """The stack of the key; empty for the deployed stack."""
 
     @property
     def removes(self) -> bool:
@@ -86,7 +80,6 @@ class Edit:
 
     @property
     def is_command(self) -> bool:
-        """It can be pasted."""
         return self.text("").startswith("pulumi ")
 
 
@@ -115,23 +108,19 @@ class Fix:
         return tuple(step for step in self.steps if isinstance(step, Edit))
 
     def sets(self, path: Path) -> bool:
-        """The fix sets the key at `path`, or keys below it, to known values."""
         chosen = [edit for edit in self.edits if not edit.removes]
         return bool(chosen) and all(edit.path[: len(path)] == path and edit.value is not ANY for edit in chosen)
 
     @property
     def changes_keys(self) -> bool:
-        """The fix only edits keys of the deployed stack."""
         return all(isinstance(step, Edit) and not step.stack for step in self.steps)
 
     @property
     def moves(self) -> bool:
-        """The fix moves a value from one key to another."""
         return len({edit.removes for edit in self.edits}) > 1
 
     @property
     def targets(self) -> dict[Path, object]:
-        """The target keys of moved values, with the values."""
         return {edit.path: edit.value for edit in self.edits if not edit.removes} if self.moves else {}
 
     @property
@@ -139,7 +128,6 @@ class Fix:
         return all(edit.is_command for edit in self.edits)
 
     def moved(self, here: Path, there: Path) -> Fix:
-        """The key `there` sets the value at `here`."""
         return self._with_edits(lambda edit: replace(edit, path=there) if edit.path == here else edit)
 
     def in_stack(self, name: str, keys: Collection[str]) -> Fix:
@@ -162,7 +150,6 @@ def say(words: str) -> Fix:
 
 
 def text_of(value: object) -> str:
-    """Returns the form of the command line."""
     if value is ANY:
         return "<value>"
     return str(value).lower() if isinstance(value, bool) else str(value)
@@ -173,7 +160,6 @@ def set_command(path: Path, value: object) -> Fix:
 
 
 def secret_command(path: Path) -> Fix:
-    """The user enters the value."""
     return Fix((Edit(path, secret=True),))
 
 
@@ -182,7 +168,6 @@ def remove_command(path: Path) -> Fix:
 
 
 def move_command(path: Path, there: Path, value: object) -> Fix:
-    """Uses one command per part, or text if there are many parts."""
     if value is None or value == {} or value == []:
         return remove_command(path)
     edits = list(islice(_values(there, value), _MAX_MOVED + 1))
@@ -196,7 +181,6 @@ def move_command(path: Path, there: Path, value: object) -> Fix:
 
 
 def _values(path: Path, value: object) -> Iterator[Edit]:
-    """Yields an edit for each part of a map or list. Empty parts (null, {}) yield a removal."""
     below = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
     if not below and isinstance(value, Mapping | list):
         yield Edit(path)
@@ -207,7 +191,6 @@ def _values(path: Path, value: object) -> Iterator[Edit]:
 
 
 def by_hand(path: Path) -> Fix:
-    """The user chooses the value."""
     return set_command(path, ANY)
 
 
@@ -236,13 +219,11 @@ def replace_by_hand(path: Path, places: Mapping[str, bool]) -> Fix:
 
 
 def choose_by_hand(path: Path, there: Path) -> Fix:
-    """The intended setting already has another value."""
     where, key = printable(any_name(there)), printable(path_text(path))
     return say(f"{where} has another value: keep the one that you need there in the stack file, and remove {key}")
 
 
 def rivals_by_hand(there: Path, keys: Collection[Path]) -> Fix:
-    """Keys that mean one setting have different values."""
     where, names = printable(any_name(there)), printable(", ".join(map(path_text, keys)))
     return say(
         f"{names} have different values: set {where} to the one that you need in the stack file, and remove them"
@@ -250,7 +231,6 @@ def rivals_by_hand(there: Path, keys: Collection[Path]) -> Fix:
 
 
 def either_by_hand(path: Path, other: str) -> Fix:
-    """Two settings exclude each other, and the user may need either."""
     return say(f"remove {printable(path_text(path))}, or {other}, in the stack file")
 
 

@@ -34,7 +34,6 @@ class _NoDuplicates(yaml.SafeLoader):
     """Pulumi's parser rejects duplicate keys, PyYAML does not."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        """Raises ConstructorError for a duplicate key."""
         seen: set[Hashable] = set()
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=True)
@@ -45,7 +44,6 @@ class _NoDuplicates(yaml.SafeLoader):
 
 
 def fault(file: Path) -> str | None:
-    """Returns the complete error message, or None if Pulumi can read the file."""
     try:
         text = file.read_text(encoding="utf-8")
     except FileNotFoundError:

@@ -14,7 +14,6 @@ from config.schema.unknown_keys import below, chosen_for, key_fix, unknown_key
 
 
 def parse(own: Mapping[str, str], inventory: Inventory, problems: list[Problem]) -> dict[str, Any]:
-    """Adds errors, such as unknown keys, to `problems`."""
     schema, workloads = schema_of(inventory.stack_file), inventory.workloads
     parsed: dict[str, Any] = {}
     for key, text in own.items():
@@ -45,7 +44,6 @@ def parse(own: Mapping[str, str], inventory: Inventory, problems: list[Problem])
 
 
 def _unknown(key: str, own: Keys, schema: Schema, inventory: Inventory) -> Problem:
-    """The key may be a path set without `--path`, or be too high."""
     path, known, text = tuple(key.split(".")), sorted(schema["properties"]), own[key]
     if len(path) > 1 and path[0] in known:
         fix = _path_fix(key, text, own, inventory)
@@ -65,7 +63,6 @@ def _unknown(key: str, own: Keys, schema: Schema, inventory: Inventory) -> Probl
 
 
 def _path_fix(key: str, text: str, own: Keys, inventory: Inventory) -> Fix:
-    """The path was set without `--path`."""
     path = tuple(key.split("."))
     if inventory.schema(path):
         return key_fix((key,), path, text, value_at(own, path), inventory)
@@ -75,6 +72,5 @@ def _path_fix(key: str, text: str, own: Keys, inventory: Inventory) -> Fix:
 
 
 def move(key: str, there: Path, keys: Keys, inventory: Inventory) -> Fix:
-    """The key is in another namespace and belongs at the path `there`."""
     value = data_or_text(key, keys[key]) if len(there) > 1 else keys[key]
     return key_fix((key,), there, value, value_at(keys, there), inventory)

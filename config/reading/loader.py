@@ -35,8 +35,6 @@ from config.schema.translate import place, problems_of
 
 @dataclass(frozen=True, kw_only=True)
 class Surroundings:
-    """The stack, local files, and other stacks."""
-
     stack: StackName
     is_file: IsFile
     outputs_of: OutputsOf
@@ -108,7 +106,6 @@ class _Reading:
     problems: list[Problem] = field(default_factory=list)
 
     def settings(self, keys: Keys) -> Settings:
-        """Raises SettingsError."""
         stack, inventory = self.around.stack, self.inventory
         to_place = functools.partial(move, keys=keys, inventory=inventory)
         self.problems += first(foreign_problems(keys, stack.project, inventory, to_place, self.privacy.secret))
@@ -129,7 +126,6 @@ class _Reading:
         return inventory.settings_of(**found, location_key=REGION if of_provider else "location")
 
     def _placed(self, stack_file: StackFile, own: Collection[str]) -> tuple[dict[str, Any], list[Problem]]:
-        """Places workloads on the platform, and returns problems between the settings."""
         stack, inventory, problems = self.around.stack, self.inventory, list[Problem]()
         platform = self._platform(stack_file, own, problems)
         merged = platform.with_shared_settings(stack_file) if platform else stack_file
@@ -176,7 +172,6 @@ class _Reading:
 
 
 def _with_next_fix(problem: Problem, later: Iterable[Problem]) -> Problem:
-    """`later` may have a problem with the value of the fix; then a fix that is accepted replaces it."""
     own, path = problem.suggestion, problem.path
     found = next((each for each in later if each.path[: len(path)] == path), None) if own.sets(path) else None
     if found and found.path != path:
@@ -240,7 +235,6 @@ def _order(location: Path) -> tuple[tuple[int, str], ...]:
 
 
 def _put(data: dict[str, Any], fix: Fix) -> None:
-    """A fix sets one value at its key, or entries of a new map or list."""
     for edit in fix.edits:
         here: Any = data
         for part, below in pairwise(edit.path):
@@ -252,7 +246,6 @@ def _put(data: dict[str, Any], fix: Fix) -> None:
 
 
 def _drop(data: Any, location: Path) -> None:
-    """Ignores a value that no longer exists."""
     *parents, last = location
     try:
         for part in parents:

@@ -34,7 +34,6 @@ class Privacy:
         return problem
 
     def _asked_for(self, path: Path) -> Fix:
-        """The user sets another value."""
         is_entry = isinstance(path[-1], int)
         return secret_command(path) if is_plain(self.inventory.schema(path)) and not is_entry else in_file(path)
 
@@ -44,7 +43,6 @@ class Privacy:
         return bool(path) and (path[0] in self.secret or is_credential(str(path[0])))
 
     def _without_values(self, fix: Fix, source: Path) -> Fix:
-        """The fix moves the value at `source`. Source or target may be secret."""
         is_hidden = self._hides(source)
 
         def shown(edit: Edit) -> Edit:

@@ -1,5 +1,3 @@
-"""Limits length and depth of the values in Pulumi's configuration."""
-
 from __future__ import annotations
 
 import functools
@@ -17,11 +15,9 @@ sdk/python/cmd/pulumi-language-python/main.go, PULUMI_CONFIG; execve(2), MAX_ARG
 """
 _MAX_LEVELS = 50
 Keys = Mapping[str, str]
-"""The text of each top-level key of a stack file, as the engine passes it."""
 
 
 def too_much(key: str, text: str) -> Problem | None:
-    """A value that is too long or too deep cannot be validated quickly."""
     if len(text) > _MAX_LENGTH:
         what, allowed = f"is {len(text)} characters long", f"at most {_MAX_LENGTH} characters"
     elif text.count("[") + text.count("{") > _MAX_LEVELS and (levels := _levels(text)) > _MAX_LEVELS:

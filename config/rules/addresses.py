@@ -49,7 +49,6 @@ def endpoint_addresses(stack: StackFile) -> int:
 
 
 def address_problems(stack: StackFile) -> Iterator[Problem]:
-    """Only Azure knows the addresses of an existing network."""
     network = stack.network
     if not network.own:
         return
@@ -84,7 +83,6 @@ def ranges(network: NetworkSettings) -> Ranges:
 
 
 def _overlaps(network: NetworkSettings) -> Iterator[Problem]:
-    """The fix changes the later range of a pair."""
     for (one, mine), (other, theirs) in combinations(ranges(network).items(), 2):
         if mine.overlaps(theirs):
             what = f"is {theirs}, which overlaps network.{one} ({mine})"
@@ -117,7 +115,6 @@ def _wider(widths: list[int]) -> str:
 
 
 def _moved(network: NetworkSettings, key: str, widths: Iterable[int]) -> Fix:
-    """Uses the first free range of one of these widths."""
     path: Path = ("network", key)
     taken = [range_ for other, range_ in ranges(network).items() if other != key]
     free = next((found for width in widths if (found := elsewhere(width, taken))), None)

@@ -41,7 +41,6 @@ def warnings(settings: Settings) -> Iterator[str]:
 
 
 def unread_options(settings: Settings, known: WorkloadCatalogue) -> Iterator[str]:
-    """Warns if the stack runs no workload that reads a top-level option."""
     running = {placement.workload for placement in settings.placements.values()}
     for key in sorted({key for spec in known.values() for key in spec.keys}):
         readers = [name for name, spec in known.items() if key in spec.keys]
@@ -102,7 +101,6 @@ def _fixed_beside_autoscaled(settings: Settings) -> Iterator[Problem]:
 
 
 def _shorter_than_a_build(settings: Settings) -> Iterator[Problem]:
-    """Drivers may need longer to build than the autoscaler waits."""
     chosen = settings.cluster.autoscaler
     pools = [(key, pool) for key, pool in settings.gpu_pools().items() if pool.autoscale]
     builds = {key: settings.operators.driver_minutes(infiniband=bool(pool.sku.infiniband)) for key, pool in pools}

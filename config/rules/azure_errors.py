@@ -1,5 +1,3 @@
-"""Explains Azure's errors, from the table `config/data/azure_errors.yaml`."""
-
 from __future__ import annotations
 
 import functools
@@ -30,8 +28,6 @@ class Entry(Facts):
 
 @dataclass(frozen=True)
 class Place:
-    """The resource that failed. In commands, <name> stands for an unknown value."""
-
     stack: str = "<stack>"
     region: str = "<region>"
     group: str = "<resource group>"
@@ -50,7 +46,6 @@ class Explanation:
 
     @property
     def unknown(self) -> int:
-        """Counts unknown values in the commands."""
         return " ".join(self.fixes).count("<")
 
     def __str__(self) -> str:
@@ -58,8 +53,6 @@ class Explanation:
 
 
 class _Known(dict[str, str]):
-    """An unknown name becomes <name>."""
-
     def __missing__(self, key: str) -> str:
         return f"<{key}>"
 
@@ -70,7 +63,6 @@ def entries() -> tuple[Entry, ...]:
 
 
 def explain(error: str, place: Place | None = None) -> Explanation | None:
-    """Returns the explanation of the first entry that matches the text, or None."""
     exit_code = _exit_code(error)
     for entry in entries():
         if exit_code in entry.exit or (entry.error and re.search(entry.error, error)):
@@ -79,7 +71,6 @@ def explain(error: str, place: Place | None = None) -> Explanation | None:
 
 
 def explained(error: str, stack: str) -> str:
-    """Appends the explanation, if there is one."""
     return "\n".join(str(each) for each in (error, explain(error, Place(stack))) if each)
 
 
@@ -95,7 +86,6 @@ def explain_log(log: str) -> list[Explanation]:
 
 
 def _exit_code(error: str) -> int:
-    """Returns 0 if the text has no exit code of the script that sets nodes up."""
     found = _CODE.finditer(error) if _NODE_SETUP.search(error) else ()
     return next((int(match[1]) for match in found if int(match[1])), 0)
 

@@ -1,5 +1,3 @@
-"""Previews and updates print the stack's cost per hour in Azure's list prices."""
-
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,20 +17,15 @@ _NOT_COUNTED = "not counted: blobs, traffic, volumes of workloads"
 
 @dataclass(frozen=True)
 class Item:
-    """Identical items with a price per hour."""
-
     what: str
     each: float | None
-    """US dollars per hour; None if the price is unknown."""
+    """None if the price is unknown."""
     count: int = 1
     note: str = ""
-    """A remark on the price."""
     override: str = ""
-    """The setting of the price, if there is one."""
 
     @property
     def total(self) -> float:
-        """The price of all items per hour; 0 if the price is unknown."""
         return self.count * (self.each or 0.0)
 
 
@@ -42,16 +35,14 @@ class Cost:
 
     @property
     def per_hour(self) -> float:
-        """US dollars."""
         return round(sum(item.total for item in self.items), 2)
 
     @property
     def unknown(self) -> tuple[Item, ...]:
-        """The sum lacks these."""
         return tuple(item for item in self.items if item.each is None)
 
     def output(self) -> dict[str, Any]:
-        """US dollars per hour, rounded to a hundredth of a cent."""
+        """Rounded to a hundredth of a cent."""
         return {
             "perHour": self.per_hour,
             "currency": price_list().currency,
@@ -92,7 +83,6 @@ def hourly_cost(settings: Settings, node_counts: Mapping[str, int], *, within: b
 
 
 def price_meanwhile(settings: Settings, growing: Iterable[Growth]) -> Iterator[str]:
-    """Old pools cost until the new ones replace them."""
     old = [each.replaced for each in growing if each.replaced and each.replaced.count and not each.first]
     if not old:
         return
@@ -119,7 +109,6 @@ def _pool(settings: Settings, key: str, pool: PoolSettings, node_counts: Mapping
 
 
 def _network(settings: Settings) -> Iterator[Item]:
-    """Omits outbound access if the network's owner provides it."""
     prices, network = price_list(), settings.network
     if not network.nat_gateway and not network.routed:
         yield Item("load balancer and its address", prices.load_balancer + prices.public_address)
@@ -129,7 +118,6 @@ def _network(settings: Settings) -> Iterator[Item]:
 
 
 def _nodes(settings: Settings, name: str, size: str, count: int, pool: PoolSettings | None = None) -> Item:
-    """The market price of Spot nodes is at most the regular price."""
     each, note = _price(settings, size)
     most = "at most" if pool and pool.spot else ""
     grows = f"up to {pool.max_nodes} nodes" if pool and pool.max_nodes > count else ""
@@ -138,7 +126,6 @@ def _nodes(settings: Settings, name: str, size: str, count: int, pool: PoolSetti
 
 
 def _price(settings: Settings, size: str) -> tuple[float | None, str]:
-    """Returns a remark on the price, too."""
     if size in settings.prices:
         return settings.prices[size], "your price"
     prices = price_list()

@@ -20,7 +20,6 @@ _RESERVED = {
     "hyperv": "the node labeler sets them, and removes all others",
 }
 _OF_AKS = ("agentpool", "accelerator", "storageprofile", "storagetier")
-"""AKS's node labels without a prefix."""
 _VALUE_RULE = "at most 63 letters, digits, '-', '_' and '.', a letter or digit at both ends"
 _KEY_RULE = f"an optional DNS prefix and /, then {_VALUE_RULE}"
 
@@ -36,7 +35,6 @@ def label_problems(labels: Mapping[str, str], path: Path) -> Iterator[Problem]:
 
 
 def taint_problems(taints: Sequence[str], path: Path) -> Iterator[Problem]:
-    """Taints are written as `key=value:Effect` or `key:Effect`."""
     seen: set[tuple[str, str]] = set()
     for index, taint in enumerate(taints):
         where = (*path, index)
@@ -56,7 +54,6 @@ def taint_problems(taints: Sequence[str], path: Path) -> Iterator[Problem]:
 
 
 def _renamed(path: Path, labels: Mapping[str, str]) -> Fix:
-    """Moves the value to a similar valid key; a reserved key is removed."""
     key = str(path[-1])
     if _KEY.fullmatch(key):  # a reserved key
         return remove_command(path)

@@ -11,7 +11,6 @@ from config.schema.registry import REGISTRY
 
 OCI = "oci://"
 IsFile = Callable[[str], bool]
-"""Relative paths start at the program's folder."""
 
 _SOURCE: Path = ("charts", "source")
 _SOURCES = (

@@ -55,17 +55,14 @@ def _resource_group_problems(names: Names) -> Iterator[Problem]:
 
 
 def namespace_of(name: str) -> str:
-    """Is empty if no character is valid."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:MAX_DNS_LABEL].rstrip("-")
 
 
 def is_taken(name: str, of_operators: Iterable[str]) -> bool:
-    """A platform uses the namespace, or Kubernetes reserves it."""
     return name in (*_TAKEN, *of_operators) or name.startswith("kube-")
 
 
 def namespace_problems(stack: str, of_operators: Iterable[str]) -> Iterator[Problem]:
-    """The stack's name is the namespace of its workloads."""
     taken = (*_TAKEN, *of_operators)
     better = namespace_of(stack)
     if is_taken(stack, of_operators):

@@ -65,7 +65,6 @@ def _subnets(stack: StackFile) -> Iterator[Problem]:
 
 
 def _subnet_without_network(network: NetworkSettings, path: Path, given: str) -> Problem:
-    """The subnet's id contains network.id."""
     instead = either_by_hand(path, "set network.id instead of network.addressSpace")
     fix = instead if network.address_space else set_command(("network", "id"), network_of(given))
     what = "is a subnet of an existing network, but network.id is not set"
@@ -73,7 +72,6 @@ def _subnet_without_network(network: NetworkSettings, path: Path, given: str) ->
 
 
 def _without_network(network: NetworkSettings) -> Iterator[Problem]:
-    """AKS's own network does not support these settings."""
     if network.own or network.private:
         return
     for key, field in (("outbound", "outbound"), ("podRange", "pod_range"), ("serviceRange", "service_range")):

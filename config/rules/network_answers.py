@@ -21,7 +21,6 @@ SUFFICIENT: Mapping[str, Collection[str]] = {
     "Private DNS Zone Contributor": {guid(name) for name in ("Private DNS Zone Contributor", *_ABOVE)},
     "Contributor": {guid(name) for name in ("Contributor", "Owner")},
 }
-"""Built-in roles that include a role's permissions: itself and broader ones."""
 _NO_POLICIES = "Disabled"
 
 
@@ -48,7 +47,6 @@ def network_objections(answer: Json, settings: Settings) -> Iterator[Objection]:
 
 
 def dns_servers(answer: Json) -> list[str]:
-    """Is empty if the network uses Azure's servers."""
     return list((answer["properties"].get("dhcpOptions") or {}).get("dnsServers") or ())
 
 

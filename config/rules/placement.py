@@ -36,17 +36,12 @@ from config.schema.translate import problems_of
 from config.schema.workload import Candidate, WorkloadOptions, WorkloadSpec, other_size
 
 _NUM_NODES = "numNodes"
-"""Workloads with this option may use another number of nodes than the pool's."""
 _GPUS = "gpus"
-"""Workloads with this option take single GPUs of a node."""
 _POOLS: Path = ("pools",)
 _MAX_NAMES = 100
-"""Longer texts are not lists of workloads."""
 
 
 class Placer:
-    """Places the workloads of one stack, and collects `problems`."""
-
     def __init__(self, installation: Installation, inventory: Inventory) -> None:
         self._installation = installation
         self._stack = installation.stack
@@ -68,7 +63,6 @@ class Placer:
         return placements
 
     def _options(self) -> dict[str, WorkloadOptions]:
-        """Returns valid options only."""
         checked: dict[str, WorkloadOptions] = {}
         for name, spec in self._workloads.items():
             chosen = self._given(spec)
@@ -81,7 +75,6 @@ class Placer:
         return checked
 
     def _given(self, spec: WorkloadSpec[Any]) -> dict[str, Any]:
-        """Top-level keys set options, too."""
         given = dict(self._stack.workload_options.get(spec.name, {}))
         for key, option in self._keys(spec).items():
             value = at(self._stack, key)
@@ -94,18 +87,15 @@ class Placer:
         return given
 
     def _keys(self, spec: WorkloadSpec[Any]) -> dict[str, str]:
-        """Returns the top-level keys of the workload that are set, each with the name of its option."""
         return {key: option for key, option in spec.keys.items() if at(self._stack, key) is not None}
 
     def _add(self, spec: WorkloadSpec[Any], problems: Iterable[Problem]) -> None:
-        """The problems are at the keys that the user has set."""
         for problem in first(problems):
             for key, option in self._keys(spec).items():
                 problem = problem.moved(("workloadOptions", spec.name, option), (key,))
             self.problems.append(problem)
 
     def _placed(self, spec: WorkloadSpec[Any], options: WorkloadOptions) -> Iterator[Placement[Any]]:
-        """Yields each pool that has enough nodes without autoscaling if the workload runs on all, else the best one."""
         candidates = [self._candidate(spec, options, key) for key in self._pool_keys(spec, options)]
         candidates.sort(key=lambda candidate: _rank(spec, options, candidate))
         certain = (
@@ -119,7 +109,6 @@ class Placer:
                 yield Placement(spec.name, name, options, candidate.pool_key, candidate.pool, candidate.nodes)
 
     def _is_fit(self, spec: WorkloadSpec[Any], options: WorkloadOptions, candidate: Candidate) -> bool:
-        """Returns False if the pool is too small."""
         unfit = [
             *too_many_gpus(spec, options, candidate),
             *partitioned(spec, options, candidate),
@@ -156,7 +145,6 @@ class Placer:
         )
 
     def _pool_keys(self, spec: WorkloadSpec[Any], options: WorkloadOptions) -> list[str]:
-        """Returns the requested pool, or all that meet the workload's requirements."""
         suitable = [key for key, pool in self._pools.items() if _suits(spec, options, pool)]
         if not self._pools:
             return []
@@ -192,18 +180,15 @@ class Placer:
         return (*self._path(key), "count") if self._path(key) else ("nodeCount",)
 
     def _path(self, key: str) -> Path:
-        """The default pool is set at the top: its path is empty."""
         default = key == DEFAULT_POOL and "pools" not in self._stack.model_fields_set
         return () if default else ("pools", key)
 
 
 def _nodes(spec: WorkloadSpec[Any], options: WorkloadOptions, pool: PoolSettings) -> int:
-    """Excludes nodes that the autoscaler may add."""
     return max(1, spec.nodes(options, pool.min_nodes))
 
 
 def _is_certain(spec: WorkloadSpec[Any], options: WorkloadOptions, candidate: Candidate) -> bool:
-    """The nodes exist without autoscaling, with GPUs that the workload can use."""
     return candidate.nodes <= candidate.pool.min_nodes and not any(partitioned(spec, options, candidate))
 
 
@@ -212,7 +197,6 @@ def _suits(spec: WorkloadSpec[Any], options: WorkloadOptions, pool: PoolSettings
 
 
 def _rank(spec: WorkloadSpec[Any], options: WorkloadOptions, candidate: Candidate) -> tuple[int, ...]:
-    """Follows the order above; unsuitable candidates by their missing nodes and GPUs."""
     pool, gpus = candidate.pool, options.gpus_on(candidate.pool.sku)
     asked = (
         candidate.nodes > pool.max_nodes,
@@ -255,7 +239,6 @@ def partitioned(spec: WorkloadSpec[Any], options: WorkloadOptions, candidate: Ca
 
 
 def unknown_workloads(names: Sequence[str], workloads: Mapping[str, Any]) -> Iterator[Problem]:
-    """Names may be unknown or duplicate."""
     counts = Counter(names)
     known = {name: [name] if name in workloads else near(name, workloads) for name in islice(counts, _MAX_NAMES)}
     several = {name: re.findall(r"[^\s;|+]+", name) for name in known if name not in workloads}
@@ -283,7 +266,6 @@ def unknown_workloads(names: Sequence[str], workloads: Mapping[str, Any]) -> Ite
 def missing_operators(
     installation: Installation, spec: WorkloadSpec[Any], placed: Collection[Placement[Any]]
 ) -> Iterator[Problem]:
-    """An operator, or the part that the workload needs, may be disabled."""
     takes_hcas = any(each.options.gpus_per_node is None and each.pool.sku.infiniband for each in placed)
     needs: dict[Capability, str] = {"GPUs": "for its GPUs", "scheduler": "as its scheduler"}
     if takes_hcas or spec.requires.infiniband_on(max((each.nodes for each in placed), default=1)):

@@ -19,16 +19,12 @@ _NAMES = re.compile(
     "(?:^|-)(?:password|passwd|pass|pwd|passphrase|token|credential|(?:client|app|shared|session|env)-secret"
     "|(?:api|access|account|secret|private|encryption|signing|routing|service|integration)-key)$"
 )
-"""Names of secret values end so, as words with hyphens between them."""
 _REFERENCES = re.compile("(?:^|-)(?:existing|ref|mount|automount|file|path)(?:-|$)")
-"""Names with these words refer to a Secret or a file."""
 _FORMS = re.compile(
     r"hooks\.slack\.com/|webhook\.office\.com/|discord(?:app)?\.com/api/webhooks|\b(?:hf|ghp|glpat|xox[abp])[-_]\w{10,}"
     r"|AccountKey=|[?&]sig=|://[^\s/:@]+:[^\s/@]+@|PRIVATE KEY-----"
 )
-"""Webhooks, tokens of well-known services, storage account keys, SAS, logins in URLs."""
 _LONGEST = 10_000
-"""This many characters of a text are searched."""
 
 
 def plain_secrets(options: Mapping[str, WorkloadOptions], *, encrypted: bool) -> Iterator[Problem]:
@@ -66,7 +62,6 @@ def plain_values(settings: Settings, *, encrypted: bool) -> Iterator[str]:
 
 
 def _secrets(value: object, path: Path, name: str = "") -> Iterator[Path]:
-    """A text is a secret by its pattern or by its name."""
     if isinstance(value, Mapping):
         for key, below in value.items():
             called = f"env-{value['name']}" if key == "value" and "name" in value else str(key)

@@ -23,14 +23,12 @@ _ALLOWED = "a stack that `pulumi stack ls` lists, by its name or as organization
 _LIST = "`pulumi stack ls` lists the stacks"
 _PART = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 CONSUMER_KEYS = ("workloads", "workloadOptions", "platformStack", *OVERRIDABLE)
-"""A consumer stack may have these settings, besides the workloads' top-level keys."""
 
 OutputsOf = Callable[[str], Mapping[str, Any]]
 """Takes a stack's full name; raises LookupError with the reason if its outputs cannot be read."""
 
 
 def shared_settings(settings: StackFile) -> dict[str, Any]:
-    """Returns the settings as the platform's output contains them."""
     output = settings.model_dump(mode="json", by_alias=True, exclude_unset=True, include={*SHARED})
     if settings.shared_files in ("nfs", "none"):  # the default depends on the network, which the output lacks
         output.setdefault("storage", {})["sharedFiles"] = settings.shared_files
@@ -48,7 +46,6 @@ def platform_keys(own: Collection[str], stack: StackFile, of_workloads: Collecti
 
 
 def in_platform(problems: Iterable[Problem], platform: str) -> list[Problem]:
-    """The workloads' problems may be in settings of the platform's stack."""
     theirs = {StackFile.model_fields[name].alias or name for name in SHARED}
     return [problem.in_stack(platform, theirs) for problem in problems]
 

@@ -21,13 +21,10 @@ _NEEDED: tuple[Path, ...] = (
     *(_REQUIRED[:length] for length in range(1, len(_REQUIRED) + 1)),
     *(("spec", key) for key in ("containers", "restartPolicy", "schedulerName", "tolerations")),
 )
-"""A null would remove these parts of a pod template."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Placed:
-    """A workload's `podOverrides`, and the fields that its pods need on their pool."""
-
     workload: str
     overrides: Mapping[str, Any]
     pods: GpuPods
@@ -45,7 +42,6 @@ class _Placed:
         return self.overrides.get("spec") or {}
 
     def problem(self, below: Path, what: str, allowed: str) -> Problem:
-        """The fix removes the override."""
         path = (*self.path, *below)
         return Problem(path, what, allowed, remove_command(path))
 
@@ -86,7 +82,6 @@ def _nulls(placed: _Placed) -> Iterator[Problem]:
 
 
 def _fixed(placed: _Placed) -> Iterator[Problem]:
-    """The scheduler, the node and the restart policy are fixed."""
     counts = "which starts all pods together and counts allocated devices"
     reasons = {
         "schedulerName": (placed.scheduler, counts),
@@ -129,7 +124,6 @@ def _devices(placed: _Placed, path: Path, resources: Any) -> Iterator[Problem]:
 
 
 def _node_selector(placed: _Placed) -> Iterator[Problem]:
-    """A known label needs the pool's value; other labels may exist on nodes."""
     known = {SCRATCH_LABEL: None, SPOT_LABEL: None, **_labels(placed.pool_key, placed.pool)}
     for key, value in (placed.spec.get("nodeSelector") or {}).items():
         if value is not None and key in known and known[key] != value:
@@ -140,7 +134,6 @@ def _node_selector(placed: _Placed) -> Iterator[Problem]:
 
 
 def _labels(key: str, pool: PoolSettings) -> dict[str, str]:
-    """Includes the labels of AKS and Kubernetes."""
     return {
         **node_labels(key, pool),
         AGENT_POOL_LABEL: agent_pool_name(key, pool),

@@ -1,5 +1,3 @@
-"""Rules for a GPU node pool that types cannot express."""
-
 from __future__ import annotations
 
 import re

@@ -20,7 +20,6 @@ from config.schema.unknown_keys import unknown_key
 
 PROVIDERS = ("azure-native", "kubernetes")
 _READ = ("", "pulumi", *PROVIDERS)
-"""The project's own keys have no namespace."""
 _SECRETS = ("clientSecret", "clientCertificatePassword", "oidcToken", "oidcRequestToken")
 """These keys of azure-native hold a secret and not a file path (its `ProviderArgs`)."""
 _SUBSCRIPTION = "azure-native:subscriptionId"
@@ -62,7 +61,6 @@ def foreign_problems(
 
 
 def unread_keys(keys: Mapping[str, str], project: str, model: type[BaseModel]) -> Iterator[str]:
-    """Warns of keys that neither this program nor its providers read."""
     for key in keys:
         namespace, near = _split(key)[0], _meant(key, project, model)
         if namespace == "kubernetes":
@@ -72,7 +70,6 @@ def unread_keys(keys: Mapping[str, str], project: str, model: type[BaseModel]) -
 
 
 def _location_problems(keys: Mapping[str, str]) -> Iterator[Problem]:
-    """The provider's region may differ from the project's own."""
     provider, own = keys.get(REGION), keys.get("location")
     if provider and own and region_name(provider) != region_name(own):
         what = f"is {provider!r}, but location is {own!r}"
@@ -81,7 +78,6 @@ def _location_problems(keys: Mapping[str, str]) -> Iterator[Problem]:
 
 
 def _login_problems(keys: Mapping[str, str], secret: Collection[str]) -> Iterator[Problem]:
-    """Secrets must not be in plain text, and a subscription must be an ID."""
     for key in sorted({*keys} - {*secret}):
         namespace, name = _split(key)
         if namespace == "azure-native" and name in _SECRETS and keys[key]:
@@ -98,7 +94,6 @@ def _split(key: str) -> tuple[str, str]:
 
 
 def _meant(key: str, project: str, model: type[BaseModel]) -> Path | None:
-    """Returns the probable place; a provider's key includes its namespace."""
     own = schema_of(model)["properties"]
     namespace, name = _split(key)
     if name in schema_at(schema_of(model), (namespace,)).get("properties", {}):
@@ -115,13 +110,11 @@ def _meant(key: str, project: str, model: type[BaseModel]) -> Path | None:
 
 
 def _full(path: Path, project: str) -> str:
-    """A provider's place already has a namespace."""
     text = path_text(path).replace('["*"]', ".<name>")
     return text if ":" in text else f"{project}:{text}"
 
 
 def _resembles(namespace: str, project: str, model: type[BaseModel]) -> bool:
-    """The namespace is misspelt, is one of our keys, or shares a word with the project or a provider."""
     known = {word for each in (project, *PROVIDERS) for word in _words(each)}
     close = alike(namespace, [project, *PROVIDERS])
     return bool(close) or not known.isdisjoint(_words(namespace)) or namespace in schema_of(model)["properties"]
@@ -133,7 +126,6 @@ def _words(namespace: str) -> set[str]:
 
 @functools.cache
 def provider_keys(namespace: str) -> Collection[str]:
-    """Reads the keys from the provider's SDK."""
     # Imported only here: most stacks set only the region.
     import pulumi_azure_native
     import pulumi_kubernetes

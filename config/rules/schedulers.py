@@ -1,5 +1,3 @@
-"""Only one scheduler may place pods on GPU nodes, and it must support the workloads."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator

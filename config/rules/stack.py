@@ -35,11 +35,9 @@ TYPE_WORDS = {
     "list": "a list",
     "map": "a map",
 }
-"""Messages call chart keys' types so."""
 
 
 def problems(installation: Installation) -> Iterator[Problem]:
-    """Omits problems of workloads."""
     for rule in RULES:
         yield from rule(installation.stack)
     yield from team_problems(installation)
@@ -146,7 +144,6 @@ def _identity(stack: StackFile) -> Iterator[Problem]:
 
 
 def _priorities(stack: StackFile) -> Iterator[Problem]:
-    """Priorities and the expander `priority` need each other."""
     scaled = {key: pool.autoscale for key, pool in stack.pools.items() if pool.autoscale}
     ranked = [key for key, each in scaled.items() if each.priority is not None]
     path, chosen = ("cluster", "autoscaler", "expander"), stack.cluster.autoscaler.expander
@@ -171,7 +168,6 @@ def _maintenance(stack: StackFile) -> Iterator[Problem]:
 
 
 def _operators(installation: Installation) -> Iterator[Problem]:
-    """Checks each operator's own rules, its needs, and values that its chart lacks."""
     for operator in installation.operators.values():
         yield from operator.problems(installation)
         if operator.has_chart:

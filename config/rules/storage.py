@@ -47,7 +47,6 @@ def _unused_settings(stack: StackFile) -> Iterator[Problem]:
 
 
 def _move_to_accounts(storage: StorageSettings, name: str, key: str) -> Fix:
-    """Moves a key to all accounts without it; a name is removed, because it must be unique."""
     lacking = [account for account, each in sorted(storage.accounts.items()) if name not in each.model_fields_set]
     value = getattr(storage, name)
     edits = [Edit(("storage", "accounts", account, key), value) for account in lacking if name != "account_name"]
@@ -77,7 +76,6 @@ def _duplicate_names(storage: StorageSettings) -> Iterator[Problem]:
 
 
 def identity_problems(stack: StackFile) -> Iterator[Problem]:
-    """The operator checks the driver's own chart."""
     storage = stack.storage
     for account in storage.by_identity():
         yield from _sas_settings(account)
@@ -143,7 +141,6 @@ def shared_files_problems(stack: StackFile) -> Iterator[Problem]:
 
 
 def _class_problems(stack: StackFile, name: str) -> Iterator[Problem]:
-    """Another setting may exclude the class, the network may not allow it, or it may not exist."""
     chosen, brought = stack.storage.shared_files, stack.operators.shared_class
     if chosen:
         what = f"is {name}, but storage.sharedFiles is {chosen}: only one of them can store shared files"

@@ -28,12 +28,10 @@ The azure-native plugin registers the providers that it calls, if the deployer m
 cluster fails halfway (dotnet/core#3776).
 """
 IDENTITY_PROVIDERS = ("Microsoft.ManagedIdentity",)
-"""Needed if the stack creates identities (`auth` of storage accounts, or a custom network)."""
 ASSIGN = "Microsoft.Authorization/roleAssignments/write"
 _ASSIGNERS = tuple(
     guid(name) for name in ("Owner", "User Access Administrator", "Role Based Access Control Administrator")
 )
-"""Built-in roles that can assign roles."""
 _EXCEPT = "guidnotequals"
 _USABLE = ("Registered", "Registering")
 """A provider that is still registering can be used, because registration runs region by region (Microsoft, "Azure
@@ -44,11 +42,8 @@ _ACCESS = "https://learn.microsoft.com/troubleshoot/azure/general/region-access-
 
 @dataclass(frozen=True)
 class Objection:
-    """A condition that Azure would reject, or that could not be checked."""
-
     what: str
     steps: tuple[str, ...] = ()
-    """Commands and pages that fix it."""
     stops: bool = True
 
     def __str__(self) -> str:
@@ -56,7 +51,6 @@ class Objection:
 
 
 def refusal(objections: Iterable[Objection]) -> str:
-    """Is empty if nothing stops the update."""
     stopping = [str(each) for each in objections if each.stops]
     return "\n".join([*stopping, "Nothing was changed. Do this, and then `pulumi up` again."]) if stopping else ""
 

@@ -21,7 +21,6 @@ _PATH = ("cluster", "kubernetesVersion")
 
 
 def support_warnings(settings: Settings, today: date) -> Iterator[str]:
-    """A consumer stack gets no warnings."""
     if settings.shared_platform is None:
         known = versions().kubernetes
         found = (*_end(settings, known, today), *_patches(settings, known, today))

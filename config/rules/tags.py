@@ -15,13 +15,11 @@ from config.schema.models import StackFile
 from config.schema.unknown_keys import key_fix
 
 OWN_PREFIXES = ("ai-on-aks", "k8s.io_cluster-autoscaler_node-template_")
-"""The program sets tags with these prefixes."""
 MAX_TAGS, MAX_TAGS_OF_ZONES = 50, 15
 """Private DNS zones allow fewer tags than most resources."""
 MAX_NAME, MAX_VALUE = 128, 256
 """Most names can have 512 characters, but those of storage accounts 128."""
 _OWN = 4
-"""The program or AKS may add this many tags to a resource."""
 _FORBIDDEN = re.compile(r"[<>%&\\?/\x00-\x1f\x7f]")
 _RESERVED = ("microsoft", "azure", "windows", *OWN_PREFIXES)
 _PATH: Path = ("tags",)

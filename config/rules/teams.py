@@ -12,7 +12,6 @@ from config.schema.operators import Installation
 from config.schema.teams import TeamSettings
 
 SLACK = "slack"
-"""This queue belongs to no team."""
 QUEUE_SUFFIX = "-cluster-queue"
 MAX_TEAM_NAME = MAX_DNS_LABEL - len(QUEUE_SUFFIX)
 """Queue names are also label values, which limits their length."""
@@ -51,7 +50,6 @@ def _name_problems(
 
 
 def _renamed(path: Path, team: TeamSettings, better: str, teams: Collection[str]) -> Fix:
-    """Removes the team if the name is taken."""
     given = team.model_dump(mode="json", by_alias=True, exclude_unset=True)
     return remove_command(path) if better in teams else move_command(path, ("teams", better), given)
 
@@ -97,7 +95,6 @@ def _all_gpus(stack: StackFile) -> int:
 
 
 def quota_table(stack: StackFile) -> str:
-    """Is empty without teams."""
     total = _all_gpus(stack)
     rows = [(team.gpus, f"team {name}{_limits(team)}") for name, team in sorted(stack.teams.items())]
     rows += [(stack.slack_gpus, "slack, which teams borrow")] if stack.slack_gpus else []

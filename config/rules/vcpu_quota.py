@@ -29,31 +29,22 @@ class Nodes:
     count: int
     spot: bool = False
     version: str = ""
-    """The Kubernetes version, if known."""
 
 
 @dataclass(frozen=True)
 class Growth:
     pool: str
-    """The pool's name in messages."""
     sku: VmSku
     spot: bool
     key: Path
-    """The setting of the number of nodes."""
     there: int
-    """Existing nodes."""
     now: int
-    """Nodes that the update adds, without reserved ones, which count whether they are used or not."""
+    """Excludes reserved nodes, which count whether they are used or not."""
     later: int
-    """Nodes that the autoscaler may add later."""
     new: bool
-    """The update creates the pool."""
     replaced: Nodes | None = None
-    """The pool that it replaces."""
     first: bool = False
-    """The replaced pool is deleted first."""
     surge: int = 0
-    """Nodes that AKS adds during the pool's upgrade."""
 
     def __str__(self) -> str:
         nodes = "node" if self.at_once == 1 else "nodes"
@@ -62,7 +53,6 @@ class Growth:
 
     @property
     def at_once(self) -> int:
-        """These nodes need quota during the update."""
         return self.now + self.surge
 
     @property
@@ -70,7 +60,6 @@ class Growth:
         return _quotas(self.sku, spot=self.spot)
 
     def freed(self, quota: str) -> int:
-        """Counts vCPUs of the replaced pool."""
         old = self.replaced
         size = old and next((sku for name, sku in catalogue().items() if name.lower() == old.size.lower()), None)
         return old.count * size.vcpus if old and size and quota in _quotas(size, spot=old.spot) else 0
@@ -137,12 +126,10 @@ def _surge(settings: Settings, pool: PoolSettings, has: Nodes | None) -> int:
 
 
 def is_version(version: str, wanted: str) -> bool:
-    """`wanted` may be a minor version."""
     return f"{version}.".startswith(f"{wanted}.")
 
 
 def _is_of(key: str, name: str) -> bool:
-    """A pool's name in ARM is the key and a few characters of a hash."""
     return name[:-SUFFIX_LENGTH] == key and set(name[-SUFFIX_LENGTH:]) <= set(hexdigits)
 
 
@@ -200,12 +187,10 @@ def _steps(region: str) -> tuple[str, ...]:
 
 
 def _names(growing: Sequence[Growth]) -> list[str]:
-    """The region's total comes last."""
     return sorted(dict.fromkeys(name for growth in growing for name in growth.quotas), key=lambda name: name == TOTAL)
 
 
 def _fewer(growing: Sequence[Growth], lefts: Mapping[str, int], stack: str) -> Iterator[str]:
-    """Offers as many nodes as all quotas of the pool allow, if only one pool needs this one."""
     (growth, *others) = [each for each in growing if each.at_once]
     room = min(max(lefts[name], 0) for name in growth.quotas if name in lefts)
     fit = growth.there + room // growth.sku.vcpus - growth.surge
@@ -214,7 +199,6 @@ def _fewer(growing: Sequence[Growth], lefts: Mapping[str, int], stack: str) -> I
 
 
 def _instead(growing: Sequence[Growth], quota: str, left: int, settings: Settings) -> Iterator[str]:
-    """Deletes the old pool first, if that frees enough quota."""
     waiting = [each for each in growing if each.replaced and not each.first and each.freed(quota)]
     now = sum(each.at_once * each.sku.vcpus for each in growing)
     if settings.vm_sku is None and waiting and left + sum(each.freed(quota) for each in waiting) >= now:

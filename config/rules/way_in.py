@@ -15,7 +15,6 @@ login --identity` first.
 
 
 def way_in_problems(stack: StackFile) -> Iterator[Problem]:
-    """`config/rules/network.py` has the rules of the network."""
     yield from _inside(stack.network)
     if stack.network.jump_box:
         yield from _needless(stack.network)

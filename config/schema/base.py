@@ -28,7 +28,6 @@ class Model(BaseModel):
     @field_validator("*", mode="wrap")
     @classmethod
     def _true_or_false(cls, value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
-        """Pydantic also accepts yes, on and 1, in any case."""
         read = handler(value)
         if isinstance(read, bool) and not isinstance(value, bool) and value not in ("true", "false"):
             raise unfit(f"is {value!r}", read)
@@ -52,17 +51,14 @@ def protects(rule: list[Any] | Literal["stated", "limit", "letters", "ranges"]) 
 
 
 def stated(model: Model) -> dict[str, Any]:
-    """Includes only fields that the user has set."""
     return {name: value for name, value in model if name in model.model_fields_set}
 
 
 def field_name(model: type[Model], key: str) -> str:
-    """Raises StopIteration for an unknown key."""
     return next(name for name, field in model.model_fields.items() if field.alias == key)
 
 
 def at(model: Model, key: str) -> Any:
-    """`key` is that of a stack file."""
     return getattr(model, field_name(type(model), key))
 
 
@@ -71,14 +67,11 @@ UNFIT: Final = "unfit"
 
 @dataclass(frozen=True)
 class Unfit:
-    """An error that a validator finds, at its own key or at a key `below` it."""
-
     what: str
     instead: object = None
     """The value to set instead; None if only the user knows it."""
     below: tuple[str | int, ...] = ()
     allowed: str = ""
-    """The allowed values, if the type alone allows too many."""
     known: Collection[str] = ()
     """The valid keys at this place; the unknown key may be a misspelling of one of them."""
 
@@ -92,7 +85,6 @@ def unfits(faults: list[Unfit]) -> PydanticCustomError:
 
 
 def location_of(error: ErrorDetails) -> tuple[str | int, ...]:
-    """A validator may find errors below its own location; the first one counts."""
     faults = error.get("ctx", {}).get("faults")
     return (*error["loc"], *faults[0].below) if faults else error["loc"]
 
@@ -141,11 +133,9 @@ EMPTY_IS_UNSET = BeforeValidator(lambda value: None if value == "" else value)
 
 
 def _as_text(value: Any) -> Any:
-    """YAML reads an unquoted 1.35 as a number."""
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
 AS_TEXT = BeforeValidator(_as_text)
 """Place it after the pattern (see `PLAIN_DIGITS`)."""
 Text = Annotated[str, AS_TEXT]
-"""Text, even if YAML reads it as a number."""

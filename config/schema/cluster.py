@@ -15,7 +15,6 @@ from config.schema.resource_ids import ObjectId, UserAssignedIdentityId
 
 NodeOsChannel = Literal["None", "Unmanaged", "SecurityPatch", "NodeImage"]
 ROLLING: tuple[NodeOsChannel, ...] = ("SecurityPatch", "NodeImage")
-"""AKS rolls out node images with these channels, in the maintenance window if one is set."""
 MAX_CLUSTER_NODES = 5000
 """https://learn.microsoft.com/azure/aks/quotas-skus-regions"""
 AKS_UNREADY_NODES = 3

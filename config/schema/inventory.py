@@ -25,7 +25,6 @@ _Fields = tuple[tuple[str, type[OperatorSettings], str], ...]
 """Names, types and descriptions. Generated fields have descriptions because they have no docstrings."""
 _Keys = tuple[tuple[str, str], ...]
 _Option = Annotated[str | None, EMPTY_IS_UNSET]
-"""The workloads' own models define the allowed values."""
 
 
 @dataclass(frozen=True)
@@ -35,11 +34,9 @@ class Inventory:
 
     @property
     def stack_file(self) -> type[StackFile]:
-        """Has the keys of all operators and the workloads' top-level keys."""
         return _with_keys(StackFile, *self._keys)
 
     def settings_of(self, stack_file: StackFile, **found: Any) -> Settings:
-        """Adds the derived values."""
         model = _with_keys(Settings, *self._keys)
         settings: Settings = model.model_validate(stated(stack_file) | found, by_alias=False, by_name=True)
         return settings
@@ -61,7 +58,6 @@ class Inventory:
         return {key for each in self.workloads.values() for key in each.keys}
 
     def path_of(self, key: str) -> Path | None:
-        """A name may be a workload, or have only one place."""
         if key in self.workloads:
             return "workloadOptions", key
         options = (paths_in(each.options, ("workloadOptions", name)) for name, each in self.workloads.items())
@@ -70,11 +66,9 @@ class Inventory:
         return found[0] if len(found) == 1 and not is_general(key) and found[0][-1] != "*" else None
 
     def is_option(self, path: Path) -> bool:
-        """The workload's own model describes the option."""
         return len(path) > 2 and path[0] == "workloadOptions" and path[1] in self.workloads
 
     def schema(self, path: Path) -> Schema:
-        """Is empty if no model describes the path."""
         model, below = self._model_of(path)
         return schema_at(schema_of(model), below)
 
@@ -82,7 +76,6 @@ class Inventory:
         return protecting(self.stack_file)
 
     def faults(self, path: Path, value: Any) -> dict[Path, ErrorDetails]:
-        """Ignores all other settings."""
         model, below = self._model_of(("location",) if path == (REGION,) else path)
         if ":" in str(path[0]) and path != (REGION,):
             return {}  # a provider's key, which the provider validates
@@ -98,7 +91,6 @@ class Inventory:
         return {}
 
     def _model_of(self, path: Path) -> tuple[type[BaseModel], Path]:
-        """Returns the rest of the path in the model, too."""
         return (self.workloads[str(path[1])].options, path[2:]) if self.is_option(path) else (self.stack_file, path)
 
     @property

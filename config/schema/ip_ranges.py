@@ -85,7 +85,6 @@ NetworkRange = Annotated[Text, AfterValidator(_of_a_network), may_be(_NETWORK)]
 
 
 def elsewhere(prefix: int, taken: Iterable[IPv4Network]) -> IPv4Network | None:
-    """Returns the first range that AKS accepts and that does not overlap `taken`."""
     occupied = (*RESERVED, *taken)
     for private in PRIVATE:
         for found in private.subnets(new_prefix=prefix) if prefix >= private.prefixlen else ():

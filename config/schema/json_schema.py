@@ -13,12 +13,10 @@ Schema = Mapping[str, Any]
 
 @functools.cache
 def schema_of(model: type[BaseModel]) -> Schema:
-    """Names are those of stack files."""
     return model.model_json_schema(by_alias=True)
 
 
 def schema_at(schema: Schema, location: Iterable[str | int]) -> Schema:
-    """Is empty if the schema does not describe the location."""
     definitions = schema.get("$defs", {})
     here = _resolved(schema, definitions)
     for part in location:
@@ -54,7 +52,6 @@ def protecting(model: type[BaseModel]) -> Mapping[str, Path]:
 
 
 def _resolved(schema: Schema, definitions: Mapping[str, Schema]) -> Schema:
-    """Keeps defaults and examples of references and optional values."""
     outer = {key: schema[key] for key in ("allowed", "default", "examples", "protects") if key in schema}
     for option in schema.get("anyOf", ()):
         if option.get("type") != "null":
@@ -91,23 +88,19 @@ def allowed(schema: Schema) -> str:
 
 
 def is_plain(schema: Schema) -> bool:
-    """A command can set the value: it is not a list or a map."""
     return schema.get("type") in ("boolean", "integer", "number", "string")
 
 
 def by_schema(path: Path, schema: Schema) -> Fix:
-    """Only the user knows the value."""
     return by_hand(path) if is_plain(schema) else in_file(path)
 
 
 def entries_of(schema: Schema) -> list[Schema]:
-    """Users choose the names of these values."""
     entries = [schema.get("additionalProperties"), *schema.get("patternProperties", {}).values()]
     return [each for each in entries if isinstance(each, Mapping)]
 
 
 def is_text_table(schema: Schema) -> bool:
-    """The schema is a map from any name to text, such as environment variables."""
     return any(each.get("type") == "string" for each in entries_of(schema))
 
 

@@ -13,7 +13,6 @@ from config.data.skus import catalogue, written_differently
 from config.schema.base import Model, Text, may_be, unfit
 
 USER = "azureuser"
-"""Only SSH keys can log in."""
 DISK_TYPE = "Premium_LRS"
 _LENGTH = struct.Struct(">I")
 _KINDS = ("ssh-ed25519", "ssh-rsa")
@@ -27,7 +26,6 @@ _RSA_BITS = 2048
 
 
 def is_public_key(text: str) -> bool:
-    """Azure accepts the key."""
     kind, _, rest = text.partition(" ")
     return kind in _KINDS and "\n" not in text and _is_of(kind, rest.partition(" ")[0])
 
@@ -54,7 +52,6 @@ def _fields(data: bytes) -> Iterator[bytes]:
 
 
 def _small_machine(name: str) -> str:
-    """Suggests a size if only the spelling differs."""
     usable = sorted((size for size in catalogue().values() if not size.gpus), key=lambda size: size.vcpus)
     names = [size.name for size in usable]
     if name not in names:

@@ -24,7 +24,6 @@ DEFAULT_POOL = "gpu"
 
 
 def _dollars(value: Any) -> float:
-    """Booleans are no prices."""
     try:
         amount = -1.0 if isinstance(value, bool) else float(value)
     except (TypeError, ValueError):
@@ -36,7 +35,6 @@ def _dollars(value: Any) -> float:
 
 
 Price = Annotated[float, BeforeValidator(_dollars)]
-"""US dollars per hour."""
 TagValue = Annotated[str, BeforeValidator(lambda value: text_of(value) if isinstance(value, bool) else value), AS_TEXT]
 """Text, even if YAML or Pulumi reads it as a number or a boolean."""
 
@@ -131,13 +129,11 @@ class StackFile(Model):
         return storage.shared_class or self.operators.shared_class
 
     def entrances(self) -> tuple[Use, ...]:
-        """There is one use for each private endpoint."""
         accounts = OF_ACCOUNT * len(self.storage.made_accounts())
         private = (*OF_REGISTRY, *accounts) if self.network.private else ()
         return (*private, *OF_FILES) if self.shared_files == "nfs" else private
 
     def gpu_pools(self) -> dict[str, PoolSettings]:
-        """Without `pools`, `vmSku` and `nodeCount` describe one."""
         if self.pools or self.vm_sku is None:
             return dict(sorted(self.pools.items()))
         return {DEFAULT_POOL: PoolSettings(vm_sku=self.vm_sku, count=self.node_count)}
@@ -145,9 +141,7 @@ class StackFile(Model):
 
 Shared = TypeVar("Shared", bound=StackFile)
 SHARED = ("vm_sku", "node_count", "pools", "operators", "storage", "images", "teams", "slack_gpus", "tags")
-"""These settings of a platform also apply to workloads of consumer stacks."""
 OVERRIDABLE = ("images", "tags")
-"""A consumer stack may override these shared settings."""
 
 
 class PlatformOutput(Model, Generic[Shared]):
@@ -168,15 +162,12 @@ class PlatformStack:
     output: PlatformOutput[StackFile]
 
     def with_shared_settings(self, consumer: StackFile) -> StackFile:
-        """The platform's shared settings complete those of the consumer stack."""
         own = {name: value for name, value in stated(consumer).items() if name not in SHARED or name in OVERRIDABLE}
         return type(consumer).model_validate(stated(self.output.settings) | own, by_alias=False, by_name=True)
 
 
 @dataclass(frozen=True)
 class Placement(Generic[Chosen]):
-    """A workload of the stack, with its validated options and its pool."""
-
     workload: str
     name: str
     """The workload's name, followed by the pool's key if the workload runs on every pool."""
@@ -184,11 +175,9 @@ class Placement(Generic[Chosen]):
     pool_key: str
     pool: PoolSettings
     nodes: int
-    """The number of the pool's nodes that it uses."""
 
     @property
     def gpus(self) -> int:
-        """Counts all of its nodes."""
         return self.nodes * self.options.gpus_on(self.pool.sku)
 
     @property
@@ -224,10 +213,8 @@ class Settings(StackFile):
 
     @property
     def keeps_files(self) -> bool:
-        """Claims may be those of a workload, or of a class of shared files."""
         own = any(placement.options.keeps_files for placement in self.placements.values())
         return own or (self.shared_platform is None and self.shared_class is not None)
 
     def users(self, container: str) -> list[str]:
-        """Returns the stack's workloads that mount or fill the container."""
         return [name for name, placement in self.placements.items() if container in placement.options.containers]

@@ -1,5 +1,3 @@
-"""Names of a stack's Azure resources are deterministic, including the globally unique ones."""
-
 from __future__ import annotations
 
 import hashlib
@@ -7,7 +5,6 @@ import re
 from dataclasses import dataclass
 
 MAX_NODE_RESOURCE_GROUP = 80
-"""AKS's limit, in characters."""
 MAX_DNS_PREFIX = 54
 MAX_DNS_LABEL = 63
 WORKLOAD_NAMESPACE = "ai"
@@ -32,8 +29,6 @@ class StackName:
 
 @dataclass(frozen=True)
 class Names:
-    """`chosen_group` replaces the derived resource group."""
-
     project: str
     stack: str
     chosen_group: str | None = None
@@ -44,17 +39,14 @@ class Names:
 
     @property
     def resource_group(self) -> str:
-        """Has everything but the nodes."""
         return self.chosen_group or self.cluster
 
     @property
     def node_resource_group(self) -> str:
-        """AKS creates this group for the virtual machines."""
         return self.resource_group + NODES_SUFFIX
 
     @property
     def dns_prefix(self) -> str:
-        """The first part of the API server's host name."""
         return self.cluster
 
 

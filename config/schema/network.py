@@ -1,5 +1,3 @@
-"""The cluster's network is AKS's own, one that the stack creates, or an existing one; public or private."""
-
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -30,7 +28,6 @@ RESERVED_ADDRESSES = 5
 """Azure reserves the first four and the last address of each subnet (AKS's overview of CNI Overlay)."""
 
 Use = Literal["cluster", "registry", "blob", "dfs", "file"]
-"""The kind of names in a private DNS zone."""
 ZONE_NAMES: Mapping[Use, str] = {
     "cluster": "privatelink.{region}.azmk8s.io",
     "registry": "privatelink.azurecr.io",
@@ -95,7 +92,6 @@ class NetworkSettings(Model):
 
     @property
     def own(self) -> bool:
-        """Nodes are in a custom network instead of AKS's."""
         return self.address_space is not None or self.id is not None
 
     @property
@@ -109,7 +105,6 @@ class NetworkSettings(Model):
 
     @property
     def routed(self) -> bool:
-        """Nodes reach the internet through the user's own routes."""
         return self.own and self.outbound == "userDefinedRouting"
 
     @property
@@ -118,7 +113,6 @@ class NetworkSettings(Model):
         return str(IPv4Network(self.service_range)[10])
 
     def zone(self, use: Use, region: str) -> str | None:
-        """Returns the id of the user's zone."""
         return next((id_ for id_ in self.zones if zone_use(id_, region) == use), None)
 
 
@@ -137,8 +131,6 @@ def zone_use(zone_id: str, region: str) -> Use | None:
 
 @dataclass(frozen=True)
 class Layout:
-    """Includes the subnets for a jump box."""
-
     nodes: IPv4Network
     endpoints: IPv4Network
     jump_box: IPv4Network

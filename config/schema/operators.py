@@ -19,23 +19,16 @@ if TYPE_CHECKING:
     from config.schema.models import StackFile
 
 DriverUpgrades = Literal["manual", "when-idle"]
-"""With `when-idle`, NVIDIA's operators restart changed drivers node by node, each after all of its pods have ended."""
 Scheduler = Literal["volcano", "scheduler-plugins-scheduler"]
-"""The scheduler of pods on GPU nodes, as in `schedulerName`."""
 Capability = Literal["GPUs", "InfiniBand", "node labels", "scheduler", "queues", "NVMe scratch"]
-"""Operators provide these, and workloads and other operators need them."""
 NVIDIA_NAMESPACE = "nvidia-operator"
-"""Has the charts for GPU nodes."""
 NODE_TOOLS_NAMESPACE = "node-tools"
-"""Has our own DaemonSets."""
 MAX_WARM_UP = 24 * 60
 """In minutes; the limit of AppWrapper."""
 MONITORING = "kube-prometheus-stack"
 """Provides the CRDs for metrics. If it is installed, operators after it create such objects."""
 NODE_HEALTH = "node-health"
-"""Checks report the state of their nodes through this operator."""
 MLBATCH_NAMESPACE = "mlbatch-system"
-"""Has the components that queue and run the teams' jobs."""
 
 
 class OperatorSettings(Model):
@@ -46,7 +39,6 @@ class OperatorSettings(Model):
 
     @property
     def shared_class(self) -> str | None:
-        """A class of shared files that the operator provides."""
         return None
 
     @property
@@ -61,12 +53,10 @@ class OperatorSettings(Model):
 
     @property
     def gpu_driver_minutes(self) -> int:
-        """The longest build on a node; 0 without a GPU driver."""
         return 0
 
     @property
     def rdma_driver_minutes(self) -> int:
-        """The longest build on a node; 0 without an InfiniBand driver."""
         return 0
 
 
@@ -104,7 +94,6 @@ class OperatorSpec(Protocol[Own]):
 
     @property
     def has_chart(self) -> bool:
-        """Otherwise it is our own manifest."""
         return True
 
     @property
@@ -127,7 +116,6 @@ class OperatorSpec(Protocol[Own]):
 
     @property
     def is_for_gpu_pools(self) -> bool:
-        """Only stacks with GPU pools need it."""
         return False
 
     def provides(self, settings: Own) -> Mapping[Capability, str]:
@@ -146,7 +134,6 @@ OperatorCatalogue = Mapping[str, OperatorSpec[Any]]
 
 
 def key_of(name: str) -> str:
-    """Returns the key below `operators` in stack files."""
     return to_camel(name.replace("-", "_"))
 
 
@@ -172,7 +159,6 @@ class Operators(Model):
     """
 
     def of(self, operator: OperatorSpec[Own]) -> Own:
-        """Returns the defaults if the model lacks the operator's key."""
         found: Own | None = getattr(self, field_of(operator.name), None)
         return operator.settings() if found is None else found
 
@@ -185,12 +171,10 @@ class Operators(Model):
 
     @property
     def preempts(self) -> bool:
-        """Pods of a higher priority class preempt others on GPU nodes."""
         return self.scheduler != VOLCANO or any(each.preempts for each in self._enabled())
 
     @property
     def failure_effect(self) -> str | None:
-        """None if no check may taint nodes."""
         return next(filter(None, (each.failure_effect for each in self._enabled())), None)
 
     def driver_minutes(self, *, infiniband: bool) -> int:

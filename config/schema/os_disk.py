@@ -32,7 +32,6 @@ class OsDisk:
 
 
 def os_disk(size: VmSku, gb: int | None = None, kind: DiskType | None = None) -> OsDisk:
-    """`gb` and `kind` are the user's settings."""
     if kind is None:
         kind = "Ephemeral" if (gb or USUAL_GB) <= most_ephemeral(size.os_disk_gib) else "Managed"
     if gb is None:
@@ -42,5 +41,4 @@ def os_disk(size: VmSku, gb: int | None = None, kind: DiskType | None = None) ->
 
 
 def most_ephemeral(gib: int) -> int:
-    """`gib` is the local storage."""
     return min(gib, _MAX_EPHEMERAL_GB)

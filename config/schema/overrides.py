@@ -1,5 +1,3 @@
-"""`podOverrides` are the user's changes to a workload's pod template, merged last."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
@@ -40,7 +38,6 @@ def merge(base: Any, over: Any, key: str = "") -> Any:
 
 
 def _pod_template(overrides: dict[str, Any]) -> dict[str, Any]:
-    """Rejects values that `merge` cannot merge into a pod template."""
     by_place: dict[tuple[str | int, ...], Unfit] = {}
     for fault in islice(_faults(overrides), MAX_LISTED):
         by_place.setdefault(fault.below, fault)
@@ -60,7 +57,6 @@ def _faults(overrides: Mapping[str, Any]) -> Iterator[Unfit]:
 
 
 def _unnamed(value: object, path: tuple[str | int, ...]) -> Iterator[Unfit]:
-    """Items of lists that are merged by a key must have that key."""
     if isinstance(value, Mapping):
         for key, below in value.items():
             name = MERGE_KEYS.get(key)

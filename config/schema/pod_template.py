@@ -24,7 +24,6 @@ _WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: 
 
 @functools.cache
 def choices() -> dict[str, dict[str, list[str]]]:
-    """Keyed by type and key."""
     found: dict[str, dict[str, list[str]]] = data.read("pod_enums.yaml")
     return found
 
@@ -65,7 +64,6 @@ def _faults(value: Any, kind: Any, path: tuple[str | int, ...]) -> Iterator[Unfi
 
 
 def _unlisted(value: Any, kind: Any, path: tuple[str | int, ...]) -> Iterator[Unfit]:
-    """`kind` has the path's last key. Empty text means an unset key."""
     allowed = choices().get(kind.__name__.removesuffix("Args"), {}).get(str(path[-1]), [])
     for where, text in [((*path, index), each) for index, each in _items(value)] or [(path, value)]:
         if allowed and text and isinstance(text, str) and text not in allowed:
@@ -74,14 +72,12 @@ def _unlisted(value: Any, kind: Any, path: tuple[str | int, ...]) -> Iterator[Un
 
 
 def _items(value: Any) -> Iterable[tuple[str | int, Any]]:
-    """Returns items by key or position; nothing for other values."""
     if isinstance(value, Mapping):
         return value.items()
     return enumerate(value) if isinstance(value, list) else ()
 
 
 def _alternatives(kind: Any) -> list[Any]:
-    """Omits Pulumi's types for outputs."""
     if typing.get_origin(kind) in (typing.Union, types.UnionType):
         return [found for each in typing.get_args(kind) for found in _alternatives(each)]
     plain = _is_object(kind) or kind in _WORDS or typing.get_origin(kind) in (Sequence, Mapping)

@@ -56,7 +56,6 @@ GpuSku = Annotated[
     AfterValidator(_usable),
     Field(json_schema_extra=lambda schema: schema.update(enum=gpu_sizes(), allowed=by_price(gpu_sizes()))),
 ]
-"""A VM size that GPU pools can have."""
 NodeCount = Annotated[int, Field(ge=0, le=MAX_NODES), PLAIN_DIGITS]
 
 REGULAR_PRICE = -1.0
@@ -81,7 +80,6 @@ def _spot_price(value: Any) -> float:
 
 
 SpotPrice = Annotated[float, BeforeValidator(_spot_price)]
-"""US dollars per hour, or `REGULAR_PRICE`."""
 
 
 MAX_PRIORITY = 1000
@@ -174,7 +172,6 @@ class PoolSettings(Model):
 
     @property
     def count_key(self) -> tuple[str, ...]:
-        """Sets the initial number of nodes."""
         return ("autoscale", "min") if self.autoscale else ("count",)
 
     @property
@@ -196,7 +193,6 @@ class PoolSettings(Model):
 
     @property
     def gpus(self) -> int:
-        """The number of GPUs that a node advertises."""
         return self.sku.gpus * self.shares
 
     @property

@@ -15,7 +15,6 @@ _TRUTH = {
     **dict.fromkeys(("false", "no", "n", "off", "0", "disable", "disabled", "regular"), False),
 }
 _MAX_SPREAD = 5
-"""Longer lists are edited by hand."""
 
 
 def suggest(path: Path, schema: Schema, given: object, *, is_entry: bool = False, is_protected: bool = False) -> Fix:
@@ -58,7 +57,6 @@ def suggest(path: Path, schema: Schema, given: object, *, is_entry: bool = False
 
 
 def _entry(path: Path, schema: Schema, given: object) -> Fix | None:
-    """An entry must be a map, or YAML reads its text as a boolean."""
     if schema.get("type") == "object":
         return say(f"write {path_text(path)} as a map in the stack file: {path[-1]}: {{...}}")
     if schema.get("type") == "string" and isinstance(given, bool):
@@ -67,27 +65,22 @@ def _entry(path: Path, schema: Schema, given: object) -> Fix | None:
 
 
 def _is_section(schema: Schema) -> bool:
-    """The schema is a map of sections under names that users choose, such as pools."""
     return any("$ref" in each for each in entries_of(schema))
 
 
 def truth_of(given: object) -> bool | None:
-    """Reads `yes`, `off` or `{enabled: true}`; returns None if unclear."""
     return _TRUTH.get(str(given.get("enabled") if isinstance(given, Mapping) else given).strip().lower())
 
 
 def off_among(given: object, choices: Collection[Any]) -> list[Any]:
-    """`off`, `no` or `false` mean `none` or `off`."""
     return [each for each in choices if each in ("none", "off")] if truth_of(given) is False else []
 
 
 def _is_table(schema: Schema) -> bool:
-    """The schema is a map from any name to a scalar, such as tags."""
     return any(each.get("type") in ("string", "number", "integer") for each in entries_of(schema))
 
 
 def _spread(path: Path, schema: Schema, given: object) -> Fix | None:
-    """Sets text or a list as entries of a list or map, or a scalar at the right key of a map."""
     below: dict[str | int, object] = {}
     if schema.get("type") == "array" and not (isinstance(given, Mapping) and any(given.values())):
         texts = filter(None, map(str.strip, re.split("[,;]", text_of(given))))
@@ -123,7 +116,6 @@ def _is_pair(given: object) -> bool:
 
 
 def _as_key(schema: Schema, given: object) -> dict[str | int, object]:
-    """Returns the key that a scalar is meant for: `enabled`, the main or the only required key."""
     keys, required = schema.get("properties", {}), schema.get("required", ())
     if "enabled" in keys and (read := truth_of(given)) is not None:
         return {"enabled": read}
@@ -133,7 +125,6 @@ def _as_key(schema: Schema, given: object) -> dict[str | int, object]:
 
 
 def _number(path: Path, schema: Schema, given: object) -> int | None:
-    """Reads `8 nodes`, within the schema's bounds."""
     number, least, most = number_in(given, str(path[-1])), schema.get("minimum", 1), schema.get("maximum", inf)
     is_zero = str(given) == "0"
     if schema.get("type") != "integer" or not number.is_integer() or not (number or is_zero):
@@ -142,7 +133,6 @@ def _number(path: Path, schema: Schema, given: object) -> int | None:
 
 
 def example(schema: Schema) -> object:
-    """Returns an example, the default, the minimum or the first choice; None without any."""
     if examples := schema.get("examples"):
         return examples[0]
     for key in ("default", "minimum"):

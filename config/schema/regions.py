@@ -12,12 +12,10 @@ from config.data.near import hint, near, plainly
 from config.schema.base import unfit
 
 _LONGEST = 100
-"""Longer texts are not compared with region names."""
 
 
 @functools.cache
 def regions() -> tuple[str, ...]:
-    """The public cloud comes first."""
     found = data.read("regions.yaml")
     return (*found["public"], *found["us_government"], *found["china"])
 
@@ -30,7 +28,6 @@ def region_name(location: str) -> str:
 @dataclass(frozen=True)
 class Cloud:
     management: str
-    """The URL of Azure Resource Manager."""
     portal: str
 
 
@@ -44,7 +41,6 @@ def in_public_cloud(region: str) -> bool:
 
 
 REGION = "azure-native:location"
-"""Used if `location` is unset."""
 
 
 def _known(name: str) -> str:
@@ -74,4 +70,3 @@ def _letters(name: str) -> list[str]:
 Region = Annotated[
     str, AfterValidator(_known), Field(json_schema_extra=lambda schema: schema.update(enum=list(regions())))
 ]
-"""A region in any Azure cloud."""

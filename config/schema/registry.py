@@ -15,7 +15,6 @@ _PART = "[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
 _TAG = "[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}"
 
 REGISTRY = rf"^{_HOST}(?:/{_PART})*$"
-"""A host with an optional path, without a scheme."""
 IMAGE = rf"^(?:{_HOST}/)?{_PART}(?:/{_PART})*(?::{_TAG})?(?:@sha256:[0-9a-f]{{64}})?$"
 
 Image = Annotated[
@@ -23,7 +22,6 @@ Image = Annotated[
     StringConstraints(pattern=IMAGE, max_length=512),
     may_be("an image reference, as in registry.example.com/nccl-test:1.0"),
 ]
-"""Registry, tag and digest are optional."""
 MAX_REGISTRY_NAME = 50
 
 RegistryName = Annotated[

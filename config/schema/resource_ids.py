@@ -32,7 +32,6 @@ ObjectId = Annotated[
     StringConstraints(pattern=r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"),
     may_be("an object id, as in 0a0b0c0d-0000-0000-0000-000000000000"),
 ]
-"""An Entra user, group or service principal."""
 UserAssignedIdentityId = Annotated[
     str, StringConstraints(pattern=_pattern(_IDENTITY)), may_be(f"its resource id, as in {_example(_IDENTITY)}")
 ]
@@ -54,14 +53,11 @@ PrivateZoneId = Annotated[
 
 @dataclass(frozen=True)
 class ResourceName:
-    """Has the resource group, too."""
-
     group: str
     name: str
 
     @classmethod
     def of(cls, resource_id: str) -> ResourceName:
-        """The id must be valid."""
         parts = resource_id.split("/")
         return cls(parts[4], parts[8])
 

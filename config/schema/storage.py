@@ -51,7 +51,6 @@ AccountSku = Literal["Standard_LRS", "Standard_ZRS", "Premium_LRS", "Premium_ZRS
 SasKind = Literal["service", "user-delegation"]
 SharedFiles = Literal["smb", "nfs", "none"]
 KeptOn = SharedFiles | Literal["class"]
-"""`class`: volumes of an existing StorageClass."""
 SHARED_CLASS = "shared-files"
 """The StorageClass of `nfs`; cluster-scoped."""
 _FILES_KEY = "0files"
@@ -164,7 +163,6 @@ class AccountSettings(Model):
 
 
 def account_path(key: str) -> Path:
-    """Returns the path in the stack file."""
     return ("storage", "accounts", key) if key else ("storage",)
 
 
@@ -182,7 +180,6 @@ class Account:
         return (*self.path, "containers", container)
 
     def named(self, name: str) -> str:
-        """The name is unique among the accounts."""
         return f"{name}-{self.key}" if self.key else name
 
     def full_name(self, names: Names, subscription_id: str) -> str:
@@ -229,11 +226,9 @@ class StorageSettings(AccountSettings):
     """
 
     def files_account(self, names: Names, subscription_id: str) -> str:
-        """Returns the name in ARM for `nfs`."""
         return global_name(names, subscription_id, MAX_ACCOUNT_NAME, _FILES_KEY)
 
     def all_accounts(self) -> list[Account]:
-        """The account of `storage` itself comes first, then the others by key."""
         return [Account("", self), *(Account(key, each) for key, each in sorted(self.accounts.items()))]
 
     def made_accounts(self) -> list[Account]:
@@ -247,15 +242,12 @@ class StorageSettings(AccountSettings):
         return {name: account for account in self.all_accounts() for name in account.settings.containers}
 
     def next_account(self) -> Account:
-        """A new container belongs to this account."""
         return next(iter(self.made_accounts()), self.all_accounts()[0])
 
     def needs(self, driver: Literal["addon", "chart"]) -> bool:
-        """This driver mounts containers."""
         return self.driver == driver and bool(self.made_accounts())
 
 
 def next_rotation(rotation: str) -> str:
-    """Adds one to the trailing number, or adds a number."""
     match = re.fullmatch(r"(.*?)(\d+)", rotation)
     return f"{match[1]}{int(match[2]) + 1:0{len(match[2])}}" if match else f"{rotation}-2"

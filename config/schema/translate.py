@@ -1,5 +1,3 @@
-"""Converts pydantic's errors into problems with path, allowed values and fix."""
-
 from __future__ import annotations
 
 import functools
@@ -77,7 +75,6 @@ def _wrong_value(path: Path, location: Path, given: object, schema: Schema) -> P
 def _unfit(
     fault: Unfit, schema: Schema, location: Path, prefix: Path, given: object, inventory: Inventory | None
 ) -> Problem:
-    """Our own validator found the error below a location with value `given`."""
     below = (*location, *fault.below)
     path = (*prefix, *below)
     if fault.known:

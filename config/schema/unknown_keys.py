@@ -43,7 +43,6 @@ from config.schema.readings import suggest, truth_of
 
 _EMPTY: tuple[object, ...] = (None, "", {}, [])
 _MOST_KEYS = 50
-"""Comparing more keys of a map with protecting settings takes too long."""
 
 
 def unknown_key(
@@ -105,7 +104,6 @@ def key_fix(
     *,
     is_sure: bool = True,
 ) -> Fix:
-    """The key means the key at `there`, which is set to `standing`."""
     if value in _EMPTY or (standing is not None and text_of(standing) == text_of(value)):
         return remove_command(path)
     own, found = str(path[-1]), _protections(path, value, inventory)
@@ -122,7 +120,6 @@ def key_fix(
 
 
 def _moved(path: Path, there: Path, value: object, inventory: Inventory | None) -> Fix:
-    """Returns text if no valid form of the value is known."""
     faults = inventory.faults(there, value) if inventory else {}
     if not inventory or not faults:
         return move_command(path, there, value)
@@ -139,13 +136,11 @@ def _moved(path: Path, there: Path, value: object, inventory: Inventory | None) 
 
 
 def _named(there: Path, inventory: Inventory | None) -> str:
-    """Returns all required keys of a section, such as the bounds of `autoscale`."""
     required = inventory.schema(there).get("required", ()) if inventory else ()
     return " and ".join(any_name((*there, key)) for key in required) or any_name(there)
 
 
 def _protections(path: Path, value: object, inventory: Inventory | None) -> dict[str, list[Path]]:
-    """Returns the protecting settings with names like an unknown key or a key below it."""
     if inventory is None or inventory.is_option(path) or value in _EMPTY:
         return {}
     own, beside = str(path[-1]), inventory.schema(path[:-1]).get("properties", ())
@@ -157,7 +152,6 @@ def _protections(path: Path, value: object, inventory: Inventory | None) -> dict
 
 
 def _listed(protections: Mapping[str, list[Path]]) -> dict[str, bool]:
-    """True marks a name with the opposite meaning."""
     return {any_name(there): is_negated(name) for name, places in protections.items() for there in places}
 
 
@@ -177,7 +171,6 @@ def _stated(
 
 
 def _nearest(name: str, path: Path, inventory: Inventory) -> Path | None:
-    """Finds the protecting setting of that name in the innermost section around a path."""
     around = ((*path[:end], name) for end in range(len(path) - 1, 0, -1))
     return next((each for each in around if "protects" in inventory.schema(each)), None)
 
@@ -199,7 +192,6 @@ def is_foreign(path: Path, place: Path) -> bool:
 
 
 def elsewhere(path: Path, location: Path, schema: Schema, inventory: Inventory | None) -> Path | None:
-    """The key is one level too high, or in another section."""
     if found := below(path, location, schema):
         return found
     known = schema_at(schema, location[:-1]).get("properties", {})

@@ -25,11 +25,8 @@ from config.schema.teams import TeamSettings
 
 @dataclass(frozen=True, kw_only=True)
 class Requirements:
-    """Requirements of the platform, in addition to GPUs."""
-
     infiniband: bool = False
     one_node_without: bool = False
-    """It also runs on a single node without InfiniBand."""
     mpi: bool = False
     """It is a Volcano Job, which gives all pods the names and keys that MPI needs."""
 
@@ -42,7 +39,6 @@ class GpuPods:
     """`podOverrides` cannot change these fields of a workload's GPU pods (config/rules/pod_needs.py)."""
 
     container: str
-    """The container with the devices."""
     restart_policy: Literal["Never", "Always"] = "Never"
     """Jobs retry with new pods, a Deployment accepts only Always."""
 
@@ -112,35 +108,23 @@ class WorkloadOptions(Model):
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """A possible placement of a workload, for the workload's own rules."""
-
     pool_key: str
     pool: PoolSettings
     pool_path: Path
     """The path of the pool's settings in the stack file: ("pools", key), or empty for the default pool."""
     most_path: Path
-    """The path of the setting that limits the pool's nodes."""
     nodes: int
     pools: Mapping[str, PoolSettings]
-    """All GPU pools of the platform, by key."""
     storage: StorageSettings
     shared_files: KeptOn
     scratch: bool
-    """The pool requests NVMe scratch, and an enabled operator creates it."""
     shared_class: bool = False
-    """The platform has a StorageClass of shared files."""
     on_shared_platform: bool = False
-    """The platform belongs to another stack."""
     teams: Mapping[str, TeamSettings] = field(default_factory=dict)
-    """The platform's teams, by name."""
     slack_gpus: int = 0
-    """GPUs that all teams may borrow."""
     operators: Collection[str] = ()
-    """Keys of the enabled operators."""
     scheduler: str = VOLCANO
-    """The only scheduler of pods on its GPU nodes."""
     preempts: bool = True
-    """Pods of a higher priority class preempt others under that scheduler."""
 
     def too_few(self, workload: str, nodes: int) -> Problem:
         what = f"is {self.pool.max_nodes}, but workload {workload} needs {nodes} {'node' if nodes == 1 else 'nodes'}"
@@ -178,7 +162,6 @@ class WorkloadSpec(Protocol[Chosen]):
 
     @property
     def pods(self) -> GpuPods:
-        """The fixed fields of its pods on GPU nodes."""
         return GpuPods(container=self.name)
 
     def nodes(self, options: Chosen, pool_nodes: int) -> int:

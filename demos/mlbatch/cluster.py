@@ -27,14 +27,10 @@ class Denied(Exception):
 
 
 class Cluster:
-    """Commands impersonate a user, if one is given."""
-
     def __init__(self, context: str = "") -> None:
-        """An empty `context` is the kubeconfig's current one."""
         self._context = context
 
     def kubectl(self, *arguments: str, user: str = "") -> str:
-        """Raises Denied."""
         context = [f"--context={self._context}"] if self._context else []
         command = ["kubectl", *context, *([f"--as={user}"] if user else []), *arguments]
         try:
@@ -47,17 +43,14 @@ class Cluster:
         return answer.stdout
 
     def create(self, file: str, team: str, user: str) -> str:
-        """Returns `<kind>/<name>`. Raises Denied."""
         made = self.kubectl("create", f"--namespace={team}", f"--filename={JOBS / file}", "--output=name", user=user)
         return made.strip()
 
     def get(self, name: str, team: str) -> Object:
-        """`name` is `<kind>/<name>`. Raises Denied if the object does not exist."""
         found: Object = json.loads(self.kubectl("get", name, f"--namespace={team}", "--output=json"))
         return found
 
     def pods(self, team: str, job: str = "") -> list[Object]:
-        """`job` is `<kind>/<name>`."""
         selector = [f"--selector=job-name={job.rpartition('/')[2]}"] if job else []
         return self._list("pods", f"--namespace={team}", *selector)
 
@@ -69,7 +62,6 @@ class Cluster:
         return found
 
     def wait(self, look: Callable[[], _Found], what: str, seconds: float) -> _Found:
-        """Returns the first result that is true. Raises Failed after this many seconds."""
         deadline, pause = time.monotonic() + seconds, _FIRST_PAUSE_S
         while not (found := look()):
             if time.monotonic() > deadline:

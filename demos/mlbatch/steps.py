@@ -1,5 +1,3 @@
-"""Each step acts as a user, waits for the result, and prints it."""
-
 from __future__ import annotations
 
 import time
@@ -12,11 +10,9 @@ from k8s.resources import allocatable
 
 BLUE, RED = "blue", "red"
 ALICE, BOB = "alice@example.com", "bob@example.com"
-"""One member of each team."""
 _OFFERS = [8, 8, 8]
 GPUS = sum(_OFFERS)
 SOON_S = 60.0
-"""Kueue notices a change, and pods start, within this time."""
 DRIVERS_S = 1800.0
 """On Azure, drivers take a quarter of an hour per node (simulator/bench/durations.yaml), after its boot."""
 LENDS_S = 400.0
@@ -29,8 +25,6 @@ LOOKS_S = 180.0
 
 @dataclass
 class Demonstration:
-    """Passes each line of output to `tell`."""
-
     cluster: Cluster
     tell: Callable[[str], None]
     jobs: dict[str, list[str]] = field(default_factory=lambda: {BLUE: [], RED: []})
@@ -49,14 +43,12 @@ class Demonstration:
                 self.remove_jobs(team)
 
     def submit(self, file: str, team: str, user: str) -> str:
-        """Returns `<kind>/<name>`."""
         name = self.cluster.create(file, team, user)
         self.jobs[team].append(name)
         self.tell(f"   $ kubectl create --as={user} -n {team} -f jobs/{file}    # {name}")
         return name
 
     def wait_until_running(self, name: str, team: str, pods: int = 1) -> float:
-        """Returns the number of seconds."""
         begun = time.monotonic()
         self.cluster.wait(lambda: self.running(name, team) == pods, f"{name} of {team} runs", SOON_S)
         return time.monotonic() - begun
@@ -104,7 +96,6 @@ class Demonstration:
         return self.cluster.kubectl("get", *queue, "--output=jsonpath={..lendingLimit}") in ("", "8")
 
     def _offered(self) -> list[int]:
-        """Omits nodes without GPUs."""
         found = (allocatable(node, GPU_RESOURCE) for node in self.cluster.nodes())
         return sorted(count for count in found if count)
 
@@ -159,7 +150,6 @@ def recovery(demo: Demonstration) -> None:
 
 
 def _node(demo: Demonstration, but: str = "") -> str:
-    """Is empty if the job does not run, or runs on the node `but`."""
     found = [pod["spec"]["nodeName"] for pod in demo.cluster.pods(BLUE, "job/wrapped") if is_running(pod)]
     return next((str(node) for node in found if node != but), "")
 

@@ -34,7 +34,6 @@ _UPGRADES = "driverUpgrades"
 
 
 def upgrade_policy(upgrades: DriverUpgrades) -> dict[str, Any]:
-    """Upgrades one node at a time, after all pods there have ended."""
     return {
         "autoUpgrade": upgrades == "when-idle",
         "maxParallelUpgrades": 1,

@@ -1,5 +1,3 @@
-"""Installs an operator without a chart: each object of its released manifests is a resource."""
-
 from __future__ import annotations
 
 import importlib
@@ -27,13 +25,11 @@ _FIRST, _SERVICES, _PODS, _CRDS = "first", "services", "pods", "crds"
 @dataclass(frozen=True)
 class Changes:
     configuration: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """The contents of ConfigMaps, by name."""
     arguments: Sequence[str] = ()
     """Arguments of containers, after those of the release."""
     resources: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Resources of containers, over those of the release."""
     without: Collection[str] = ()
-    """Names of CRDs to omit."""
 
 
 def install(

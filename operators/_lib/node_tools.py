@@ -1,5 +1,3 @@
-"""DaemonSets with the images of `docker/` prepare and describe nodes."""
-
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -13,9 +11,7 @@ from components.operators import InstallContext
 
 Manifest = dict[str, Any]
 UNPRIVILEGED = {"runAsNonRoot": True, "runAsUser": 65534, "runAsGroup": 65534}
-"""Pods with this security context have no rights on their node."""
 CONFINED = {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}
-"""The security context of their containers."""
 
 
 def daemon_set_spec(name: str, pod: Manifest) -> Manifest:

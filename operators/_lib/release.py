@@ -1,5 +1,3 @@
-"""A chart comes from its own repository or from `charts.source`."""
-
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
@@ -26,7 +24,6 @@ class ChartLocation:
 
 
 def locate(chart: Chart, source: str | None) -> ChartLocation:
-    """`source` is an OCI registry, or a folder of unpacked charts."""
     if source is None:
         return ChartLocation(chart.oci or chart.name, chart.repository, chart.version)
     if source.startswith("oci://"):

@@ -41,7 +41,6 @@ def cluster_account(
 def policy_binding(
     policy: str, namespaces: Mapping[str, str] | None = None, *, action: Literal["Deny", "Warn"] = "Deny"
 ) -> dict[str, Any]:
-    """The binding applies everywhere or in `namespaces` with these labels."""
     where = {"matchResources": {"namespaceSelector": {"matchLabels": namespaces}}} if namespaces else {}
     return {"policyName": policy, "validationActions": [action], **where}
 
@@ -54,7 +53,6 @@ def admission_policy(
     after: Sequence[pulumi.Resource],
     binding: Mapping[str, Any] | None = None,
 ) -> pulumi.Resource:
-    """Returns the policy's binding, which applies everywhere by default."""
     kinds = kubernetes.admissionregistration.v1
     policy = kinds.ValidatingAdmissionPolicy(
         f"{name}-policy", metadata={"name": name}, spec=spec, opts=parent.child(depends_on=after)

@@ -28,7 +28,6 @@ class BlobCsiDriver(Installed[ChartSettings]):
 
 
 def values() -> Values:
-    """Mounts on every node, with any taints, and only with blobfuse2."""
     return {
         # The controller creates volumes, but this program's already exist. A second replica needs a second system node.
         "controller": {"replicas": 1, **ON_SYSTEM_POOL},
@@ -64,7 +63,6 @@ class _BlobCsiDriver(Operator[ChartSettings]):
             yield from self._identity_problems(installation, (*path, "values"), auth)
 
     def _identity_problems(self, installation: Installation, path: Path, auth: str) -> Iterator[Problem]:
-        """The driver must mount by identity and refresh the tokens of mounts."""
         since, (image, again) = versions().identity_mounts, (("image", "blob", "tag"), ("feature", "requiresRepublish"))
         tag = installation.value(self, *image) or versions().charts[NAME].version
         if since.is_older(str(tag)):

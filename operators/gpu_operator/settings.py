@@ -52,7 +52,6 @@ def fabric_problems(operator: OperatorSpec[GpuOperatorSettings], installation: I
 
 
 def sharing_problems(operator: OperatorSpec[GpuOperatorSettings], installation: Installation) -> Iterator[Problem]:
-    """Chart values must not override how pools share their GPUs."""
     pools = installation.stack.gpu_pools()
     sliced = [key for key, pool in pools.items() if pool.slicing_profile]
     partitioned = [key for key, pool in pools.items() if pool.mig_profile]

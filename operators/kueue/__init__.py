@@ -20,7 +20,6 @@ _NEEDED = (
     ("kueue", "kueue", "Kueue uses the topology"),
     ("node-labeler", "nodeLabeler", "it sets the labels of the topology"),
 )
-"""A topology needs these operators: their keys in the settings, and the reason."""
 NAME = "kueue"
 UNCOUNTED = ("ephemeral-storage",)
 """Jobs may request these although they are in no quota. Kueue never admits a job that requests a resource without a
@@ -166,7 +165,6 @@ class _Kueue(Operator[KueueSettings]):
         return {"queues": NAME}
 
     def problems(self, installation: Installation) -> Iterator[Problem]:
-        """Teams need Kueue, and a topology needs Kueue and the node labeler."""
         stack = installation.stack
         asked = [key for key, given in (("teams", stack.teams), ("slackGpus", stack.slack_gpus)) if given]
         if asked and not stack.operators.of(self).enabled:

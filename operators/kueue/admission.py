@@ -21,7 +21,6 @@ from operators.monitoring import NAMESPACE as MONITORING_NAMESPACE
 QUEUES, PODS, SERVICES, HOPELESS = "team-queues", "team-pods", "team-services", "team-hopeless-jobs"
 """Names of policies and their bindings. The last one only warns."""
 SECURITY = "team-pod-security"
-"""Applies to namespaces where pods may lock memory."""
 SECURITY_LABELS = {"ai-on-aks/pins-memory": "true"}
 ISOLATION = "team-isolation"
 
@@ -54,12 +53,10 @@ def security_policy() -> dict[str, Any]:
 
 
 def isolation(pod_range: str) -> dict[str, Any]:
-    """`pod_range` is the address range of the cluster's pods."""
     return _policy(ISOLATION, kuberay=MLBATCH_NAMESPACE, monitoring=MONITORING_NAMESPACE, podRange=pod_range)
 
 
 def binding(policy: str) -> dict[str, Any]:
-    """Binds the policy to the namespaces of teams."""
     labels = SECURITY_LABELS if policy == SECURITY else TEAM_LABELS
     return policy_binding(policy, labels, action="Warn" if policy == HOPELESS else "Deny")
 

@@ -1,5 +1,3 @@
-"""The rights of a team's members in the team's namespace, and the priority classes of their jobs."""
-
 from __future__ import annotations
 
 from typing import Any

@@ -53,7 +53,6 @@ class Teams(Component):
         self.register_outputs({})
 
     def _flavor(self, name: str, spec: dict[str, Any], kueue: pulumi.Resource) -> pulumi.Resource:
-        """The topology, if the flavor names one, comes first."""
         before = kueue
         if topology := spec.get("topologyName"):
             before = _made("Topology", topology, queues.topology_spec(), opts=self.child(depends_on=[kueue]))

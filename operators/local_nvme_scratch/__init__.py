@@ -15,7 +15,6 @@ from config.schema.operators import NODE_TOOLS_NAMESPACE, Capability, Installati
 from operators._lib.node_tools import CONFINED, UNPRIVILEGED, Manifest, daemon_set
 
 NAME = "local-nvme-scratch"
-"""Names the DaemonSet and its image in `docker/`."""
 _PARENT = str(PurePosixPath(SCRATCH_MOUNT).parent)
 _SMALL = {"requests": {"cpu": "10m", "memory": "32Mi"}, "limits": {"memory": "256Mi"}}
 
@@ -107,7 +106,6 @@ class _LocalNvmeScratch(Operator[LocalNvmeScratchSettings]):
         return stack.operators.of(self).enabled and any(pool.scratch for pool in stack.gpu_pools().values())
 
     def problems(self, installation: Installation) -> Iterator[Problem]:
-        """A pool that asks for scratch needs the operator; a VM size that just has disks does not."""
         if installation.stack.operators.of(self).enabled:
             return
         path = ("operators", "localNvmeScratch", "enabled")

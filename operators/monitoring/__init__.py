@@ -1,5 +1,3 @@
-"""kube-prometheus-stack: metrics of GPUs, nodes, queues and jobs, with dashboards and alerts."""
-
 from __future__ import annotations
 
 from typing import Annotated, Any
@@ -27,7 +25,6 @@ NODE_EXPORTER_PORT = 9110
 """Pods use the host network. Another node exporter there would use 9100."""
 _PROMETHEUS_GI, _ALERTMANAGER_GI, _GRAFANA_GI = 50, 50, 20
 PUBLISHED = (("nvidia-dcgm-exporter", 12239, 2), ("autopilot", 23123, 1))
-"""Dashboards of NVIDIA and of Autopilot: name, number and revision."""
 _NODE_LABELS = (AGENT_POOL_LABEL, SPOT_LABEL, AUTOPILOT_LABEL)
 
 
@@ -54,8 +51,6 @@ class MonitoringSettings(ChartSettings):
 
 
 class Monitoring(Installed[MonitoringSettings]):
-    """Monitors and rules come after the release, which installs their kinds."""
-
     def create(self, context: InstallContext, settings: MonitoringSettings) -> None:
         own = values(settings.storage_class, published=not context.settings.images.registry)
         installed = release(NAME, context, parent=self, values=own, user_values=settings.values, called=RELEASE)
@@ -139,7 +134,6 @@ def _grafana_disk(storage_class: str) -> Values:
 
 
 def _published_dashboards() -> Values:
-    """The numbers are those at grafana.com."""
     # Their data source is a variable, in a text or in a map. If it is a list here, the chart replaces it in both; if it
     # is a text, only in texts.
     source = {"datasource": [{"name": "DS_PROMETHEUS", "value": "prometheus"}]}

@@ -1,5 +1,3 @@
-"""Alert rules and dashboards are files in this folder."""
-
 from __future__ import annotations
 
 import json
@@ -35,8 +33,6 @@ templates/operator.yaml).
 
 
 class Panel(BaseModel):
-    """A graph of the results of one query over time."""
-
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     title: str
@@ -54,7 +50,6 @@ class Dashboard(BaseModel):
 
 
 def rules() -> dict[str, Any]:
-    """A PrometheusRule has the format of Prometheus's rule files."""
     spec: dict[str, Any] = yaml.safe_load(ALERTS.read_text(encoding="utf-8"))
     return spec
 
@@ -65,7 +60,6 @@ def dashboards() -> Mapping[str, Dashboard]:
 
 
 def grafana_json(name: str, dashboard: Dashboard) -> str:
-    """Grafana imports this format, from a file or manually."""
     return json.dumps(
         {
             "uid": f"ai-on-aks-{name}",

@@ -1,5 +1,3 @@
-"""OFED drivers, and the device plugin that advertises InfiniBand HCAs to pods."""
-
 from __future__ import annotations
 
 import json

@@ -58,7 +58,6 @@ def gpu_rule() -> dict[str, Any]:
 
 
 def infiniband_rule() -> dict[str, Any]:
-    """The class is an extra check."""
     devices = {size.infiniband.device_id for size in catalogue().values() if size.infiniband}
     return _pci_rule("infiniband", MELLANOX, {"device": _in(*sorted(devices)), "class": _in("0207")})
 

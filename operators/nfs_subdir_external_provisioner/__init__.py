@@ -19,7 +19,7 @@ from operators._lib.release import Values, release
 
 CLASS = "nfs-client-pokprod"
 PROVISIONER = "k8s-sigs.io/pokprod-nfs-subdir-external-provisioner"
-"""project-codeflare/mlbatch has these names."""
+"""As in project-codeflare/mlbatch."""
 _LABEL = r"[a-z0-9]([a-z0-9-]*[a-z0-9])?"
 _FOLDER = r"[A-Za-z0-9_-][A-Za-z0-9._-]*"
 Server = Annotated[
@@ -40,11 +40,10 @@ Export = Annotated[
 NAME = "nfs-subdir-external-provisioner"
 NAMESPACE = "nfs-provisioner"
 RELEASE = "pokprod"
-"""project-codeflare/mlbatch has this name."""
+"""As in project-codeflare/mlbatch."""
 
 
 def _require_unused(name: str) -> str:
-    """AKS or this program may create a class of that name."""
     if name in aks_classes().all:
         raise unfit(f"is {name}, which AKS creates", CLASS)
     if name == SHARED_CLASS:
@@ -88,7 +87,6 @@ class NfsProvisioner(Installed[NfsProvisionerSettings]):
 
 
 def own_values(settings: NfsProvisionerSettings) -> dict[tuple[str, str], str | None]:
-    """The chart's values that have a setting, by path."""
     return {
         ("nfs", "server"): settings.server,
         ("nfs", "path"): settings.path,
@@ -109,7 +107,6 @@ def values(settings: NfsProvisionerSettings) -> Values:
 
 _PATH: Path = ("operators", key_of(NAME))
 _KEYS = {"server": "server", "path": "path", "name": "storageClass", "provisionerName": "provisioner"}
-"""Keyed by the last part of the value's path in the chart."""
 _EXAMPLES = {"server": "10.1.0.4", "path": "/exports/ai"}
 
 

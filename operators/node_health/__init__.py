@@ -1,5 +1,3 @@
-"""The rights of checks, and the CronJob that handles nodes with failed checks."""
-
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -64,12 +62,9 @@ SLACK_RULES = [
     }
 ]
 MINUTES = 5
-"""The time between two rounds."""
 
 
 class NodeHealth(Installed[NodeHealthSettings]):
-    """The policy limits the role of checks, so it comes first."""
-
     def create(self, context: InstallContext, settings: NodeHealthSettings) -> None:
         after = [context.namespace]
         bound = admission_policy(POLICY, policy_spec(), parent=self, after=after)

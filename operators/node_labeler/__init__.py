@@ -11,7 +11,6 @@ from operators._lib.node_tools import CONFINED, UNPRIVILEGED, daemon_set
 from operators._lib.rights import cluster_account
 
 NAME = "node-labeler"
-"""Names the DaemonSet, its image in `docker/`, and its account and rights."""
 RULES = [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "patch"]}]
 _HYPERV = "/var/lib/hyperv"
 

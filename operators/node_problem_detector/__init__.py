@@ -1,5 +1,3 @@
-"""A DaemonSet for each VM size, and the alerts of its conditions."""
-
 from __future__ import annotations
 
 import hashlib
@@ -22,7 +20,6 @@ from operators.node_problem_detector.alerts import rules
 from operators.node_problem_detector.conditions import configurations
 
 NAME = "node-problem-detector"
-"""Names its image in `docker/`, its account and its rights, and begins its DaemonSets' names."""
 POLICY = f"{NAME}-own-node"
 NODE_RULES = [
     {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get"]},
@@ -99,7 +96,6 @@ def policy_spec() -> Manifest:
 
 
 def daemon_set_name(sku: VmSku) -> str:
-    """Returns a name such as node-problem-detector-nd96isr-h100-v5."""
     return f"{NAME}-{sku.name.removeprefix('Standard_').replace('_', '-').lower()}"
 
 

@@ -12,7 +12,6 @@ from config.data.scheduling import CONDITION_PREFIX
 from config.data.skus import VmSku, gpu_models
 
 CHECKS = "/opt/checks"
-"""The scripts' folder in the image."""
 TIMEOUT_S = 25
 """nvidia-smi takes seconds, because each call loads the driver's state again."""
 MESSAGE_BYTES = 256
@@ -28,8 +27,6 @@ class _Data(BaseModel):
 
 
 class Healthy(_Data):
-    """The reason and the message of a condition without a problem."""
-
     reason: str
     message: str
 
@@ -37,7 +34,6 @@ class Healthy(_Data):
 class AlertRule(_Data):
     severity: Literal["info", "warning", "critical"]
     lasts: str
-    """The minimum duration of the problem, in Prometheus's format: 2m."""
 
 
 class NodeCondition(_Data):
@@ -63,7 +59,6 @@ def condition_type(name: str) -> str:
 
 
 def conditions_of(sku: VmSku, *, ofed: bool) -> dict[str, NodeCondition]:
-    """`ofed` is whether the stack installs OFED there."""
     remaps = float(gpu_models()[sku.gpu_model].compute) >= REMAPPED_SINCE
     fits = {
         "all": True,

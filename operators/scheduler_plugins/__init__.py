@@ -52,7 +52,6 @@ def values() -> Values:
 
 
 def problems(stack: StackFile, values: Mapping[str, Any]) -> Iterator[Problem]:
-    """The cluster may be too new, or the values may keep pods or gangs from being placed."""
     yield from _too_new(stack.cluster.kubernetes_version)
     scheduler, plugins = _map(values.get("scheduler")), _map(values.get("plugins"))
     name, enabled = scheduler.get("name", COSCHEDULER), plugins.get("enabled")

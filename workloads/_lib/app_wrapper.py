@@ -16,7 +16,6 @@ API, KIND = "workload.codeflare.dev/v1beta2", "AppWrapper"
 
 
 def app_wrapper(name: str, job: Manifest) -> Manifest:
-    """`job` has `apiVersion`, `kind` and `spec`."""
     return {"components": [{"template": {**job, "metadata": {"name": name}}}]}
 
 

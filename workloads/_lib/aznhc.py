@@ -50,10 +50,8 @@ LOGS = frozenset({"check_gpu_xid", "check_ib_link_flapping"})
 MEASURES = frozenset({"check_gpu_bw", "check_nccl_allreduce", "check_nccl_allreduce_ib_loopback", "check_ib_bw_gdr"})
 """Checks that take minutes and all devices of the node."""
 _ALL_GPUS = frozenset({"check_hw_topology", "check_nvlink_status"})
-"""These checks compare with a whole node."""
 
 Check = tuple[str, str]
-"""A check's name and arguments."""
 
 
 def configuration(

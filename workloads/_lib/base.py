@@ -13,7 +13,6 @@ from config.schema.workload import Chosen, WorkloadOptions, WorkloadSpec
 from workloads._lib.node_check import NodeCheck
 
 Options = TypeVar("Options", bound=WorkloadOptions, covariant=True)
-"""A run only reads its options."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +23,6 @@ class Run(Generic[Options]):
     image: str
     rdma_resource: str
     node_check: NodeCheck | None = None
-    """Runs on each node before the workload starts there."""
 
     @classmethod
     def placed(cls, context: WorkloadContext, placement: Placement[Any], image: str, **more: Any) -> Self:
@@ -56,18 +54,14 @@ class Deployed:
     namespace: pulumi.Input[str]
     name: str
     command: pulumi.Output[str]
-    """Shows its state."""
     more: Mapping[str, pulumi.Output[str]] = field(default_factory=dict)
-    """Further commands by purpose, such as a dashboard."""
     ends: bool = True
     """Whether it soon ends by itself: true for tests; false for services, and for trainings without a set length."""
 
     def shown(self, placement: Placement[Any]) -> pulumi.Output[str]:
-        """Returns the command, with placement and diagnosis command as a comment."""
         return pulumi.Output.concat(self.command, f"    # {placement.where}; if it waits or fails: ", self._why())
 
     def outputs(self, placement: Placement[Any]) -> dict[str, pulumi.Input[str] | int]:
-        """Returns all values for programs; `why` is the command that diagnoses the workload."""
         found = {"namespace": self.namespace, "name": self.name, "command": self.command, "why": self._why()}
         on: dict[str, str | int] = {"pool": placement.pool_key, "nodes": placement.nodes, "gpus": placement.gpus}
         return {**found, **self.more, "ends": self.ends, **on}
@@ -89,7 +83,5 @@ def deploy(workload: Workload[Chosen], context: WorkloadContext, placement: Plac
 
 
 class Workload(WorkloadSpec[Chosen], Protocol[Chosen]):
-    """What the settings need of a workload, and its deployment."""
-
     def deploy(self, context: WorkloadContext, placement: Placement[Chosen]) -> Deployed:
         """Creates the workload's resources. Uses only the arguments and the workload's own files."""

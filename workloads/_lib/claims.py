@@ -1,5 +1,3 @@
-"""These claims keep users' files when the workload is removed or its stack is destroyed."""
-
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence

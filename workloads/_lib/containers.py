@@ -21,7 +21,6 @@ _SHARE = 10 * 2**30
 def container_problems(
     workload: str, candidate: Candidate, key: str, name: str, *, writes: bool = False
 ) -> Iterator[Problem]:
-    """The container must exist, and mounts need these permissions."""
     there = candidate.storage.by_container()
     account = there.get(name) or candidate.storage.next_account()
     needed = (_WRITE_HIERARCHICAL if account.settings.hierarchical_namespace else _WRITE) if writes else _READ
@@ -52,7 +51,6 @@ def container_problems(
 
 
 def _too_small(workload: str, account: Account, key: str, name: str) -> Iterator[Problem]:
-    """The container's profile may limit files to less than a checkpoint needs."""
     profile = account.settings.containers[name].profile
     if (most := largest_file(profile)) >= _SHARE:
         return

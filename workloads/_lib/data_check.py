@@ -1,5 +1,3 @@
-"""Checks a training's data before the training is created and holds GPUs."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -31,7 +29,6 @@ _LIMITS = {"memory": "1Gi"}
 
 
 def manifest(run: TrainingRun[Any], words: Sequence[str]) -> Manifest:
-    """Runs the command in the training's image."""
     if run.data is None:
         raise ValueError("a training without data has nothing to check")
     container = {"name": "check", "image": run.image, "command": list(words), **SHOWS_LOG}
@@ -44,7 +41,6 @@ def manifest(run: TrainingRun[Any], words: Sequence[str]) -> Manifest:
 def check_data(
     workload: str, run: TrainingRun[Any], words: Sequence[str], context: WorkloadContext
 ) -> list[pulumi.Resource]:
-    """Returns the training's dependencies; none if it reads no container."""
     if run.data is None:
         return []
     job = manifest(run, words)
@@ -54,7 +50,6 @@ def check_data(
 def check_job(
     name: str, metadata: Manifest, spec: Manifest, context: WorkloadContext, *needed: pulumi.Resource
 ) -> pulumi.Resource:
-    """`pulumi up` waits for the Job. `name` is the resource's name."""
     job: pulumi.Resource = kubernetes.batch.v1.Job(
         name,
         metadata={**metadata, "namespace": context.namespace, "annotations": _AGAIN},

@@ -29,7 +29,6 @@ _SHARED = Path(__file__).parent.parent / "_scripts"
 
 
 def topology_xml(topology: Topology) -> str:
-    """Lists NUMA nodes, the bridges below each, and the GPUs and HCAs on each bridge."""
     system = ElementTree.Element("system", version="1")
     bridge_number = 0
     for numa_id, node in enumerate(topology.numa):
@@ -72,8 +71,6 @@ def _pci(parent: ElementTree.Element, busid: str, device_class: str, link: Link)
 
 @dataclass(frozen=True, kw_only=True)
 class Files:
-    """Files by name, their ConfigMap, and their folder in containers."""
-
     config_map: str
     folder: str
     contents: Mapping[str, str]
@@ -106,17 +103,14 @@ def texts(folder: Path, pattern: str = "*") -> dict[str, str]:
 
 
 def shared(*names: str) -> dict[str, str]:
-    """Several workloads source these scripts."""
     return {name: (_SHARED / name).read_text(encoding="utf-8") for name in names}
 
 
 def topology_path(files: Files) -> str:
-    """Is empty without the file."""
     return files.path(TOPOLOGY) if TOPOLOGY in files.contents else ""
 
 
 def topology_file(pool: GpuPool) -> dict[str, str]:
-    """`nccl_variables` configures NCCL to use the file."""
     return {TOPOLOGY: topology_xml(topologies()[pool.sku.topology])} if pool.sku.topology else {}
 
 

@@ -1,5 +1,3 @@
-"""A scheduler places a gang's pods all together or not at all."""
-
 from __future__ import annotations
 
 from dataclasses import dataclass, field
@@ -45,7 +43,6 @@ def in_gang(name: str, template: Manifest) -> Manifest:
 def gang(
     resource: str, *, name: str, pods: int, template: Manifest, context: WorkloadContext
 ) -> kubernetes.apiextensions.CustomResource:
-    """`resource` is the PodGroup's name in the stack, `template` a pod template of the gang."""
     gangs = _GANGS[template["spec"]["schedulerName"]]
     return kubernetes.apiextensions.CustomResource(
         resource,

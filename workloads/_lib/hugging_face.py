@@ -18,11 +18,9 @@ from workloads._lib.pods import Manifest
 
 Token = Annotated[SecretStr, may_be("a token for huggingface.co with read access to the model")]
 _VARIABLE = "HF_TOKEN"
-"""Hugging Face's libraries read this variable; it is also the Secret's key."""
 
 
 def model_problems(workload: str, model: str, token: SecretStr | None) -> Iterator[Problem]:
-    """Finds a misspelled name, or a gated model without a token."""
     where: Path = ("workloadOptions", workload)
     if likely := misspelt(model):
         what = f"is {model!r}, an unknown model{hint(likely)}"

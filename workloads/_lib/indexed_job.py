@@ -1,5 +1,3 @@
-"""Builds Indexed Jobs: a gang with one pod on each of several whole nodes, or independent pods."""
-
 from __future__ import annotations
 
 from collections.abc import Iterable

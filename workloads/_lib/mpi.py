@@ -1,5 +1,3 @@
-"""MPI jobs on Volcano: one worker on each of several whole nodes, and a master that starts one process per GPU."""
-
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +20,6 @@ from workloads._lib.pods import GpuPod, Manifest, Mount, environment, pod_templa
 _MPI_SCRIPTS = Path(__file__).parent.parent / "_mpi_scripts"
 _LAUNCH, _WORKER = "launch.sh", "worker.sh"
 WORKERS = GpuPods(container=_WORKER.removesuffix(".sh"))
-"""All MPI jobs name their workers' container like this."""
 
 
 class MpiOptions(WorkloadOptions):
@@ -50,13 +47,10 @@ class MpiJob:
     run: MpiRun[MpiOptions]
     files: Files
     variables: Mapping[str, str]
-    """Variables of launch.sh, in addition to NCCL's and those of hosts.sh."""
     sharp: bool
     """The InfiniBand switches reduce."""
     worker: Manifest = field(default_factory=dict)
-    """Overrides of the workers' container."""
     repeatable: bool = False
-    """Its work is cheap to repeat (see GpuPod)."""
 
     def environment(self) -> dict[str, str]:
         """hosts.sh passes the variables of NCCL and UCX to the ranks."""
@@ -114,7 +108,6 @@ class MpiJob:
 
 
 def mpi_files(name: str, scripts: Path, pool: GpuPool, more: Mapping[str, str] | None = None) -> Files:
-    """Joins the job's own scripts with launch.sh, the shared ones, and NCCL's topology."""
     of_all = {**texts(_MPI_SCRIPTS, "*.sh"), **shared("infiniband.sh")}
     contents = {**of_all, **texts(scripts, "*.sh"), **topology_file(pool), **(more or {})}
     return Files(config_map=name, folder=f"/opt/{name}", contents=contents)

@@ -1,5 +1,3 @@
-"""Checks a node before a job starts there: an init container with the job's devices."""
-
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -19,7 +17,6 @@ NODE_NAME = {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.
 KERNEL_LOGS = "/host/var/log"
 _TIMEOUT_S = {"light": 120, "full": 600}
 _SHARED = ("shm", "files")
-"""The check also mounts these volumes of the job."""
 _ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 
@@ -40,7 +37,6 @@ def _token() -> Mount:
 
 
 def taint_variables(taint_effect: str | None, *, everything: bool) -> dict[str, str]:
-    """The check may taint its node; passing `everything` removes the taint."""
     if taint_effect is None:
         return {}
     return {"TAINT_EFFECT": taint_effect, **({"ALL": "true"} if everything else {})}
@@ -51,7 +47,6 @@ class NodeCheck:
     depth: NodeCheckDepth
     image: str
     taint_effect: str
-    """The effect of the taint on a node that fails."""
     of_team: bool
     """In a team's namespace, pods may not mount host folders such as logs."""
 

@@ -1,5 +1,3 @@
-"""Builds pods that use GPUs and RDMA, from a pool and a workload's additions."""
-
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -53,11 +51,8 @@ class Mount:
 
 @dataclass(frozen=True, kw_only=True)
 class GpuPod:
-    """A workload's pod on a GPU node. The method `template` adds everything that the hardware requires."""
-
     pool: GpuPool
     others: Sequence[GpuPool] = ()
-    """Further pools that may run it."""
     rdma_resource: str
     container: Manifest
     """Name, image, command and other fields; devices, environment, mounts and rights are added."""
@@ -68,18 +63,14 @@ class GpuPod:
     gpus: int | None = None
     """GPUs or slices to request; None requests the whole node with all HCAs. Part of a node has no RDMA."""
     topology: str = ""
-    """The path of NCCL's topology file in the pod, or empty."""
+    """Empty without NCCL's topology file."""
     node_check: NodeCheck | None = None
-    """Runs before it starts."""
     repeatable: bool = False
     """Its work is cheap to repeat, so that the cluster autoscaler may evict it from an underused node."""
     spec: Manifest = field(default_factory=dict)
-    """Further fields of the pod's spec: service account, subdomain, restart policy."""
     overrides: Manifest = field(default_factory=dict)
-    """The workload's `podOverrides`, merged last."""
 
     def template(self) -> Manifest:
-        """Returns {"metadata": ..., "spec": ...}."""
         mounts = [*self.mounts, shared_memory(self.pool)]
         added = {
             **({"env": environment(self.variables)} if self.variables else {}),

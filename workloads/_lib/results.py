@@ -19,7 +19,6 @@ from workloads._lib.pods import Manifest, Mount
 from workloads._lib.team import QUEUED, TeamOptions
 
 SECONDS = 300
-"""The lifetime of the pod."""
 _NEEDS = {"cpu": "100m", "memory": "128Mi"}
 _NOBODY = 65534
 _RESTRICTED = {
@@ -41,7 +40,6 @@ def reading_job(
     limits: Mapping[str, str] = _NEEDS,
     **spec: Any,
 ) -> Manifest:
-    """The Job has no GPUs, reads one volume and is not retried."""
     made = {
         **container,
         "resources": {"requests": _NEEDS, "limits": dict(limits)},
@@ -67,7 +65,6 @@ def reading_job(
 @dataclass(frozen=True, kw_only=True)
 class Results:
     job: str
-    """The job with the results."""
     image: str
     """The job's own image, which nodes already have."""
     scheduler: str
@@ -79,7 +76,6 @@ class Results:
 
     @property
     def name(self) -> str:
-        """The name of the reading Job, and of the ConfigMap with its manifest."""
         return f"{self.job}-results"
 
     def manifest(self) -> Manifest:

@@ -1,5 +1,3 @@
-"""Workloads in a team's namespace and queue."""
-
 from __future__ import annotations
 
 import hashlib
@@ -26,11 +24,8 @@ LOST: list[dict[str, Any]] = [
 _SHARE = 0.9
 """Jobs get this share of a node's CPU and memory; the rest is for DaemonSets."""
 QUEUED = {QUEUE_LABEL: LOCAL_QUEUE}
-"""Each team has one queue."""
 Way = tuple[str, Fix]
-"""An alternative, and the step to it."""
 WRAPPED = ("runs in an AppWrapper", "appWrapper: false")
-"""The reason for AppWrapper, and the setting to run without it."""
 
 
 def share_of_node(sku: VmSku, gpus: int, *, cpus: int = 0, memory_gib: int = 0) -> dict[str, str]:
@@ -62,7 +57,6 @@ def name_of(workload: str, prefix: str) -> str:
 
 
 def mark(*made_of: object) -> str:
-    """Makes file names unique."""
     return hashlib.sha256(repr([*made_of]).encode()).hexdigest()[:12]
 
 
@@ -104,7 +98,6 @@ def _user_problems(where: Path, options: TeamOptions, candidate: Candidate) -> I
 
 
 def most_gpus(options: TeamOptions, candidate: Candidate) -> int | None:
-    """Returns None if the platform has no such team."""
     known = options.team in candidate.teams
     return reachable_gpus(candidate.teams, candidate.slack_gpus, str(options.team)) if known else None
 
@@ -131,7 +124,6 @@ def quota_problems(
 
 
 def operator_problems(workload: str, candidate: Candidate, needs: Mapping[str, tuple[str, str]]) -> Iterator[Problem]:
-    """`needs` has the operators' keys, each with the reason and the alternative."""
     for key, (why, instead) in needs.items():
         if candidate.on_shared_platform and key not in candidate.operators:
             path: Path = ("operators", key, "enabled")
@@ -140,7 +132,6 @@ def operator_problems(workload: str, candidate: Candidate, needs: Mapping[str, t
 
 
 def too_large(where: Path, what: str, ways: Sequence[Way], *, advice: str, smallest: str) -> Problem:
-    """Without `ways` to fit the model into GPU memory, the problem has `advice` and the smallest model."""
     allowed = "; ".join(text for text, _ in ways) or advice
     fix = ways[0][1] if ways else set_command(where, smallest)
     return Problem(where, what, allowed, fix)
@@ -157,7 +148,6 @@ def other_pool(option: Path, sizes: list[str]) -> Iterator[Way]:
 
 
 def scheduler_problems(workload: str, candidate: Candidate) -> Iterator[Problem]:
-    """Other schedulers were not tested with the workload."""
     if candidate.on_shared_platform and candidate.scheduler != COSCHEDULER:
         where: Path = ("operators", "scheduler")
         what = f"is {candidate.scheduler}, but workload {workload} was only tested with {COSCHEDULER}"
@@ -166,7 +156,6 @@ def scheduler_problems(workload: str, candidate: Candidate) -> Iterator[Problem]
 
 
 def gpu_problems(workload: str, candidate: Candidate) -> Iterator[Problem]:
-    """The GPUs need bf16 and must not be shared."""
     sku = candidate.pool.sku
     if not sku.gpu_bf16_tflops:
         where: Path = (*candidate.pool_path, "vmSku")

@@ -20,9 +20,7 @@ from workloads._lib.team import TeamOptions, name_of
 from workloads._lib.training import GB
 
 CHECKPOINTS, DATA = "/checkpoints", "/data"
-"""Mount paths in pods."""
 USABLE = 0.92
-"""PyTorch can use this share of GPU memory."""
 _LEAST_GIB = 100
 """The least size of an NFS share."""
 
@@ -32,7 +30,6 @@ Options = TypeVar("Options", bound=TeamOptions)
 @dataclass(frozen=True, kw_only=True)
 class TrainingRun(Run[Options]):
     name: str
-    """The name of all its objects."""
     namespace: str
     checkpoints: Mount
     data: Mount | None = None
@@ -63,7 +60,6 @@ class TrainingRun(Run[Options]):
 
     @property
     def gpus(self) -> int:
-        """The number of GPUs per node."""
         return self.options.gpus_on(self.pool.sku)
 
     @property
@@ -79,7 +75,6 @@ def usable_bytes(sku: VmSku) -> float:
 def batch_problems(
     workload: str, batch: int, unit: str, options: TeamOptions, candidate: Candidate
 ) -> Iterator[Problem]:
-    """The GPUs must share the batch equally; `unit` names its parts."""
     sku = candidate.pool.sku
     gpus = candidate.nodes * options.gpus_on(sku)
     if batch % gpus and options.gpus_on(sku) <= sku.gpus:

@@ -3,7 +3,6 @@ from __future__ import annotations
 from components.context import GpuPool
 
 GB = 1e9
-"""The unit of GPU memory."""
 USABLE = 0.9
 """Tensors get this share of GPU memory; CUDA, NCCL and fragmentation need the rest."""
 
@@ -24,7 +23,6 @@ def flops_per_token(*, weights: int, layers: int, width: int, sequence: int) -> 
 
 
 def throughput_variables(pool: GpuPool, nodes: int, flops: float) -> dict[str, str]:
-    """Sets the variables of throughput.sh: GPUs, `flops` per token, and all GPUs' dense bf16 or fp16 peak (FLOP/s)."""
     gpus = pool.sku.gpus * nodes
     return {
         "GPUS": str(gpus),

@@ -24,8 +24,6 @@ _LEAST_GIB = 100
 
 
 class BatchInference(Workload[BatchInferenceOptions]):
-    """A Job in a team's queue, in an AppWrapper or plain."""
-
     name = NAME
     options = BatchInferenceOptions
     pods = GpuPods(container=SERVER)
@@ -57,7 +55,6 @@ class BatchInference(Workload[BatchInferenceOptions]):
 
 
 def _claim(run: Run, shared: SharedClass, context: WorkloadContext) -> pulumi.Resource:
-    """The claim for the results and the model may be that of another stack of the team."""
     model = run.options.facts
     gib = run.options.cache_gi or max(_LEAST_GIB, -(-3 * model.weight_bytes // 2**31) if model else 0)
     return kept_claim(

@@ -16,12 +16,10 @@ from workloads.batch_inference.memory import UTILIZATION
 from workloads.batch_inference.options import NAME, BatchInferenceOptions
 
 SERVER, GENERATOR = "vllm", "load-generator"
-"""The scripts use these names of the containers."""
 PORT = 8000
 CACHE, TOGETHER = "/cache", "/run/together"
 _HUB = f"{CACHE}/huggingface"
 _GENERATOR_CPUS, _GENERATOR_GIB = 2, 4
-"""One process and the tokenizer need about this much."""
 _PERCENTILES = "95,99"
 _KEPT_FAILED = "10m"
 """Pods of a failed job stay this long. The job holds its quota until then."""
@@ -31,9 +29,7 @@ _SCRIPTS = Path(__file__).parent / "scripts"
 @dataclass(frozen=True, kw_only=True)
 class Run(_base.Run[BatchInferenceOptions]):
     name: str
-    """Names the job, its ConfigMap and its Secret."""
     claim: str
-    """The claim for the model and its results."""
 
     @property
     def result(self) -> str:
@@ -72,7 +68,6 @@ def server_arguments(run: Run) -> list[str]:
 
 
 def load_arguments(run: Run) -> list[str]:
-    """Omits the path of the results. Each answer has its full length."""
     options = run.options
     values = {
         "--backend": "vllm",
@@ -156,12 +151,10 @@ def _generator(run: Run, own: Files, mounts: list[Mount]) -> Manifest:
 
 
 def _volumes(run: Run) -> list[Mount]:
-    """Both containers share the model with the results, and a folder for their status files."""
     return [cache(run), Mount(name="together", path=TOGETHER, source={"emptyDir": {}})]
 
 
 def cache(run: Run) -> Mount:
-    """The model's claim also has the results."""
     return Mount(name="cache", path=CACHE, source={"persistentVolumeClaim": {"claimName": run.claim}})
 
 

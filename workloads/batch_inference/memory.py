@@ -11,17 +11,14 @@ OVERHEAD = 4e9
 
 
 def usable_bytes(sku: VmSku) -> float:
-    """Returns how many bytes of a GPU's nominal memory vLLM can use."""
     return UTILIZATION * sku.gpu_memory_gb * GB - OVERHEAD
 
 
 def weight_bytes(options: BatchInferenceOptions, gpus: int) -> float:
-    """Returns 0 for an unknown model."""
     return options.facts.weight_bytes / gpus if options.facts else 0
 
 
 def cache_bytes(options: BatchInferenceOptions, gpus: int) -> int:
-    """All concurrent prompts share the cache of each GPU."""
     at_once = min(options.concurrency, options.prompts)
     return at_once * options.longest * options.facts.kv_bytes(gpus) if options.facts else 0
 
@@ -31,7 +28,6 @@ def needed_bytes(options: BatchInferenceOptions, gpus: int) -> float:
 
 
 def fits(options: BatchInferenceOptions, sku: VmSku, gpus: int) -> bool:
-    """Returns True for an unknown model."""
     return needed_bytes(options, gpus) <= usable_bytes(sku)
 
 
@@ -51,7 +47,6 @@ def too_long(options: BatchInferenceOptions) -> bool:
 
 
 def most_at_once(options: BatchInferenceOptions, sku: VmSku, gpus: int) -> int:
-    """Returns how many concurrent prompts fit beside the weights; may be 0."""
     if options.facts is None:
         return options.concurrency
     room = usable_bytes(sku) - weight_bytes(options, gpus)

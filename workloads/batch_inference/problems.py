@@ -44,7 +44,6 @@ def problems(options: BatchInferenceOptions, candidate: Candidate) -> Iterator[P
 
 
 def _cache(options: BatchInferenceOptions) -> Iterator[Problem]:
-    """The claim must hold the complete weights."""
     model = options.facts
     least = -(-model.weight_bytes // 2**30) if model else 0
     if options.cache_gi is not None and options.cache_gi < least:
@@ -109,7 +108,6 @@ def _fewer_at_once(options: BatchInferenceOptions, sku: VmSku) -> Iterator[Way]:
 
 
 def _more_gpus(options: BatchInferenceOptions, candidate: Candidate) -> Iterator[Way]:
-    """The team's quota limits the GPUs."""
     sku = candidate.pool.sku
     for count in range(options.gpus + 1, min(sku.gpus, most_gpus(options, candidate) or 0) + 1):
         if shares(options, count) and fits(options, sku, count):

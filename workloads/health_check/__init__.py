@@ -1,5 +1,3 @@
-"""Runs Azure's node health checks on every node, to find missing or slow hardware."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -24,7 +22,6 @@ class HealthCheck(Workload[HealthCheckOptions]):
     every_pool = True
 
     def nodes(self, options: HealthCheckOptions, pool_nodes: int) -> int:
-        """Without options, returns all nodes that the pool is certain to have."""
         return len(options.node_names) or options.num_nodes or pool_nodes
 
     def problems(self, options: HealthCheckOptions, candidate: Candidate) -> Iterator[Problem]:

@@ -29,7 +29,6 @@ _RBAC = "rbac.authorization.k8s.io"
 
 
 def name_of(run: Run) -> str:
-    """Cluster-wide names begin with the stack."""
     return f"idle-{run.name}"
 
 
@@ -46,7 +45,6 @@ def pod_template(run: Run, priority_class: str) -> Manifest:
 
 
 def priority_class() -> dict[str, Any]:
-    """The checks preempt no pods."""
     return {
         "value": PRIORITY,
         "preemption_policy": "Never",
@@ -55,7 +53,6 @@ def priority_class() -> dict[str, Any]:
 
 
 def rules(namespaced: bool) -> list[dict[str, Any]]:
-    """The CronJob may list nodes and pods, and create and delete pods in its own namespace."""
     if namespaced:
         return [{"apiGroups": [""], "resources": ["pods"], "verbs": ["create", "delete"]}]
     return [{"apiGroups": [""], "resources": ["nodes", "pods"], "verbs": ["list"]}]

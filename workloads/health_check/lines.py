@@ -1,5 +1,3 @@
-"""Users may add lines to aznhc's configuration. A healthy node must be able to pass them."""
-
 from __future__ import annotations
 
 import re
@@ -24,7 +22,6 @@ def parsed(line: str) -> Check:
 
 
 def faults(sku: VmSku, line: str) -> Iterator[tuple[str, str]]:
-    """Yields each error with the allowed values."""
     name, rest = parsed(line)
     arguments = rest.split()
     if name not in _NAMES:

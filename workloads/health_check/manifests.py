@@ -23,9 +23,7 @@ _SMALL = {"requests": {"cpu": "10m", "memory": "64Mi"}, "limits": {"memory": "1G
 @dataclass(frozen=True, kw_only=True)
 class Run(_base.Run[HealthCheckOptions]):
     name: str
-    """Names the job and its ConfigMap."""
     taint_effect: str | None = None
-    """The effect of the taint on a failed node; None if the check must not set taints."""
 
 
 def files(run: Run) -> Files:
@@ -92,7 +90,6 @@ def job_spec(run: Run) -> Manifest:
 
 
 def job_without_devices(run: Run) -> tuple[str, Manifest]:
-    """Anti-affinity puts the pods on different nodes."""
     name = f"{run.name}-devices"
     spec = _job_spec(run, name, template_without_devices(run))
     apart = {"labelSelector": {"matchLabels": {JOB_LABEL: name}}, "topologyKey": _HOSTNAME}

@@ -48,7 +48,6 @@ def _nodes(options: HealthCheckOptions, candidate: Candidate) -> Iterator[Proble
 
 
 def _idle(options: HealthCheckOptions, candidate: Candidate) -> Iterator[Problem]:
-    """Checks of idle nodes must yield to jobs, and need the right to taint bad nodes."""
     if not options.idle_checks:
         return
     if candidate.pool.shares > 1:

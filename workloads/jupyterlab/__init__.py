@@ -70,7 +70,6 @@ def _secret(notebook: Notebook, context: WorkloadContext) -> pulumi.Resource:
 
 
 def _claim(notebook: Notebook, context: WorkloadContext) -> pulumi.Resource:
-    """Uses the shared class or else its own class."""
     shared = context.shared_class
     class_name = shared.name if shared else _class(context).metadata["name"]
     after = shared.made if shared else []

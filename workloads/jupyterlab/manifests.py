@@ -48,7 +48,6 @@ class Notebook(Run[JupyterLabOptions]):
 
 
 def storage_class() -> Manifest:
-    """The share is deleted with its claim."""
     return {
         "provisioner": "file.csi.azure.com",
         "parameters": {"skuName": "Standard_LRS", "protocol": "smb"},
@@ -70,7 +69,6 @@ def deployment_spec(notebook: Notebook) -> Manifest:
 
 
 def service_spec() -> Manifest:
-    """The Service is reachable only in the cluster; `kubectl port-forward` makes it available locally."""
     return {"type": "ClusterIP", "selector": LABELS, "ports": [{"name": "http", "port": PORT, "targetPort": "http"}]}
 
 

@@ -1,5 +1,3 @@
-"""Metaseq trains a language model of 125 million to 175 billion parameters on synthetic data."""
-
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -43,11 +41,9 @@ DASHBOARDS = {
     "aim": (f"aim up --repo {AIM} --port 43800", 43800),
     "tensorboard": (f"tensorboard --logdir {TENSORBOARD}0000 --port 6018", 6018),
 }
-"""Has commands and ports by option. Rank 0, on the first worker, writes the metrics."""
 
 
 def _dashboard(namespace: pulumi.Input[str], server: str, port: int) -> pulumi.Output[str]:
-    """Starts the dashboard in the first worker while the job runs, and forwards its port."""
     pod = f"{NAME}-mpiworker-0"
     start = pulumi.Output.concat("kubectl exec -n ", namespace, f" {pod} -- {server} & ")
     return pulumi.Output.concat(start, "kubectl port-forward -n ", namespace, f" pod/{pod} {port}:{port}")

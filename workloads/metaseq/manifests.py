@@ -21,7 +21,6 @@ _ARGUMENTS = "arguments"  # one word of the command line per line, for train.sh
 
 
 def training_arguments(plan: Plan, options: MetaseqOptions) -> list[str]:
-    """The arguments of `metaseq-train` have a fixed order."""
     return [word for option, value in _options(plan, options).items() for word in (option, value) if word is not None]
 
 
@@ -59,7 +58,6 @@ def _fixed() -> dict[str, str | None]:
 class Run(MpiRun[MetaseqOptions]):
     @property
     def plan(self) -> Plan:
-        """Raises Unfit, which `problems` finds earlier."""
         return plan(models().sizes[self.options.model_size], self.pool.sku, self.nodes)
 
 

@@ -18,7 +18,6 @@ _CLOSE = 0.75
 
 
 def _billions(text: str) -> float:
-    """Reads `1300M` or `1.3 B`; returns 0 for other text."""
     found = re.fullmatch(r"([0-9]{1,6}(?:\.[0-9]{1,6})?) ?([mb]?)", text, re.IGNORECASE)
     return float(found[1]) / (1000 if found[2].lower() == "m" else 1) if found else 0.0
 

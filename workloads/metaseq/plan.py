@@ -51,15 +51,12 @@ class Plan:
 
     size: ModelSize
     gpus: int
-    """GPUs of all nodes."""
     micro_batch: int
     """Sequences that a model-parallel group processes together."""
     update_freq: int
-    """Micro-batches in one update."""
 
     @property
     def data_parallel(self) -> int:
-        """The number of copies of the model."""
         return self.gpus // self.size.model_parallel
 
     @property
@@ -80,7 +77,6 @@ class Plan:
 
 
 def plan(size: ModelSize, sku: VmSku, nodes: int) -> Plan:
-    """Chooses the largest micro-batches that fit. Raises Unfit."""
     if sku.gpus % size.model_parallel:
         shape = f"needs {size.model_parallel} GPUs in one node"  # they exchange every activation
         raise Unfit(f"{shape}, but {sku.name} has {sku.gpus}")
@@ -96,7 +92,6 @@ def plan(size: ModelSize, sku: VmSku, nodes: int) -> Plan:
 
 
 def dividing_nodes(size: ModelSize, sku: VmSku) -> list[int]:
-    """Returns node counts that divide the batch; none if the model does not fit into a node."""
     if sku.gpus % size.model_parallel:
         return []
     return [nodes for nodes in range(1, MAX_NODES + 1) if _divides(size, sku, nodes)]
@@ -107,7 +102,6 @@ def _divides(size: ModelSize, sku: VmSku, nodes: int) -> bool:
 
 
 def usable_nodes(size: ModelSize, sku: VmSku) -> list[int]:
-    """Returns only node counts with enough memory."""
     return [nodes for nodes in dividing_nodes(size, sku) if _has_memory(size, sku, nodes * sku.gpus, micro_batch=1)]
 
 

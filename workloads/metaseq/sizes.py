@@ -10,8 +10,6 @@ from config.data.skus import Facts
 
 
 class ModelSize(Facts):
-    """The shape of its decoder and its training parameters."""
-
     name: str
     layers: int
     width: int
@@ -25,8 +23,6 @@ class ModelSize(Facts):
 
 
 class Models(Facts):
-    """The table of sizes, with their common values."""
-
     sequence: int
     vocabulary: int
     training_tokens: float
@@ -40,7 +36,6 @@ class Models(Facts):
         return layers + (self.vocabulary + self.sequence + 2) * width
 
     def sequences(self, size: ModelSize) -> int:
-        """Counts one update, over all GPUs."""
         return size.batch // self.sequence
 
 

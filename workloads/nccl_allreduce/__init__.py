@@ -1,5 +1,3 @@
-"""All-reduce over every GPU of several nodes checks that the fabric is used and fast enough."""
-
 from __future__ import annotations
 
 from components.context import WorkloadContext

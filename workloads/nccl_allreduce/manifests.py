@@ -26,13 +26,11 @@ def floor_gbs(run: Run) -> float:
 
 
 def expected_gbs(run: Run) -> float | None:
-    """Returns a healthy fabric's bus bandwidth; None if none is published for this VM size."""
     busbw = run.pool.sku.nccl_busbw
     return busbw.healthy.at(run.nodes, sharp=run.options.sharp) if busbw else None
 
 
 def job(run: Run) -> MpiJob:
-    """The master checks the measurements."""
     expected = expected_gbs(run)
     return MpiJob(
         run=run,

@@ -1,5 +1,3 @@
-"""Bisection finds slow nodes, links and rails of a pool's fabric."""
-
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -17,8 +15,6 @@ from workloads.nccl_bisection.options import NAME, NcclBisectionOptions, problem
 
 
 class NcclBisection(Workload[NcclBisectionOptions]):
-    """The master measures parts of the pool until it knows which are slow."""
-
     name = NAME
     requires = Requirements(mpi=True, infiniband=True)
     options = NcclBisectionOptions

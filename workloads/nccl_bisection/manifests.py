@@ -41,7 +41,6 @@ def baselines(run: Run) -> dict[str, dict[str, float]]:
 
 
 def job(run: Run) -> MpiJob:
-    """The master searches."""
     sku, own = run.pool.sku, files(run.pool)
     node_name = {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
     return MpiJob(

@@ -16,11 +16,8 @@ COLOURS = {"good": "#2ca02c", "bad": "#d62728", "unknown": "#9e9e9e"}
 _MEANINGS = {"good": "at its floor", "bad": "slow, or wrong", "unknown": "not measured"}
 _CELL, _GAP, _LEFT, _TOP, _LEGEND = 14, 2, 76, 44, 24
 _PER_BAND = 50
-"""Nodes in a row; further rows are below."""
 _NAMED = 16
-"""With more nodes, only nodes with findings are named."""
 _BELOW = 190
-"""Names are vertical."""
 
 Result = Mapping[str, Any]
 
@@ -30,7 +27,6 @@ class NoResult(ValueError):
 
 
 def result(text: str) -> Result:
-    """Reads the job's log or a JSON file. Raises NoResult."""
     lines = [line.removeprefix(LINE) for line in text.splitlines() if line.startswith(LINE)]
     try:
         found = json.loads(lines[-1] if lines else text)
@@ -78,7 +74,6 @@ def svg(found: Result) -> str:
 
 
 def state_of(found: Result, node: str, rail: str) -> str:
-    """The worst finding on the link, its node, its rail or the pool counts."""
     of_it = [each["state"] for each in found["findings"] if each["node"] in ("", node) and each["rail"] in ("", rail)]
     return next((state for state in ("bad", "unknown") if state in of_it), "good")
 

@@ -25,8 +25,6 @@ _FIRST_POD = f"{JOB_LABEL}={NAME},batch.kubernetes.io/job-completion-index=0"
 
 
 class Olmo(Workload[OlmoOptions]):
-    """An Indexed Job with torchrun, and a Job that copies its data."""
-
     name = NAME
     options = OlmoOptions
     pods = GpuPods(container=manifests.CONTAINER)
@@ -35,7 +33,6 @@ class Olmo(Workload[OlmoOptions]):
         return problems(options, candidate)
 
     def deploy(self, context: WorkloadContext, placement: Placement[OlmoOptions]) -> Deployed:
-        """The training waits for the Job that copies the data."""
         options = placement.options
         data, checkpoints = context.volumes[options.data_container], context.volumes[options.checkpoint_container]
         run = Run.placed(context, placement, "olmo", data=data, checkpoints=checkpoints)
@@ -56,7 +53,6 @@ class Olmo(Workload[OlmoOptions]):
 
 
 def _prepare(spec: Manifest, context: WorkloadContext) -> None:
-    """The Job needs no GPU or driver, and is replaced like the training."""
     kubernetes.batch.v1.Job(
         preparation.JOB,
         metadata={"name": preparation.JOB, "namespace": context.namespace, "annotations": NOT_AWAITED},

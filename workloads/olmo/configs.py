@@ -1,5 +1,3 @@
-"""OLMo's official training configs, from `configs.yaml`."""
-
 from __future__ import annotations
 
 import functools
@@ -12,7 +10,6 @@ from config.data.skus import Facts
 from workloads._lib.training import flops_per_token
 
 SOURCE_FOLDER = "/opt/OLMo"
-"""The path of OLMo's repository in the image."""
 
 
 class TrainingConfig(Facts):
@@ -30,9 +27,7 @@ class TrainingConfig(Facts):
     clips: bool
     wrapped: bool
     sequence_length: int
-    """Tokens."""
     batch: int
-    """Sequences in one step, over all GPUs."""
     micro_batch: int
     """Sequences that one GPU processes together, unless an option or the memory limits it."""
 
@@ -46,16 +41,13 @@ class TrainingConfig(Facts):
         return flops_per_token(weights=weights, layers=self.layers, width=self.width, sequence=self.sequence_length)
 
     def fits(self, gpus: int, micro_batch: int) -> bool:
-        """The GPUs must share the batch equally in whole micro-batches."""
         return self.batch % (gpus * micro_batch) == 0
 
     def node_counts(self, gpus_per_node: int, micro_batch: int) -> list[int]:
-        """Returns node counts that can share the batch."""
         most = self.batch // (gpus_per_node * micro_batch)
         return [nodes for nodes in range(1, most + 1) if self.fits(nodes * gpus_per_node, micro_batch)]
 
     def largest_micro_batch(self, gpus: int) -> int | None:
-        """Returns at most the config's; None if the GPUs do not divide the batch."""
         return None if self.batch % gpus else math.gcd(self.batch // gpus, self.micro_batch)
 
 

@@ -48,7 +48,6 @@ def files(pool: GpuPool) -> Files:
 
 
 def dataset_variables(options: OlmoOptions) -> dict[str, str]:
-    """Preparation and training must use the same variables to select data files."""
     return {
         "CONFIG": options.training.file,
         "MAX_FILES": str(options.max_files or 0),

@@ -42,7 +42,6 @@ def holds(training: TrainingConfig, size: VmSku, nodes: int, at_once: int) -> bo
 
 
 def state_bytes_per_gpu(training: TrainingConfig, gpus: int) -> float:
-    """FSDP shards everything over all GPUs."""
     return STATE_BYTES * training.parameters / gpus
 
 

@@ -91,7 +91,6 @@ def _hardware(candidate: Candidate, size: VmSku) -> Iterator[Problem]:
 
 
 def _memory(options: OlmoOptions, candidate: Candidate, size: VmSku) -> Iterator[Problem]:
-    """Fixes are a smaller micro-batch, or more nodes if they have InfiniBand."""
     training, nodes = options.training, candidate.nodes if size.infiniband else 1
     at_once = micro_batch(options, size, nodes)
     if holds(training, size, nodes, at_once) or not size.gpu_bf16_tflops:

@@ -24,7 +24,6 @@ _SCRIPTS = Path(__file__).parent / "scripts"
 @dataclass(frozen=True, kw_only=True)
 class Run(TrainingRun[PretrainingOptions]):
     shared_class: str = ""
-    """The StorageClass of shared files, or empty."""
 
 
 def files(run: Run) -> Files:

@@ -29,7 +29,6 @@ without large file shares (Azure, Scalability and performance targets for Azure 
 docs/driver-parameters.md).
 """
 _LAST_STEP_S = 120
-"""Covers the current step and a write in progress."""
 
 
 def parameters(options: PretrainingOptions) -> int:
@@ -46,7 +45,6 @@ def _of_rest(options: PretrainingOptions) -> int:
 
 
 def bytes_per_gpu(options: PretrainingOptions, gpus: int) -> float:
-    """Assumes one sequence at a time, all states sharded, blocks recomputed in backward."""
     every = parameters(options)
     states = every * (2 + 4 + 12 / gpus)
     if gpus > 1:

@@ -64,7 +64,6 @@ def _hardware(options: PretrainingOptions, candidate: Candidate) -> Iterator[Pro
 
 
 def _between_nodes(options: PretrainingOptions, candidate: Candidate) -> Iterator[Problem]:
-    """Only whole nodes have InfiniBand, and it needs pinned memory."""
     sku, where = candidate.pool.sku, (*_OPTIONS, "numNodes")
     if not sku.infiniband:
         what = f"is {candidate.nodes}, but {sku.name} has no InfiniBand"
@@ -110,7 +109,6 @@ def _memory(options: PretrainingOptions, candidate: Candidate) -> Iterator[Probl
 
 
 def _shorter(options: PretrainingOptions, sku: VmSku, gpus: int) -> Iterator[Way]:
-    """Yields the largest sequence length, a power of two, with which the model fits, if a shorter sequence helps."""
     usual = type(options).model_fields["sequence"].default
     length = 1 << (options.sequence.bit_length() - 1)
     while length >= usual:
@@ -121,7 +119,6 @@ def _shorter(options: PretrainingOptions, sku: VmSku, gpus: int) -> Iterator[Way
 
 
 def _more_gpus(options: PretrainingOptions, candidate: Candidate) -> Iterator[Way]:
-    """Yields as alternatives more GPUs on each node, then more nodes, within the pool and the team's quota."""
     sku = candidate.pool.sku
     most = most_gpus(options, candidate) or 0
     per_node = options.gpus_on(sku)

@@ -57,7 +57,6 @@ class RayFinetuning(Workload[FinetuningOptions]):
 
 
 def _reading(run: Run, results: Results, context: WorkloadContext) -> dict[str, pulumi.Output[str]]:
-    """The commands show metrics and evaluation, and copy the adapter's folder to the user's."""
     files = [f"{run.output}/{file}" for file in ("metrics.jsonl", "result.json")]
     adapter = ["tar", "c", "-C", run.output, "adapter", "|", "tar", "x"]
     return {
@@ -67,7 +66,6 @@ def _reading(run: Run, results: Results, context: WorkloadContext) -> dict[str, 
 
 
 def _job(run: Run, context: WorkloadContext, needed: list[pulumi.Resource]) -> None:
-    """A replacement starts after the old job's pods have ended."""
     spec = manifests.ray_job(run)
     group = gang(NAME, name=run.name, pods=manifests.gang_pods(run), template=manifests.worker(run), context=context)
     kubernetes.apiextensions.CustomResource(

@@ -32,7 +32,6 @@ _SUBMITTER_NEEDS = {"cpu": "500m", "memory": "1Gi"}
 _BESIDE_CPUS, _BESIDE_GIB = 3, 9
 """Head and submitter need this much on a node where a worker has all GPUs."""
 _ASKS = "ray job status --address http://$RAY_DASHBOARD_ADDRESS $RAY_JOB_SUBMISSION_ID >/dev/null"
-"""The command uses KubeRay's variables."""
 _HEAD_LOST: Manifest = {
     "exec": {"command": ["/bin/sh", "-c", _ASKS]},
     "initialDelaySeconds": 90,
@@ -63,7 +62,6 @@ is smaller (Ray 2.60.0, _private/services.py, determine_plasma_store_config).
 class Run(TrainingRun[FinetuningOptions]):
     @property
     def workers(self) -> int:
-        """There is one process for each GPU."""
         return self.nodes * self.gpus
 
     @property
@@ -123,7 +121,6 @@ def worker(run: Run) -> Manifest:
 
 
 def submitter(run: Run) -> Manifest:
-    """The submitter shows the driver's log; it starts once the gang runs."""
     limits = {"memory": _SUBMITTER_NEEDS["memory"]}
     pod = _plain_pod(run, SUBMITTER, _SUBMITTER_NEEDS, [], limits=limits, livenessProbe=_HEAD_LOST)
     apart = {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [_AWAY_FROM_HEADS]}}

@@ -61,5 +61,4 @@ class FinetuningOptions(TeamOptions):
         return language_models().get(self.model)
 
     def packs(self, gpus: int) -> int:
-        """Counts one step."""
         return self.batch or -(-_PACKS // gpus) * gpus

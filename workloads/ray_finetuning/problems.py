@@ -31,7 +31,6 @@ from workloads.ray_finetuning.options import NAME, SYNTHETIC, FinetuningOptions
 _DEFAULT = FinetuningOptions.model_fields["model"].default
 _OPTIONS: Path = ("workloadOptions", NAME)
 _LEAST_PACK = 512
-"""Fewer tokens would not keep a GPU busy."""
 _FROZEN, _LEARNT = 2, 16
 """Bytes of a weight: frozen in bf16; trained in fp32 with its gradient and two moments."""
 _KEPT_WIDTH, _KEPT_KEYS = 10, 4
@@ -80,7 +79,6 @@ def _lengths(options: FinetuningOptions) -> Iterator[Problem]:
 
 
 def _evaluation(options: FinetuningOptions) -> Iterator[Problem]:
-    """Checks only synthetic data. For files, the loop checks that."""
     if options.data_container is None and options.evaluation >= SYNTHETIC:
         where: Path = (*_OPTIONS, "evaluation")
         default = FinetuningOptions.model_fields["evaluation"].default
@@ -108,7 +106,6 @@ def _memory(options: FinetuningOptions, candidate: Candidate) -> Iterator[Proble
 
 
 def _smaller_packs(model: LanguageModel, options: FinetuningOptions, candidate: Candidate) -> Iterator[Way]:
-    """Yields the largest pack size, a power of two, that fits into memory and can hold the longest example."""
     size = 1 << (options.pack - 1).bit_length() - 1
     while size >= max(options.longest, _LEAST_PACK):
         if fits(model, options.model_copy(update={"pack": size}), candidate.pool.sku):
@@ -123,7 +120,6 @@ def _on_other_gpus(model: LanguageModel, options: FinetuningOptions) -> Iterator
 
 
 def _smaller(options: FinetuningOptions, candidate: Candidate) -> Iterator[Way]:
-    """Omits gated models."""
     fitting = [
         name
         for name, model in language_models().items()
@@ -134,7 +130,6 @@ def _smaller(options: FinetuningOptions, candidate: Candidate) -> Iterator[Way]:
 
 
 def bytes_per_gpu(model: LanguageModel, options: FinetuningOptions) -> float:
-    """Each GPU has all weights, and its own pack."""
     adapted = options.rank * model.layers * (2 * model.width + model.width + model.kv_width)
     per_unit = _KEPT_GATED if model.swiglu else _KEPT_SIGN
     per_layer = _KEPT_WIDTH * model.width + _KEPT_KEYS * model.kv_width + per_unit * model.inner

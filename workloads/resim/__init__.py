@@ -1,5 +1,3 @@
-"""A batch has scenarios, each an index of a Job. It continues after evictions."""
-
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,8 +19,6 @@ from workloads.resim.problems import problems
 
 
 class Resim(Workload[ResimOptions]):
-    """The templates of batches, and the batch that the stack itself creates."""
-
     name = NAME
     options = ResimOptions
 

@@ -21,8 +21,6 @@ _SHOWN = 3
 
 
 class Refused(Exception):
-    """An error with its cause, the allowed values and the fix."""
-
     def __init__(self, what: str, allowed: str, fix: str) -> None:
         super().__init__(what)
         self.what, self.allowed, self.fix = what, allowed, fix
@@ -44,11 +42,9 @@ class Layout:
 
     @property
     def identity(self) -> str:
-        """The path of the file that identifies the batch's scenarios."""
         return f"{self.root}/batch.json"
 
     def run(self, number: int) -> str:
-        """Lists the scenarios of one run: all, or the remaining ones."""
         return f"{self.root}/runs/{number}.txt"
 
     @property
@@ -63,17 +59,14 @@ class Layout:
 
 
 def numbered(count: int) -> list[str]:
-    """run-scenario.sh uses the same names."""
     return [f"scenario-{number:06d}" for number in range(count)]
 
 
 def digest(scenarios: Iterable[str]) -> str:
-    """Depends on the order."""
     return hashlib.sha256("\n".join(scenarios).encode()).hexdigest()[:16]
 
 
 def default_name(scenarios: Iterable[str]) -> str:
-    """Is the same for the same scenarios."""
     return f"batch-{digest(scenarios)[:8]}"
 
 

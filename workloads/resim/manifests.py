@@ -1,5 +1,3 @@
-"""Both the program and `python -m workloads.resim` use this module."""
-
 from __future__ import annotations
 
 import hashlib
@@ -24,11 +22,9 @@ TEMPLATES = f"{NAME}-templates"
 OWNER = f"{NAME}-batches"
 """This ConfigMap owns the Jobs of submitted batches, so that they are deleted with the stack."""
 TEST_IO = "test-io"
-"""The template of the stack's options, named after the image."""
 BATCH_LABEL = "ai-on-aks/batch"
 RUN_LABEL = "ai-on-aks/run"
 DIGEST_ANNOTATION = "ai-on-aks/scenarios"
-"""Has the digest of the batch's scenarios (workloads/resim/batch.py, digest)."""
 GRACE_S = 25
 """Azure announces an eviction 30 seconds before, and a drain starts a little later."""
 _INPUT, _OUTPUT = "/input", "/output"
@@ -44,8 +40,6 @@ class Run(_base.Run[ResimOptions]):
 
 @dataclass(frozen=True)
 class Batch:
-    """Scenarios are listed or numbered."""
-
     name: str
     run: int = 0
     """0 is the stack's own batch with numbered scenarios."""
@@ -61,8 +55,6 @@ class Batch:
 
 @dataclass(frozen=True, kw_only=True)
 class Load:
-    """The program of a scenario and its hardware."""
-
     pools: Sequence[GpuPool]
     gpus: int | None
     """GPUs of a scenario; None takes a whole node."""
@@ -73,17 +65,14 @@ class Load:
 
     @property
     def at_once(self) -> int:
-        """The number of scenarios that fit on the pools' GPUs."""
         return max(1, sum(pool.max_nodes * (pool.gpus // (self.gpus or pool.gpus)) for pool in self.pools))
 
 
 def files() -> Files:
-    """Runs one scenario in any image."""
     return Files(config_map=NAME, folder=f"/opt/{NAME}", contents=texts(_SCRIPTS, "run-scenario.sh"))
 
 
 def load_of_options(run: Run) -> Load:
-    """Returns the program of each scenario: the image test-io, or the stack's own command."""
     options = run.options
     sizes = (str(options.gpu_seconds), str(options.output_files), options.output_size)
     command = options.command or ("/bin/bash", "/opt/test-io/test-io.sh", *sizes)
@@ -104,7 +93,6 @@ def load_of_training(options: ResimOptions, of_scenario: MpiJob) -> Load:
 
 
 def template(run: Run, load: Load) -> Manifest:
-    """Omits a batch's own values."""
     options, (pool, *others) = run.options, load.pools
     fields = {"NAMESPACE": "metadata.namespace", "POD": "metadata.name", "NODE": "spec.nodeName"}
     pod = GpuPod(
@@ -128,7 +116,6 @@ def template(run: Run, load: Load) -> Manifest:
 
 
 def blueprint(run: Run, load: Load) -> Manifest:
-    """Defines a batch on this platform, except its scenarios."""
     options = run.options
     return {
         "template": template(run, load),
@@ -194,7 +181,6 @@ def owner(uid: str) -> Manifest:
 
 
 def job(made_of: Mapping[str, Any], batch: Batch, count: int, *, namespace: str, digest: str, uid: str) -> Manifest:
-    """`uid` is that of its owner."""
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
@@ -210,7 +196,6 @@ def job(made_of: Mapping[str, Any], batch: Batch, count: int, *, namespace: str,
 
 
 def _verdict(count: int, most_failed: int, enough: int) -> Manifest:
-    """Is empty if all scenarios must run in any case."""
     found: Manifest = {}
     if most_failed < 100:
         found["maxFailedIndexes"] = count * most_failed // 100

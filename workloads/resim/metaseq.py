@@ -1,5 +1,3 @@
-"""Each scenario is a training on all GPUs of a node, with inputs and an output."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -26,19 +24,16 @@ _SIZE: Path = (*_OPTIONS, "modelSize")
 
 
 def training(options: MetaseqTemplate, pool: GpuPool, image: str, rdma_resource: str) -> MpiJob:
-    """Equals what the workload metaseq would create on one node."""
     of_job = MetaseqOptions(model_size=options.model_size, num_updates=options.num_updates)
     return job(Run(options=of_job, pool=pool, nodes=1, image=image, rdma_resource=rdma_resource, service_account=""))
 
 
 def files(of_training: MpiJob, scenario: Files) -> Files:
-    """Both the training's files and those that run a scenario are in one folder."""
     contents = {**of_training.files.contents, **scenario.contents}
     return replace(scenario, config_map=f"{NAME}-{TEMPLATE}", contents=contents)
 
 
 def problems(options: MetaseqTemplate, candidate: Candidate) -> Iterator[Problem]:
-    """The pool must exist, must not partition GPUs, and its nodes must be able to train the model."""
     key, size = options.pool or candidate.pool_key, models().sizes[options.model_size]
     pool = candidate.pools.get(key)
     if pool is None:

@@ -11,7 +11,6 @@ from config.data.prices import price_list
 from workloads.resim.manifests import RUN_LABEL
 
 FAILED = "FAILED"
-"""Marks an attempt that failed (scripts/run-scenario.sh)."""
 _MB, _HOUR = 1e6, 3600
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 
@@ -19,19 +18,15 @@ _UNITS = ("B", "kB", "MB", "GB", "TB")
 @dataclass(frozen=True)
 class LastRun:
     name: str = ""
-    """Empty if the batch has no Job."""
     active: int = 0
     succeeded: int = 0
     failed: int = 0
-    """Counts indexes."""
     indexes: int = 0
     ended: bool = True
     reason: str = ""
-    """The reason of a failure, from Kubernetes."""
 
     @classmethod
     def of(cls, jobs: Iterable[Mapping[str, Any]]) -> LastRun:
-        """All Jobs must be of one batch."""
         job = max(jobs, key=lambda each: int(each["metadata"]["labels"][RUN_LABEL]), default=None)
         if job is None:
             return cls()
@@ -59,10 +54,7 @@ class LastRun:
 
 @dataclass(frozen=True)
 class Cost:
-    """The cost of nodes while they worked on a batch."""
-
     usd: float | None
-    """None if a price is unknown."""
     at_most: bool = False
     """Spot nodes cost the market price, at most the list price."""
 
@@ -78,7 +70,6 @@ class Summary:
     evicted: int
     """Attempts that an eviction, a lost node or `cancel` ended."""
     retried: int
-    """Scenarios that took more than one attempt."""
     input_bytes: int
     output_bytes: int
     seconds: float
@@ -91,12 +82,10 @@ class Summary:
 
     @property
     def throughput(self) -> float:
-        """The bytes per second of inputs and outputs."""
         return (self.input_bytes + self.output_bytes) / self.seconds if self.seconds else 0.0
 
     @property
     def at_once(self) -> float:
-        """The average number of parallel scenarios."""
         return self.scenario_seconds / self.seconds if self.seconds else 0.0
 
     def document(self) -> dict[str, Any]:
@@ -108,7 +97,6 @@ class Summary:
         return {to_camel(name): value for name, value in asdict(self).items()} | derived
 
     def lines(self) -> list[str]:
-        """Follows the style of `kubectl describe`."""
         rows = {
             "Batch": self.batch,
             "State": self.state,
@@ -126,7 +114,6 @@ class Summary:
 
 
 def _count(indexes: str) -> int:
-    """Parses a Job's notation, such as 1,3-5."""
     pairs = (part.partition("-") for part in indexes.split(",") if part)
     return sum(int(last or first) - int(first) + 1 for first, _, last in pairs)
 
@@ -165,7 +152,6 @@ def evicted(attempts: Mapping[tuple[str, str], Collection[str]], known: Collecti
 
 
 def tried_again(attempts: Iterable[tuple[str, str]], done: Collection[str]) -> int:
-    """Counts unfinished scenarios with several attempts."""
     tried = Counter(scenario for scenario, _ in attempts if scenario not in done)
     return sum(count > 1 for count in tried.values())
 

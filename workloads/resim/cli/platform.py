@@ -22,7 +22,6 @@ class Container:
     account_key: str = ""
 
     def check_lasts(self, hours: int, now: datetime, stack: str) -> None:
-        """A batch of this many hours must end before the SAS. Raises Refused."""
         if self.expiry is None or now + timedelta(hours=hours) < self.expiry:
             return
         most = int((self.expiry - now) / timedelta(hours=1))
@@ -36,8 +35,6 @@ class Container:
 
 @dataclass(frozen=True)
 class Pool:
-    """Used to calculate costs."""
-
     size: str
     spot: bool
 

@@ -49,8 +49,6 @@ def outputs(stack: str) -> Mapping[str, Any]:
 
 
 class Kubectl:
-    """Runs kubectl in one namespace of one cluster."""
-
     def __init__(self, kubeconfig: Path, namespace: str) -> None:
         self.namespace = namespace
         self._begin = ("kubectl", f"--kubeconfig={kubeconfig}", f"--namespace={namespace}", _TIMEOUT)
@@ -62,7 +60,6 @@ class Kubectl:
         return found
 
     def find(self, kind: str, name: str) -> dict[str, Any] | None:
-        """Raises Refused if kubectl fails."""
         text = self._run("get", kind, name, "--output=json", "--ignore-not-found")
         found: dict[str, Any] | None = json.loads(text) if text.strip() else None
         return found
@@ -71,7 +68,6 @@ class Kubectl:
         self._run("create", "--filename=-", given=json.dumps(manifest))
 
     def delete(self, kind: str, selector: str) -> None:
-        """Pods get their grace period. Raises Refused."""
         self._run("delete", kind, f"--selector={selector}", "--wait=false", "--cascade=background")
 
     def _run(self, *arguments: str, given: str | None = None) -> str:

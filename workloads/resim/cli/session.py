@@ -21,7 +21,6 @@ class Session:
     kubectl: Kubectl
     templates: Mapping[str, Mapping[str, Any]]
     owner: str
-    """The uid of the owner of the batches' Jobs."""
 
     def template(self, name: str) -> Mapping[str, Any]:
         if name not in self.templates:
@@ -38,14 +37,12 @@ class Session:
 
     @contextmanager
     def store(self, batch: str) -> Iterator[Store]:
-        """Templates of a stack share one output container."""
         name = next(iter(self.templates.values()))["outputContainer"]
         folder = own_folder(self.template(TEST_IO)) if batch == NAME else batch
         with store.opened(self.platform.container(name), Layout(self.platform.namespace, folder)) as found:
             yield found
 
     def scenarios(self, batch: str, kept: Store) -> list[str]:
-        """Takes a submitted batch or the stack's own. Raises Refused for others."""
         if kept.identity() is not None:
             return kept.scenarios()
         if batch == NAME and (own := self.jobs(NAME)):

@@ -14,7 +14,6 @@ _REGION = "topology.kubernetes.io/region"
 
 
 def wait(session: Session, batch: str) -> LastRun:
-    """Reports each change."""
     before = ""
     while True:
         run = LastRun.of(session.jobs(batch))
@@ -31,13 +30,11 @@ def wait(session: Session, batch: str) -> LastRun:
 
 
 def _report(text: str) -> None:
-    """Overwrites the previous line on a terminal."""
     end = "\r" if sys.stderr.isatty() else "\n"
     print(f"{text:<78}", end=end, file=sys.stderr, flush=True)
 
 
 def summary(session: Session, batch: str) -> Summary:
-    """Raises Refused if the batch does not exist."""
     with session.store(batch) as store:
         names = session.scenarios(batch, store)
         kept, run = store.kept(), LastRun.of(session.jobs(batch))
@@ -57,7 +54,6 @@ def summary(session: Session, batch: str) -> Summary:
 
 
 def _known(session: Session, batch: str, kept: Kept) -> set[str]:
-    """Returns pods that are running, or that have succeeded since the list of blobs was read."""
     if not kept.attempts:
         return set()
     pods = session.kubectl.list("pods", f"{BATCH_LABEL}={batch}")

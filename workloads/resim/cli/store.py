@@ -1,5 +1,3 @@
-"""Accesses a batch in the output container through REST, with the stack's SAS or a login."""
-
 from __future__ import annotations
 
 import contextlib
@@ -27,7 +25,6 @@ _SAS_REJECTED = ("AuthenticationFailed", "AuthorizationFailure", "InvalidAuthent
 class Kept:
     done: set[str] = field(default_factory=set)
     attempts: dict[tuple[str, str], set[str]] = field(default_factory=dict)
-    """Names of the attempts' files, by scenario and pod."""
 
 
 class Store:
@@ -37,7 +34,6 @@ class Store:
         self._client, self._container, self._layout = client, container, layout
 
     def identity(self) -> dict[str, Any] | None:
-        """Describes the batch's first submission."""
         text = self._read(self._layout.identity)
         found: dict[str, Any] | None = json.loads(text) if text is not None else None
         return found
@@ -50,19 +46,16 @@ class Store:
         return (self._read(self._layout.run(number)) or b"").decode().split()
 
     def last_run(self) -> int:
-        """Returns 0 before the first run."""
         with self._refusing():
             names = [blob.name for blob in self._client.list_blobs(f"{self._layout.root}/runs/")]
         numbers = [name.rpartition("/")[2].removesuffix(".txt") for name in names]
         return max((int(number) for number in numbers if number.isdigit()), default=0)
 
     def begin(self, scenarios: Sequence[str], template: str, made_of: str) -> None:
-        """`made_of` is a digest of the template."""
         about = {"digest": digest(scenarios), "scenarios": len(scenarios), "template": template, "madeOf": made_of}
         self._write(self._layout.identity, json.dumps({**about, "submitted": datetime.now(UTC).isoformat()}))
 
     def begin_run(self, number: int, scenarios: Iterable[str]) -> None:
-        """The run's pods read the list."""
         self._write(self._layout.run(number), "".join(f"{name}\n" for name in scenarios))
 
     def kept(self) -> Kept:
@@ -80,7 +73,6 @@ class Store:
         return found
 
     def results(self, scenarios: Iterable[str]) -> Iterator[dict[str, Any]]:
-        """Omits scenarios that are not done."""
         names = [f"{self._layout.results}{scenario}/result.json" for scenario in scenarios]
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             for text in pool.map(self._read, names):

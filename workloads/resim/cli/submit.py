@@ -1,5 +1,3 @@
-"""`submit` and `retry` run a batch's unfinished scenarios."""
-
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -30,8 +28,6 @@ _MOST_BYTES = (MOST_SCENARIOS + 1) * (MAX_NAME + 2)
 
 @dataclass(frozen=True)
 class Submitted:
-    """If no scenarios are left, the run has no Job."""
-
     batch: str
     run: int
     job: str
@@ -46,14 +42,12 @@ class Submitted:
 
 
 def scenarios(file: str | None, count: int | None) -> list[str]:
-    """Raises Refused with the error."""
     if file is None:
         return numbered(checked_count(count or 0))
     return parse(_content(file), file)
 
 
 def submit(session: Session, names: Sequence[str], *, name: str, template: str, **changes: int | None) -> Submitted:
-    """Submits the scenarios of a batch, or those that remain. Raises Refused."""
     batch = checked_name(name or default_name(names))
     if batch == NAME:
         raise Refused(f"{NAME} is the stack's own batch", "another name", f"--name {default_name(names)}")
@@ -70,7 +64,6 @@ def submit(session: Session, names: Sequence[str], *, name: str, template: str, 
 
 
 def retry(session: Session, batch: str, *, template: str, **changes: int | None) -> Submitted:
-    """Runs the remaining scenarios of an ended batch. Raises Refused."""
     with session.store(batch) as kept:
         names = session.scenarios(batch, kept)
         if batch == NAME:
@@ -82,7 +75,6 @@ def retry(session: Session, batch: str, *, template: str, **changes: int | None)
 
 
 def _made_of(session: Session, batch: str, template: str, changes: Mapping[str, int | None]) -> Mapping[str, Any]:
-    """Raises Refused if another run of the batch is not possible."""
     made_of = {**session.template(template), **{key: value for key, value in changes.items() if value}}
     _check_idle(session, batch)
     _check_lasts(session, made_of)
