@@ -1,5 +1,3 @@
-"""Each generated stack file is accepted or rejected with a complete message in a short time."""
-
 from __future__ import annotations
 
 import copy
@@ -94,7 +92,6 @@ def values(schema: Mapping[str, Any]) -> st.SearchStrategy[Any]:
 
 @functools.cache
 def changes_of(index: int) -> st.SearchStrategy[Change]:
-    """The strategy is cached, because its creation is slow."""
     path, schema = KEYS[index]
     right = st.just(path[-1])
     name = st.one_of(right, right, mistyped(str(path[-1])), st.text(max_size=10))

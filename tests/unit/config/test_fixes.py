@@ -1,5 +1,3 @@
-"""The real CLI runs the commands in messages."""
-
 from __future__ import annotations
 
 import re

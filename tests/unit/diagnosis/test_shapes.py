@@ -42,8 +42,6 @@ def _changed(obj: Object, path: tuple[Any, ...], value: Any) -> None:
 
 
 def _cluster(*given: Made) -> Cluster:
-    """The objects are in every namespace."""
-
     def read(kind: Kind, namespace: str) -> list[Object]:
         return [obj for of, obj in given if (of.api_version, of.name) == (kind.api_version, kind.name)]
 

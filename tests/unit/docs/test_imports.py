@@ -93,7 +93,6 @@ def test_programs_in_strings_of_tests_import_existing_names() -> None:
 
 
 def _imported_names(text: str) -> Iterator[tuple[str, str]]:
-    """Yields nothing for text that is not a program."""
     try:
         nodes = list(ast.walk(ast.parse(text)))
     except SyntaxError:

@@ -59,7 +59,6 @@ def test_help_lists_each_target() -> None:
 
 
 def make_targets(text: str) -> list[str]:
-    """The text begins with a `make` call."""
     words = re.sub(r'^(\$ |eval "\$\()', "", text).split("#")[0].split()
     if words[:1] != ["make"]:
         return []

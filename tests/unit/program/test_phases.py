@@ -1,5 +1,3 @@
-"""The golden files `private-*` have the resources of private stacks."""
-
 from __future__ import annotations
 
 from typing import Any

@@ -22,7 +22,6 @@ Start = Callable[..., Azure]
 
 @pytest.fixture
 def azure_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
-    """The subscription has other values than the simulator's."""
     started: list[arm.Arm] = []
 
     def start(**values: Any) -> Azure:

@@ -20,7 +20,6 @@ STACK = {
 }
 
 POLICIES = ("mellanox.com/v1alpha1:NicClusterPolicy nic-cluster-policy", "helm.sh/v3:Release gpu-operator")
-"""The resources that determine the drivers of new nodes."""
 
 LOGGED: list[str] = []
 

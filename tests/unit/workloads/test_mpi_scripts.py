@@ -39,7 +39,6 @@ def run(words: list[str], commands: Path, text: str = "", **variables: str) -> s
 
 
 def put_scripts(folder: Path, workload: str) -> None:
-    """The path of the host file differs."""
     for part in ("_scripts", "_mpi_scripts", f"{workload}/scripts"):
         for script in (WORKLOADS / part).glob("*.sh"):
             moved = script.read_text().replace("/etc/volcano/mpiworker.host", str(folder / "hosts"))

@@ -28,7 +28,6 @@ CONTAINERS: dict[str, Any] = {
     "olmo-checkpoints": {"permissions": "racwdlmp", "profile": "checkpoints"},
 }
 CHANGED = {"olmo-data": {}, "olmo-checkpoints": CONTAINERS["olmo-checkpoints"]}
-"""The settings of containers that a case changes in part."""
 
 
 def found(vm_sku: str = H100, nodes: int = 1, **case: Any) -> str:

@@ -155,7 +155,6 @@ def test_lists_permissions_of_the_subscription_and_of_existing_groups(arm: Arm) 
 
 
 def test_filters_role_assignments_by_principal_and_scope(arm: Arm) -> None:
-    """The program lists the role assignments of the deployer for a group."""
     arm.put(GROUP, {"location": "eastus"})
     role = f"{SCOPE}/providers/Microsoft.Authorization/roleDefinitions/{ROLES['Owner']}"
     me, other = (f"00000000-0000-4000-8000-00000000000{number}" for number in "12")

@@ -23,7 +23,6 @@ def storage(group: Arm) -> Arm:
 
 
 def test_shows_an_account_and_its_container(storage: Arm) -> None:
-    """Recorded runs have the complete response (tests/contract/azure_models/recorded.yaml)."""
     shown = storage.get(ACCOUNT)
     assert shown["sku"] == {"name": "Standard_LRS", "tier": "Standard"}
     asked = {"allowBlobPublicAccess": False, "minimumTlsVersion": "TLS1_2"}

@@ -85,7 +85,6 @@ def test_a_chart_from_a_module_has_the_pinned_version_and_known_keys(chart: str)
 
 
 def _has(values: Any, path: Sequence[str]) -> bool:
-    """Reports whether the chart has a default at the path, or an empty one above it."""
     return not path or not values or (path[0] in values and _has(values[path[0]], path[1:]))
 
 

@@ -87,7 +87,6 @@ def test_an_azure_role_grants_access_while_it_exists(aks: Aks) -> None:
 
 @pytest.mark.long
 def test_a_cluster_without_azure_rbac_uses_its_own_roles_only(aks: Aks) -> None:
-    """The API server restarts with other settings."""
     body = arm.cluster_body(aadProfile={"managed": True, "enableAzureRBAC": False})
     assert aks.arm.put(CLUSTER, body).status_code == 200
     aks.arm.done()

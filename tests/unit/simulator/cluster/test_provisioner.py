@@ -15,7 +15,6 @@ NO_REFUSAL = AzureFiles(lambda _group, _account, _nfs: None)
 
 
 def claim(provisioner: str = FILE, storage_class: str = "azurefile-csi") -> Object:
-    """Returns a claim that the controller-manager has assigned to a provisioner."""
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",

@@ -1,5 +1,3 @@
-"""`make up` reads these reports from `python -m diagnosis --watch`."""
-
 from __future__ import annotations
 
 from pathlib import Path

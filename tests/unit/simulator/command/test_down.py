@@ -23,7 +23,6 @@ Down = Callable[[str], tuple[int, str, list[str]]]
 
 @pytest.fixture
 def done(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The steps that the command takes on a simulator where `dev` is deployed."""
     steps: list[str] = []
     monkeypatch.setattr(pulumi_cli, "read", lambda *_, **__: STACKS)
     for step in ("start", "stop"):

@@ -40,7 +40,6 @@ def ending(port: int = 0) -> Iterator[subprocess.Popen[bytes]]:
 
 @contextlib.contextmanager
 def deaf_process() -> Iterator[subprocess.Popen[bytes]]:
-    """Runs a process with the simulator's mark that ignores SIGTERM."""
     command = [sys.executable, "-c", DEAF]
     with subprocess.Popen(command, env=processes.marked_environment(), stdout=subprocess.PIPE) as process:
         assert process.stdout is not None

@@ -32,8 +32,6 @@ SAS = "sv=2024-11-04&sp={permissions}&se=2099-01-01T00:00:00Z&sr=c&sig=c2ln"
 
 @dataclass
 class FakeCloud:
-    """One storage account with one container, and registries that reject the images in `refused`."""
-
     container: FakeContainer = field(default_factory=FakeContainer)
     refused: dict[str, str] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
@@ -92,7 +90,6 @@ def sas_secret(permissions: str = "racwdl") -> Object:
 
 
 def volume(driver: str = DRIVER, mode: str = "ReadWriteMany", options: tuple[str, ...] = (), **csi: Any) -> Object:
-    """Returns a PersistentVolume as the program creates it for a container."""
     source: Object = {
         "driver": driver,
         "volumeHandle": "handle",

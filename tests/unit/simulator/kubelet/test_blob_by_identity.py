@@ -1,5 +1,3 @@
-"""Mounts by identity, against the real blob service with shared keys disabled."""
-
 from __future__ import annotations
 
 import time

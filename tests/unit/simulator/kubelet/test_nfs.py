@@ -12,7 +12,6 @@ HANDLE = "ai#files1#pvcn-1234###ai"
 
 @pytest.fixture
 def cluster(cluster: Cluster) -> Cluster:
-    """The volume is as the driver provisions it for the program's class."""
     attributes = {"protocol": "nfs", "storageAccount": "files1", "server": SERVER}
     share = volume(FILES, options=("nconnect=4", "noresvport"), volumeHandle=HANDLE, volumeAttributes=attributes)
     share["metadata"]["annotations"][PROVISIONED_BY] = FILES

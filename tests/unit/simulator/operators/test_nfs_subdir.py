@@ -26,7 +26,6 @@ def storage_class(**parameters: str) -> Object:
 
 
 def claim(provisioner: str = NAME, **spec: object) -> Object:
-    """Returns a claim that the controller-manager has assigned to a provisioner."""
     annotations = {"volume.beta.kubernetes.io/storage-provisioner": provisioner}
     sizes = {"requests": {"storage": "100Gi"}}
     own = {"storageClassName": "shared", "accessModes": ["ReadWriteMany"], "resources": sizes}

@@ -111,8 +111,6 @@ class BisectionJob(Job):
 
 
 class MetaseqJob(Job):
-    """Trains with few updates."""
-
     def job(self, pool: GpuPool) -> MpiJob:
         options = MetaseqOptions.model_validate({"sshTimeoutSeconds": 10, "numUpdates": 5, **self.options})
         image = "registry.test/metaseq:1"

@@ -1,5 +1,3 @@
-"""The simulated metaseq-train with the options of all ranks, without a sandbox."""
-
 from __future__ import annotations
 
 import json

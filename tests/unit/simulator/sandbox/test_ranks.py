@@ -51,7 +51,6 @@ class Nodes:
 
 @pytest.fixture
 def nodes(monkeypatch: pytest.MonkeyPatch) -> Iterator[Nodes]:
-    """The second pod runs sshd."""
     found = Nodes()
     monkeypatch.setattr(view, "load", found.load)
     monkeypatch.setattr(view, "publish", found.publish)

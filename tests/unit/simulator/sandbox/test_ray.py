@@ -15,7 +15,6 @@ from simulator.sandbox.library import http_api, ray_jobs
 from tests.unit.simulator.sandbox.ray_and_vllm_pods import Finetuning
 
 LONG = {"epochs": 80, "checkpointSteps": 20}
-"""A training of some seconds, in which a node can fail."""
 BEGUN = re.compile(r"from step (\d+); loss")
 JOB = f"{Finetuning.name}-fghij"
 

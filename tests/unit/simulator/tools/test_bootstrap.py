@@ -1,5 +1,3 @@
-"""The Python environment is created completely or not at all."""
-
 from __future__ import annotations
 
 import os

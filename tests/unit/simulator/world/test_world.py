@@ -96,7 +96,6 @@ def test_a_slow_rail_slows_an_hca_of_all_nodes_without_a_visible_cause() -> None
 
 @case_table(__file__, "refused", file="faults")
 def test_rejects_impossible_faults(arguments: list[Any], message: str) -> None:
-    """A dictionary in `arguments` has the keyword arguments."""
     options = next((each for each in arguments if isinstance(each, dict)), {})
     with pytest.raises(FaultError, match=message):
         new_fault(*(each for each in arguments if not isinstance(each, dict)), **options)

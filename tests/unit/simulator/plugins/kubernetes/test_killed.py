@@ -128,7 +128,6 @@ def test_plugin_and_helm_end_with_a_killed_engine(
 
 @contextmanager
 def helm(stage: str, release: Properties, kubeconfig: str, kube: KubeClient) -> Iterator[None]:
-    """Runs a Helm that waits forever, once its record is pending. Kills it at the end."""
     file = Path(release["chart"]).parent / "kubeconfig"
     file.write_text(kubeconfig)
     namespace = release["namespace"]

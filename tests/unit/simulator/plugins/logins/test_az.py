@@ -1,5 +1,3 @@
-"""The small az is for kubelogin and for printed commands."""
-
 from __future__ import annotations
 
 import json
