@@ -43,7 +43,7 @@ start stop:
 status: ## show what runs, and who has which GPUs
 	@$(RUN) "$$python" -m simulator status || test $$? = 3 # 3 if it is stopped
 
-shell: own-state ## start a shell in which pulumi, kubectl and helm act on the simulator; STACK selects a stack and its cluster
+shell: own-state ## start a shell where pulumi, kubectl and helm act on the simulator; STACK selects a stack and its cluster
 	@$(RUN) "$$python" -m simulator.tools && \
 		exec "$$python" -m simulator shell $(ENTER) $(CHOSEN)
 

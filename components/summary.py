@@ -11,7 +11,7 @@ from components.azure.cluster import SYSTEM_POOL
 from components.preflight.existing import Existing, get_if_exists
 from config.data.output_names import PRICE
 from config.problems.fixes import set_command
-from config.rules.cost import Cost, price_meanwhile
+from config.rules.cost import Cost, price_replaced_pools
 from config.rules.teams import quota_table
 from config.rules.vcpu_quota import growths
 from config.schema.models import Settings
@@ -33,8 +33,8 @@ def report_price(settings: Settings, existing: Existing, cost: Cost) -> None:
     if not pulumi.runtime.is_dry_run():
         pulumi.log.info(cost.heading(before))
         return
-    meanwhile = price_meanwhile(settings, growths(settings, existing.pools, SYSTEM_POOL, {}))
-    pulumi.log.info("\n".join([cost.listing(before), *meanwhile]))
+    replaced = price_replaced_pools(settings, growths(settings, existing.pools, SYSTEM_POOL, {}))
+    pulumi.log.info("\n".join([cost.listing(before), *replaced]))
 
 
 def _target(settings: Settings) -> str:

@@ -111,7 +111,7 @@ def _on_its_way(cluster: Cluster, pod: Object) -> Iterator[Finding]:
 
 
 def _growth(cluster: Cluster, event: Object) -> Iterator[Finding]:
-    """Omits pools whose new nodes already exist: something else keeps pods off those."""
+    """Omits pools with new nodes: something else keeps pods off those."""
     message = event.get("message") or ""
     found = list(_GROWTH.finditer(message))
     if not found:

@@ -61,18 +61,18 @@ def address_problems(stack: StackFile) -> Iterator[Problem]:
 
 
 def _endpoints(address_space: str, needed: int) -> Iterator[Problem]:
-    room = usable(layout(address_space).endpoints)
-    if room < needed:
-        what = f"has {room} addresses for private endpoints; registry and storage accounts need {needed}"
+    available = usable(layout(address_space).endpoints)
+    if available < needed:
+        what = f"has {available} addresses for private endpoints; registry and storage accounts need {needed}"
         how = say("use fewer storage accounts, or create the network yourself and set network.id")
         yield Problem(("network", "addressSpace"), what, "fewer storage accounts", how, shows_value=False)
 
 
 def _nodes(network: NetworkSettings, address_space: str, needed: int) -> Iterator[Problem]:
-    room = usable(layout(address_space).nodes)
-    if room < needed:
+    available = usable(layout(address_space).nodes)
+    if available < needed:
         path = ("network", "addressSpace")
-        what = f"is {address_space}: half of it has {room} addresses for nodes, but the pools need {needed}"
+        what = f"is {address_space}: half of it has {available} addresses for nodes, but the pools need {needed}"
         widths = [width for width in _WIDTHS if usable(layout(f"10.0.0.0/{width}").nodes) >= needed]
         yield Problem(path, what, _wider(widths), _moved(network, "addressSpace", widths))
 
@@ -102,10 +102,10 @@ def _services(network: NetworkSettings) -> Iterator[Problem]:
 
 def _pods(network: NetworkSettings, nodes: int) -> Iterator[Problem]:
     range_ = IPv4Network(network.pod_range)
-    room = 2 ** (_NODE_PREFIX - range_.prefixlen)
-    if room < nodes:
+    capacity = 2 ** (_NODE_PREFIX - range_.prefixlen)
+    if capacity < nodes:
         path = ("network", "podRange")
-        what = f"is {range_}, with a /{_NODE_PREFIX} for each of {room} nodes, but the pools can have {nodes}"
+        what = f"is {range_}, with a /{_NODE_PREFIX} for each of {capacity} nodes, but the pools can have {nodes}"
         widths = [width for width in _WIDTHS if 2 ** (_NODE_PREFIX - width) >= nodes]
         yield Problem(path, what, _wider(widths), _moved(network, "podRange", widths))
 

@@ -78,7 +78,7 @@ def hourly_cost(settings: Settings, node_counts: Mapping[str, int], *, within: b
     items.append(Item(f"control plane, {settings.cluster.tier}", prices.control_plane[settings.cluster.tier]))
     items.append(Item(f"registry, {settings.registry.sku}", prices.registry(settings.registry.sku)))
     items += _network(settings)
-    items += _way_in(settings)
+    items += _access_path(settings)
     return Cost(tuple(item for item in items if item.count))
 
 
@@ -92,7 +92,7 @@ def price_meanwhile(settings: Settings, growing: Iterable[Growth]) -> Iterator[s
     yield f"  until the new pools are up, the old ones cost ${more:,.2f} per hour more, and use vCPU quota ({listed})"
 
 
-def _way_in(settings: Settings) -> Iterator[Item]:
+def _access_path(settings: Settings) -> Iterator[Item]:
     if jump_box := settings.network.jump_box:
         yield _nodes(settings, "jump box", jump_box.vm_sku, 1)
         yield _disks("jump box", jump_box_facts().disk_gb, 1)

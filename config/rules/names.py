@@ -27,12 +27,12 @@ _RESOURCE_GROUP = re.compile(r"[A-Za-z0-9_().-]*[A-Za-z0-9_()-]")
 
 def name_problems(names: Names) -> Iterator[Problem]:
     if len(names.dns_prefix) > MAX_DNS_PREFIX:
-        room = MAX_DNS_PREFIX - len(names.project) - 1
+        limit = MAX_DNS_PREFIX - len(names.project) - 1
         yield Problem(
             (),
             f"the stack's name makes the cluster's name {names.cluster!r}, which has {len(names.cluster)} characters",
-            f"a stack name of at most {room} characters (the API server's DNS prefix has {MAX_DNS_PREFIX} at most)",
-            _renamed(names.stack, names.stack[:room].rstrip("-._")),
+            f"a stack name of at most {limit} characters (the API server's DNS prefix has {MAX_DNS_PREFIX} at most)",
+            _renamed(names.stack, names.stack[:limit].rstrip("-._")),
         )
     yield from _resource_group_problems(names)
 
@@ -42,13 +42,13 @@ def _resource_group_problems(names: Names) -> Iterator[Problem]:
     group = names.chosen_group
     if group is None:
         return
-    room = MAX_NODE_RESOURCE_GROUP - len(NODES_SUFFIX)
-    if not _RESOURCE_GROUP.fullmatch(group) or len(group) > room:
-        better = re.sub(r"[^A-Za-z0-9_().]+", "-", group)[:room].strip("-.") or names.cluster
+    limit = MAX_NODE_RESOURCE_GROUP - len(NODES_SUFFIX)
+    if not _RESOURCE_GROUP.fullmatch(group) or len(group) > limit:
+        better = re.sub(r"[^A-Za-z0-9_().]+", "-", group)[:limit].strip("-.") or names.cluster
         yield Problem(
             path,
             f"is {group!r}, not a valid name of a resource group",
-            f"at most {room} letters, digits and ( ) _ - . with no dot at the end (the nodes' group adds "
+            f"at most {limit} letters, digits and ( ) _ - . with no dot at the end (the nodes' group adds "
             f"{NODES_SUFFIX})",
             by_hand(path) if better.isdigit() else set_command(path, better),  # Pulumi would read digits as a number
         )
@@ -79,11 +79,11 @@ def job_name_problems(stack: str, workloads: Iterable[str]) -> Iterator[Problem]
 
     Pods and their Services use these names, which must begin with a letter.
     """
-    room = _LONGEST_JOB - max((len(f"-{name}") for name in workloads), default=_LONGEST_JOB)
-    if room > 0 and (len(stack) > room or not stack[:1].isalpha()):
-        better = f"s-{namespace_of(stack)}"[:room].rstrip("-") if not stack[:1].isalpha() else stack[:room].rstrip("-")
+    limit = _LONGEST_JOB - max((len(f"-{name}") for name in workloads), default=_LONGEST_JOB)
+    if limit > 0 and (len(stack) > limit or not stack[:1].isalpha()):
+        better = (stack if stack[:1].isalpha() else f"s-{namespace_of(stack)}")[:limit].rstrip("-")
         what = f"the stack is named {stack!r}, and the names of its jobs in the team's namespace begin with that"
-        yield Problem((), what, f"at most {room} characters, the first a letter", _renamed(stack, better))
+        yield Problem((), what, f"at most {limit} characters, the first a letter", _renamed(stack, better))
 
 
 def _renamed(stack: str, better: str) -> Fix:

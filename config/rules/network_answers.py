@@ -191,9 +191,9 @@ _FEWER_ACCOUNTS = "set fewer storage accounts in the stack file, or another netw
 def _too_small(subnet: Json, key: str, needed: int, fix: str) -> Iterator[Objection]:
     """Does not count addresses in use, because the answer lacks their number."""
     prefixes = subnet.get("addressPrefixes") or [subnet.get("addressPrefix")]
-    room = sum(usable(IPv4Network(prefix)) for prefix in prefixes if prefix and ":" not in prefix)
-    if room < needed:
-        yield Objection(f"network.{key} has {room} usable addresses, but up to {needed} are needed", (fix,))
+    available = sum(usable(IPv4Network(prefix)) for prefix in prefixes if prefix and ":" not in prefix)
+    if available < needed:
+        yield Objection(f"network.{key} has {available} usable addresses, but up to {needed} are needed", (fix,))
 
 
 def _policies(subnet: Json, key: str, id_: str | None) -> Iterator[Objection]:

@@ -12,13 +12,13 @@ from config.data.skus import catalogue, series, written_differently
 from config.data.versions import minor_of, versions
 from config.problems.errors import Problem
 from config.problems.fixes import Path, by_hand, either_by_hand, in_file, say, set_command
+from config.rules.access_path import access_problems
 from config.rules.network import network_problems
 from config.rules.pools import pool_problems
 from config.rules.schedulers import second_schedulers
 from config.rules.storage import account_problems, identity_problems, shared_files_problems
 from config.rules.tags import tag_problems
 from config.rules.teams import team_problems
-from config.rules.way_in import way_in_problems
 from config.schema.cluster import ROLLING
 from config.schema.models import StackFile
 from config.schema.operators import Installation, key_of
@@ -209,5 +209,5 @@ RULES: tuple[Callable[[StackFile], Iterator[Problem]], ...] = (
     network_problems,
     shared_files_problems,
     tag_problems,
-    way_in_problems,
+    access_problems,
 )

@@ -155,14 +155,14 @@ def quota_objections(growing: Sequence[Growth], answer: Json, settings: Settings
         left = lefts[name]
         now = sum(growth.at_once * growth.sku.vcpus for growth in mine)
         most = now + sum(growth.later * growth.sku.vcpus for growth in mine)
-        room = max(left, 0)
-        if now > room:  # a limit below the current usage does not concern this update
-            what = f"{_needed(now, name, mine, region)}, and {room} of {usage.limit} are left"
+        free = max(left, 0)
+        if now > free:  # a limit below the current usage does not concern this update
+            what = f"{_needed(now, name, mine, region)}, and {free} of {usage.limit} are left"
             fewer, instead = _fewer(mine, lefts, settings.stack), _instead(mine, name, left, settings)
             yield Objection(what, (*_steps(region), *fewer, *instead))
-        elif most > room:
+        elif most > free:
             who = ", ".join(growth.pool for growth in mine if growth.later)
-            what = f"{most} vCPUs of quota {name} may be needed in {region} (autoscaler of {who}), and {room} are left"
+            what = f"{most} vCPUs of quota {name} may be needed in {region} (autoscaler of {who}), and {free} are left"
             yield Objection(what, _steps(region), stops=False)
 
 
@@ -192,8 +192,8 @@ def _names(growing: Sequence[Growth]) -> list[str]:
 
 def _fewer(growing: Sequence[Growth], lefts: Mapping[str, int], stack: str) -> Iterator[str]:
     (growth, *others) = [each for each in growing if each.at_once]
-    room = min(max(lefts[name], 0) for name in growth.quotas if name in lefts)
-    fit = growth.there + room // growth.sku.vcpus - growth.surge
+    free = min(max(lefts[name], 0) for name in growth.quotas if name in lefts)
+    fit = growth.there + free // growth.sku.vcpus - growth.surge
     if fit > 0 and not others:
         yield f"{set_command(growth.key, fit).text(stack)}    # or fewer nodes"
 

@@ -57,7 +57,7 @@ def global_name(names: Names, subscription_id: str, limit: int, key: str = "") -
     (letters and digits) distinguishes several names of one stack: stack devinput differs from input of dev.
     """
     text = re.sub(r"[^a-z0-9]", "", f"{names.project}{names.stack}".lower())
-    room = limit - _DIGEST - len(key)
+    max_length = limit - _DIGEST - len(key)
     full = "/".join(filter(None, [subscription_id, names.project, names.stack, key]))
-    seed = full if key or len(text) > room else subscription_id
-    return text[:room] + key + hashlib.sha256(seed.encode()).hexdigest()[:_DIGEST]
+    seed = full if key or len(text) > max_length else subscription_id
+    return text[:max_length] + key + hashlib.sha256(seed.encode()).hexdigest()[:_DIGEST]

@@ -94,7 +94,7 @@ def _parser() -> argparse.ArgumentParser:
         if name in _ENTERED:
             command.add_argument("--inside", metavar="NETWORK", help=_INSIDE)
     for name, enter_as, text in (
-        ("shell", shell, "start a shell in which pulumi, kubectl and helm use the simulator"),
+        ("shell", shell, "start a shell where pulumi, kubectl and helm use the simulator"),
         ("env", show_environment, "print shell lines that set the simulator's environment"),
     ):
         entering = commands.add_parser(name, help=text)

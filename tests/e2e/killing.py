@@ -60,17 +60,17 @@ def interrupted(
     target: str,
     moment: Callable[[], bool],
     what: str,
-    meanwhile: Callable[[], object] = lambda: None,
+    while_stopped: Callable[[], object] = lambda: None,
 ) -> str:
     """Kills `make <target>` and its children, except the simulator, at a moment. Returns the output until then.
 
-    `meanwhile` runs between the moment, at which all client processes are stopped, and the kill.
+    `while_stopped` runs between the moment, at which all client processes are stopped, and the kill.
     """
     command = checkout.begin(target)
     try:
         eventually(lambda: held(checkout, moment) or command.poll() is not None, what)
         assert command.poll() is None, f"ended before {what}: {command.communicate()[0]}"
-        meanwhile()
+        while_stopped()
     finally:
         if command.poll() is None:
             os.killpg(command.pid, signal.SIGKILL)

@@ -15,7 +15,7 @@ LASTING: dict[str, Any] = {
     "idleChecks": True,
     "podOverrides": {"spec": {"containers": [{"name": CHECK, "command": ["sleep", "600"]}]}},
 }
-"""Options of a health check whose pods run for ten minutes, as checks that measure do."""
+"""Options of a health check with pods that run for ten minutes, like checks that measure."""
 
 
 @contextlib.contextmanager

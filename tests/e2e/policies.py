@@ -42,7 +42,7 @@ def placed(kube: KubeClient, namespace: str, job: str) -> list[str]:
 
 
 def gang(name: str, pods: int) -> Object:
-    """Returns a Volcano job whose pods each take all GPUs of a node and end by themselves."""
+    """Returns a Volcano job. Each of its pods takes all GPUs of a node and ends by itself."""
     spec = {
         "restartPolicy": "Never",
         "containers": [{"name": "main", "image": "alpine", "resources": {"limits": {"nvidia.com/gpu": "8"}}}],
@@ -54,7 +54,7 @@ def gang(name: str, pods: int) -> Object:
 
 
 def bound_job(name: str, node: str) -> Object:
-    """Returns a Job whose pods bypass the scheduler and take all GPUs of a node."""
+    """Returns a Job with pods that bypass the scheduler and take all GPUs of a node."""
     template = gang(name, 1)["spec"]["tasks"][0]["template"]
     template["spec"]["nodeName"] = node
     return manifest("batch/v1", "Job", name, "default", spec={"template": template})

@@ -55,12 +55,12 @@ def test_unneeded_nodes_are_deleted(stack: Stack) -> None:
     assert messages(stack, "ScaleDownEmpty")
 
 
-def test_an_update_keeps_the_count_that_the_autoscaler_sets_meanwhile(stack: Stack) -> None:
+def test_an_update_keeps_the_node_count_of_the_autoscaler(stack: Stack) -> None:
     stack.set(pools={"gpu": {**POOL, "labels": {"team": "b"}}, "cheap": SPOT})
     with ThreadPoolExecutor(1) as updates:
         update = updates.submit(stack.up)
         for number in range(2):
-            stack.kube.create(whole_node(f"pod-{number}"))
+            stack.kube.create(pod_for_a_full_node(f"pod-{number}"))
             eventually(lambda: len(of_pool(stack, "gpu")) == number + 1, "the autoscaler adds a node")  # noqa: B023
         update.result()
     assert [node["metadata"]["labels"].get("team") for node in of_pool(stack, "gpu")] == ["b", "b"]
@@ -75,7 +75,7 @@ def test_a_changed_count_is_not_a_change_of_the_stack(stack: Stack) -> None:
         stack.up("--expect-no-changes")
         prices.append(str(stack.outputs()["price"]))
     assert len(set(prices)) == len(prices), "the price follows the count"
-    stack.kube.create(whole_node("pod-0"))
+    stack.kube.create(pod_for_a_full_node("pod-0"))
     eventually(lambda: of_pool(stack, "gpu"), "the autoscaler adds a node")
     assert set(stack.refresh()) <= {POOLS, CLUSTER}
     assert stack.steps() == {CLUSTER: "update"}, "the refresh has copied the list of pools"
@@ -85,7 +85,7 @@ def test_a_changed_count_is_not_a_change_of_the_stack(stack: Stack) -> None:
 
 def test_an_update_after_a_refresh_does_not_restore_the_count_of_the_refresh(stack: Stack) -> None:
     stack.refresh()
-    stack.kube.create(whole_node("pod-1"))
+    stack.kube.create(pod_for_a_full_node("pod-1"))
     eventually(lambda: len(of_pool(stack, "gpu")) == 2, "the autoscaler adds a node")
     stack.set(pools={"gpu": {**POOL, "labels": {"team": "c"}}, "cheap": SPOT})
     stack.up()
@@ -159,7 +159,7 @@ def batch() -> Object:
     return manifest("batch/v1", "Job", "batch", "default", spec=spec)
 
 
-def whole_node(name: str) -> Object:
+def pod_for_a_full_node(name: str) -> Object:
     container = {"name": "main", "image": "alpine", "resources": {"limits": {"nvidia.com/gpu": "8"}}}
     spec = {
         "containers": [container],

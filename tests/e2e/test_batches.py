@@ -131,7 +131,7 @@ def disturb(stack: Stack, batch: str) -> None:
     for number in range(EVICTIONS + KILLS):
         name = eventually(lambda: running(stack, batch, disturbed), "a pod runs", every=0.2)
         disturbed.add(name)
-        with contextlib.suppress(ApiError):  # it has ended meanwhile
+        with contextlib.suppress(ApiError):  # already ended
             evict(stack, name, grace_s=25 if number < EVICTIONS else 0)
 
 

@@ -107,7 +107,7 @@ def test_it_moves_off_a_bad_node_and_resumes_at_the_same_step(platform: Stack) -
     eventually(lambda: begun.search(logs(platform)), "it has read its checkpoint", TIMEOUT_S)
     assert [int(number) >= before for number in begun.findall(logs(platform))] == [True]
     wrapper = platform.kube.get("workload.codeflare.dev/v1beta2", "AppWrapper", JOB, TEAM)
-    assert wrapper["status"].get("resettingCount", 0) == 0, "a bad node is no failure of the job"
+    assert wrapper["status"].get("resettingCount", 0) == 0, "a bad node does not fail the job"
 
 
 def test_it_finishes(platform: Stack, stack: Stack) -> None:

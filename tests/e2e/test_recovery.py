@@ -56,7 +56,7 @@ def test_only_the_plugin_killed_while_a_release_is_installed(checkout: Checkout)
 def is_kubernetes_plugin(pid: int) -> bool:
     try:
         return b"simulator.plugins.kubernetes" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:  # ended meanwhile
+    except OSError:  # already ended
         return False
 
 

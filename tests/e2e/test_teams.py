@@ -72,7 +72,7 @@ def wait_until_started(stack: Stack, team: str, name: str) -> None:
 
 
 def check_stays_held(stack: Stack, team: str, name: str) -> None:
-    """Checks for five seconds, in which other jobs start."""
+    """Other jobs start during the five seconds of this check."""
     for _ in range(5):
         assert is_held(stack, team, name)
         time.sleep(1)

@@ -97,7 +97,7 @@ def kill(pids: list[int], how: signal.Signals = signal.SIGKILL) -> None:
     for pid in pids:
         try:
             os.kill(pid, how)
-        except ProcessLookupError:  # it ended meanwhile
+        except ProcessLookupError:  # already ended
             continue
 
 
@@ -113,6 +113,6 @@ def _with(setting: str) -> list[tuple[int, str]]:
         try:
             if setting.encode() in (entry / "environ").read_bytes().split(b"\0") and int(entry.name) != os.getpid():
                 found.append((int(entry.name), (entry / "exe").readlink().name))
-        except OSError:  # ended meanwhile, or another user's
+        except OSError:  # already ended, or another user's
             continue
     return found

@@ -39,7 +39,7 @@ from simulator.world.azure_services import UNKNOWN
 EVERY_S, EVERY_S_UNREMEMBERED = 2.0, 0.5
 FASTER = 10
 _SETTLED_S = 1.0
-WHOLE_BYTES = 256 * 2**20
+MAX_FULL_COPY_BYTES = 256 * 2**20
 """Larger blobs are copied only at the beginning. The rest of the file is a hole."""
 _BEGINNING_BYTES = 2**20
 _COPIED_BYTES = 64 * 2**20
@@ -237,7 +237,7 @@ class BlobMount:
         return status is not None and (known is None or known.signature != signature(status))
 
     def _content(self, name: str, blob: Entry) -> Iterator[bytes]:
-        length = blob.size if blob.size <= WHOLE_BYTES else _BEGINNING_BYTES
+        length = blob.size if blob.size <= MAX_FULL_COPY_BYTES else _BEGINNING_BYTES
         if not length:  # storage rejects an empty range
             return iter(())
         if blob.size <= _COPIED_BYTES and (content := self._copies.content(name, blob.etag)) is not None:

@@ -88,7 +88,7 @@ def victims(checkout: Checkout, victim: str) -> list[int]:
 def is_engine(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/exe").readlink().name == ENGINE
-    except OSError:  # ended meanwhile
+    except OSError:  # already ended
         return False
 
 

@@ -1,7 +1,7 @@
 """Compares the simulator's charts with upstream's, both rendered with the program's values.
 
-A stand-in may leave out parts that are not needed here (docs/simulator.md lists them). All other parts must be equal to
-upstream's, and it must not accept values that upstream's chart rejects.
+The simulator's charts may leave out parts that are not needed here (docs/simulator.md lists them). All other parts must
+be equal to upstream's, and the charts must not accept values that upstream rejects.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Grant = tuple[str, str, str, str]
 """API group, resource, verb, and name of the object, or * for all."""
 HOOK = "helm.sh/hook"
 OF_HOOKS = {"Secret prometheus-kube-prometheus-admission"}
-"""Objects of the stand-in that a hook's Job creates in upstream's chart."""
+"""Objects of the simulator's chart that a hook's Job creates in upstream's chart."""
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ import pytest
 
 from config.data.prices import price_list
 from config.data.skus import catalogue
-from config.rules.cost import hourly_cost, price_meanwhile
+from config.rules.cost import hourly_cost, price_replaced_pools
 from config.rules.vcpu_quota import Nodes, growths
 from config.schema.network import NetworkSettings
 from config.schema.pools import agent_pool_name
@@ -86,7 +86,7 @@ def test_spot_and_autoscaled_nodes_have_a_note() -> None:
 def test_old_pools_cost_until_they_are_deleted(replace: str, lines: int) -> None:
     settings = settings_with(pools={"gpu": {"vmSku": H100, "count": 2, "replace": replace}})
     there = {"gpu0a1b": Nodes("Standard_NC4as_T4_v3", 3), "system": Nodes("Standard_D8ads_v5", 3)}
-    found = list(price_meanwhile(settings, growths(settings, there, "system", {})))
+    found = list(price_replaced_pools(settings, growths(settings, there, "system", {})))
     assert len(found) == lines
     for line in found:
         assert line.endswith(f"the old ones cost $1.58 per hour more, and use vCPU quota (3 x {T4})")

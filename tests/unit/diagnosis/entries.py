@@ -58,7 +58,7 @@ def built(entry: Mapping[str, Any], made: Iterable[Made]) -> Made:
         about = next(
             obj for kind, obj in made if of in (obj["metadata"]["name"], f"{kind.name}/{obj['metadata']['name']}")
         )
-        kind, obj = make.event((POD, about), name, fields["says"], **at)
+        kind, obj = make.event((POD, about), name, fields["message"], **at)
     else:
         waiting = make.waiting(*fields.pop("waiting")) if "waiting" in fields else {}
         kind, obj = BUILDERS[what](name, **fields, **waiting)

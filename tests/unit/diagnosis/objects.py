@@ -71,13 +71,13 @@ def pod(
     namespace: str = "ai",
     ready: bool = False,
     labels: dict[str, str] | None = None,
-    said: str = "",
+    unschedulable: str = "",
     **status: Any,
 ) -> tuple[Kind, Object]:
-    """`said` is the scheduler's message, and `status` has more fields of the pod's status."""
+    """`unschedulable` is the scheduler's message, and `status` has more fields of the pod's status."""
     conditions = [{"type": "Ready", "status": str(ready)}]
-    if said:
-        conditions.append({"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": said})
+    if unschedulable:
+        conditions += [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": unschedulable}]
     own = {**metadata(name, f"{namespace}/{name}", owner), "namespace": namespace, "labels": labels or {}}
     return POD, {
         "metadata": own,
@@ -87,10 +87,10 @@ def pod(
 
 
 def worker(
-    name: str, owner: str = "train", *, on: str = "", tolerates: bool = True, said: str = ""
+    name: str, owner: str = "train", *, on: str = "", tolerates: bool = True, unschedulable: str = ""
 ) -> tuple[Kind, Object]:
     """Returns a pod that uses all devices of a node of the pool."""
-    kind, found = pod(name, owner=owner, on=on, said=said, labels={"volcano.sh/job-name": owner})
+    kind, found = pod(name, owner=owner, on=on, unschedulable=unschedulable, labels={"volcano.sh/job-name": owner})
     found["metadata"]["annotations"] = {"scheduling.k8s.io/group-name": owner}
     here = {"key": "kubernetes.azure.com/agentpool", "operator": "In", "values": [POOL]}
     terms = {"nodeSelectorTerms": [{"matchExpressions": [here]}]}

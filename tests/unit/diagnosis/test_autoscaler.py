@@ -30,7 +30,7 @@ def status(text: str = "", *, most: int = 2, target: int = 0, **up: Any) -> tupl
 def found(
     *more: tuple[Kind, Object], added: str = "", refused: str | None = None, later: str = "refused"
 ) -> list[Finding]:
-    pod = make.worker("train-0", said=f"0/1 nodes are available: 1 {NO_MATCH}.")
+    pod = make.worker("train-0", unschedulable=f"0/1 nodes are available: 1 {NO_MATCH}.")
     minutes = {"added": 1, "refused": 1} | {later: 5}
     events = []
     if added:
@@ -96,7 +96,7 @@ def gpu_node(name: str, *, gpu: int = 0, version: str = "v1.35.4") -> tuple[Kind
 @pytest.mark.parametrize(
     ("node", "scaled"),
     [
-        (gpu_node("whole", gpu=8), [status()]),
+        (gpu_node("with-gpus", gpu=8), [status()]),
         (gpu_node("old", version="v1.34.1"), [status()]),
         (gpu_node(f"{GROUP}000000"), [status()]),
         (gpu_node("bare"), []),

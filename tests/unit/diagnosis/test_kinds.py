@@ -31,7 +31,7 @@ def workload(kind: Kind, *, spec: Object | None = None, **status: Any) -> tuple[
 
 
 def conditions(**states: str) -> list[Object]:
-    return [{"type": kind, "status": "True", "reason": kind, "message": said} for kind, said in states.items()]
+    return [{"type": kind, "status": "True", "reason": kind, "message": message} for kind, message in states.items()]
 
 
 def held(owner: str, name: str = "job-train") -> tuple[Kind, Object]:
@@ -148,7 +148,7 @@ def service(ready: tuple[str, ...] = (), *, suspend: bool = False, **status: Any
 
 
 def serving(state: str, message: str = "", **deployments: tuple[str, str]) -> Object:
-    each = {name: {"status": of, "message": said} for name, (of, said) in deployments.items()}
+    each = {name: {"status": of, "message": why} for name, (of, why) in deployments.items()}
     application = {"status": state, "message": message, "serveDeploymentStatuses": each}
     return {"rayClusterName": "train-abcde", "applicationStatuses": {"llm": application}}
 

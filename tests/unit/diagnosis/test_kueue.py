@@ -27,16 +27,16 @@ PREEMPTED = (
 )
 
 
-def conditions(**said: str | tuple[str, str, str]) -> list[Object]:
+def conditions(**states: str | tuple[str, str, str]) -> list[Object]:
     """Returns conditions from (status, reason, message); a text is the message of a False, Pending condition."""
-    parts = {kind: ("False", "Pending", each) if isinstance(each, str) else each for kind, each in said.items()}
+    parts = {kind: ("False", "Pending", each) if isinstance(each, str) else each for kind, each in states.items()}
     names = ("status", "reason", "message")
     return [{"type": kind, **dict(zip(names, each, strict=True))} for kind, each in parts.items()]
 
 
-def held(said: list[Object], *more: tuple[Kind, Object], active: bool | None = True, **status: Any) -> Finding:
+def held(states: list[Object], *more: tuple[Kind, Object], active: bool | None = True, **status: Any) -> Finding:
     kind, queued = make.queued("main", "")
-    queued["spec"]["active"], queued["status"] = active, {"conditions": said, **status}
+    queued["spec"]["active"], queued["status"] = active, {"conditions": states, **status}
     cluster = make.cluster(make.job(suspend=True), (kind, queued), *more)
     (finding,) = report(cluster, "ai", "train").findings
     return finding
@@ -87,6 +87,6 @@ def test_some_reasons_of_the_feature_gate_last(reason: str) -> None:
 
 
 @case_table(__file__, "evictions", unused=UNUSED, waits=WAITS, not_ready=NOT_READY, preempted=PREEMPTED)
-def test_shows_an_earlier_eviction_first(said: dict[str, Any], status: Object, why: str, lasts: bool) -> None:
-    found = held(conditions(**said), **status)
+def test_shows_an_earlier_eviction_first(states: dict[str, Any], status: Object, why: str, lasts: bool) -> None:
+    found = held(conditions(**states), **status)
     assert (found.why, found.lasts) == (why, lasts)

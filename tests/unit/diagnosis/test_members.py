@@ -40,9 +40,9 @@ def test_shows_kueues_reason(look: Look) -> None:
 
 
 def test_shows_the_schedulers_message_and_nothing_on_unknown_nodes(look: Look) -> None:
-    said = "0/3 nodes are available: 3 Insufficient nvidia.com/gpu."
-    _, out, _ = look(make.job(), make.worker("train-0", said=said), make.node("gpu-0", gpu=8, nics=8))
-    assert f"the scheduler reports: {said}" in out
+    message = "0/3 nodes are available: 3 Insufficient nvidia.com/gpu."
+    _, out, _ = look(make.job(), make.worker("train-0", unschedulable=message), make.node("gpu-0", gpu=8, nics=8))
+    assert f"the scheduler reports: {message}" in out
     assert "no node" not in out
     assert "does not run" not in out
 
@@ -64,7 +64,7 @@ def test_members_may_not_diagnose_the_platform_or_other_teams(look: Look, ask: s
 def test_administrators_get_reports_on_nodes(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    there = make.cluster(make.job(), make.worker("train-0", said="0/1 nodes are available"), make.node("gpu-0"))
+    there = make.cluster(make.job(), make.worker("train-0", unschedulable="0/1 nodes"), make.node("gpu-0"))
     monkeypatch.setattr(kubectl, "read", there.all)
     assert command.main(["-n", "ai", "train"]) == 0
     printed = " ".join(capsys.readouterr().out.split())

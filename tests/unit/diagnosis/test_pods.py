@@ -90,16 +90,16 @@ def test_shows_the_probe_that_ends_a_container(kind: str) -> None:
         make.event(pod, "Unhealthy", f"{kind.title()} probe failed: no answer", "2026-11-22T10:01:00Z"),
         make.event(pod, "Killing", f"Container main failed {kind} probe, will be restarted", "2026-11-22T10:02:00Z"),
     ]
-    said = f"since it failed its {kind} probe ({kind.title()} probe failed: no answer)"
-    assert found(pod, *events)[0].why == f"pod train-0: CrashLoopBackOff: back-off 10s: the kubelet killed it, {said}"
+    reason = f"since it failed its {kind} probe ({kind.title()} probe failed: no answer)"
+    assert found(pod, *events)[0].why == f"pod train-0: CrashLoopBackOff: back-off 10s: the kubelet killed it, {reason}"
 
 
 def test_reports_a_shared_cause_once() -> None:
     pods = []
     for number in range(3):
-        said = f"back-off {number}m0s restarting failed container=main pod=train-{number}_ai"
+        text = f"back-off {number}m0s restarting failed container=main pod=train-{number}_ai"
         pods.append(
-            make.pod(f"train-{number}", owner="train", on=f"n{number}", **make.waiting("CrashLoopBackOff", said, OWN))
+            make.pod(f"train-{number}", owner="train", on=f"n{number}", **make.waiting("CrashLoopBackOff", text, OWN))
         )
     other = make.pod("train-3", owner="train", on="a", **make.waiting("CrashLoopBackOff", "another", OWN))
     assert [each.why for each in found(*pods, other)] == [

@@ -15,7 +15,7 @@ from operators.kueue import queues, rights
 from tests.support.pools import RDMA
 from tests.support.sizes import H100, T4
 
-WHOLE = PoolSettings(vm_sku=H100)
+H100_POOL = PoolSettings(vm_sku=H100)
 
 
 def quotas(gpus: int, *pools: PoolSettings) -> dict[str, str]:
@@ -32,7 +32,7 @@ def amount(text: str) -> int:
 def test_ignores_ephemeral_storage_and_no_counted_resource() -> None:
     """Kueue never admits a job that requests a resource without a quota, unless it ignores the resource."""
     passed_over = tuple(kueue.configuration(30)["resources"]["excludeResourcePrefixes"])
-    counted = quotas(8, WHOLE)
+    counted = quotas(8, H100_POOL)
     assert "ephemeral-storage".startswith(passed_over)
     assert not [name for name in (*counted, "nvidia.com/gpu.shared", "rdma/ib") if name.startswith(passed_over)]
 
@@ -50,21 +50,21 @@ def test_retries_a_job_with_unready_pods_for_a_day(warm_up: int) -> None:
 
 def test_a_quota_of_whole_nodes_has_all_their_resources() -> None:
     left = allocatable(sku(H100))
-    assert quotas(8, WHOLE) == {
+    assert quotas(8, H100_POOL) == {
         "cpu": f"{left.cpu_millis}m",
-        "memory": quotas(8, WHOLE)["memory"],
+        "memory": quotas(8, H100_POOL)["memory"],
         "nvidia.com/gpu": "8",
         RDMA: "8",
         "pods": "250",
     }
-    assert amount(quotas(8, WHOLE)["memory"]) == left.memory_kib
-    assert amount(quotas(16, WHOLE)["memory"]) == 2 * left.memory_kib
+    assert amount(quotas(8, H100_POOL)["memory"]) == left.memory_kib
+    assert amount(quotas(16, H100_POOL)["memory"]) == 2 * left.memory_kib
 
 
 def test_a_quota_has_the_pods_of_its_nodes() -> None:
     few = quotas(8, PoolSettings(vm_sku=H100, max_pods=100))
     assert few["pods"] == "100"
-    assert amount(few["memory"]) == allocatable(sku(H100), 100).memory_kib > amount(quotas(8, WHOLE)["memory"])
+    assert amount(few["memory"]) == allocatable(sku(H100), 100).memory_kib > amount(quotas(8, H100_POOL)["memory"])
 
 
 def test_rounds_shares_up() -> None:
@@ -74,8 +74,8 @@ def test_rounds_shares_up() -> None:
 
 
 def test_a_quota_fits_a_whole_node_of_any_pool() -> None:
-    both = quotas(8, WHOLE, PoolSettings(vm_sku=T4))
-    for pool in (WHOLE, PoolSettings(vm_sku=T4)):
+    both = quotas(8, H100_POOL, PoolSettings(vm_sku=T4))
+    for pool in (H100_POOL, PoolSettings(vm_sku=T4)):
         left = allocatable(pool.sku)
         assert amount(both["cpu"]) >= left.cpu_millis
         assert amount(both["memory"]) >= left.memory_kib
@@ -87,22 +87,22 @@ def test_a_quota_without_infiniband_has_no_rdma() -> None:
 
 @pytest.mark.parametrize(("gpus", "cpu"), [(0, "0"), (200, "2373500m"), (400, "4747")])
 def test_amounts_have_the_canonical_form(gpus: int, cpu: str) -> None:
-    assert quotas(gpus, WHOLE)["cpu"] == cpu
+    assert quotas(gpus, H100_POOL)["cpu"] == cpu
 
 
 def test_limits_of_gpus_also_limit_other_resources() -> None:
     team = TeamSettings(gpus=16, lending_limit=8, borrowing_limit=0)
-    spec = queues.team_queue_spec("blue", team, [WHOLE], RDMA)
+    spec = queues.team_queue_spec("blue", team, [H100_POOL], RDMA)
     found = {each["name"]: each for each in spec["resourceGroups"][0]["flavors"][0]["resources"]}
     for key, gpus in (("nominalQuota", 16), ("lendingLimit", 8), ("borrowingLimit", 0)):
-        assert {name: each[key] for name, each in found.items()} == quotas(gpus, WHOLE)
-    unlimited = queues.team_queue_spec("blue", TeamSettings(gpus=16), [WHOLE], RDMA)
+        assert {name: each[key] for name, each in found.items()} == quotas(gpus, H100_POOL)
+    unlimited = queues.team_queue_spec("blue", TeamSettings(gpus=16), [H100_POOL], RDMA)
     for each in unlimited["resourceGroups"][0]["flavors"][0]["resources"]:
         assert set(each) == {"name", "nominalQuota"}
 
 
 def test_the_flavor_tolerates_taints_of_pools_except_spot() -> None:
-    spec = queues.flavor_spec([WHOLE, PoolSettings(vm_sku=T4, spot=True, taints=("team=x:NoExecute",))])
+    spec = queues.flavor_spec([H100_POOL, PoolSettings(vm_sku=T4, spot=True, taints=("team=x:NoExecute",))])
     assert spec["nodeLabels"] == {"ai-on-aks/gpu": "true"}
     tolerated = {f"{each['key']}={each['value']}:{each['effect']}" for each in spec["tolerations"]}
     assert tolerated == {GPU_TAINT, "team=x:NoExecute"}
@@ -110,13 +110,13 @@ def test_the_flavor_tolerates_taints_of_pools_except_spot() -> None:
 
 
 def test_quotas_use_the_flavor_with_a_topology_if_enabled() -> None:
-    plain, blocks = queues.flavor_spec([WHOLE]), queues.flavor_spec([WHOLE], topology=True)
+    plain, blocks = queues.flavor_spec([H100_POOL]), queues.flavor_spec([H100_POOL], topology=True)
     assert "topologyName" not in plain
     assert blocks == {**plain, "topologyName": queues.TOPOLOGY}
     labels = [each["nodeLabel"] for each in queues.topology_spec()["levels"]]
     assert labels == ["ai-on-aks/ib-pkey", "kubernetes.io/hostname"], "the node labeler sets the first"
     name = queues.flavor_name(blocks)
-    spec = queues.team_queue_spec("blue", TeamSettings(gpus=8), [WHOLE], RDMA, name)
+    spec = queues.team_queue_spec("blue", TeamSettings(gpus=8), [H100_POOL], RDMA, name)
     (flavor,) = spec["resourceGroups"][0]["flavors"]
     assert flavor["name"] == name != queues.flavor_name(plain) == "default-flavor"
 
@@ -124,11 +124,11 @@ def test_quotas_use_the_flavor_with_a_topology_if_enabled() -> None:
 def test_other_taints_rename_a_flavor_with_a_topology_only() -> None:
     """Kueue rejects changed tolerations of an existing flavor with a topology."""
     tainted = PoolSettings(vm_sku=H100, taints=(GPU_TAINT, "team=x:NoExecute"))
-    blocks = {queues.flavor_name(queues.flavor_spec([pool], topology=True)) for pool in (WHOLE, tainted)}
+    blocks = {queues.flavor_name(queues.flavor_spec([pool], topology=True)) for pool in (H100_POOL, tainted)}
     assert len(blocks) == 2
     assert all(name.startswith(queues.TOPOLOGY_FLAVOR) for name in blocks)
-    assert {queues.flavor_name(queues.flavor_spec([pool])) for pool in (WHOLE, tainted)} == {queues.FLAVOR}
-    assert queues.flavor_name(queues.flavor_spec([WHOLE, WHOLE], topology=True)) in blocks
+    assert {queues.flavor_name(queues.flavor_spec([pool])) for pool in (H100_POOL, tainted)} == {queues.FLAVOR}
+    assert queues.flavor_name(queues.flavor_spec([H100_POOL, H100_POOL], topology=True)) in blocks
 
 
 def may(verb: str, group: str, resource: str) -> bool:

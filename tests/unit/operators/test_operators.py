@@ -43,7 +43,7 @@ SHARED = {
     "t4od": PoolSettings(vm_sku=T4, gpu_slices=2),
     "more": PoolSettings(vm_sku=T4, gpu_slices=4),
     "a100": PoolSettings(vm_sku=A100, mig_profile="all-1g.10gb"),
-    "whole": PoolSettings(vm_sku=A100),
+    "unshared": PoolSettings(vm_sku=A100),
 }
 
 
@@ -149,7 +149,7 @@ def test_the_device_plugin_has_a_configuration_for_each_slicing() -> None:
         "whole-gpus": None,
     }
     assert config["default"] == "whole-gpus"
-    assert "devicePlugin" not in gpu_operator.values("manual", rdma=False, pools={"whole": SHARED["whole"]})
+    assert "devicePlugin" not in gpu_operator.values("manual", rdma=False, pools={"unshared": SHARED["unshared"]})
 
 
 def test_enables_the_mig_manager_for_partitions_only() -> None:

@@ -1,7 +1,7 @@
 {{- define "nfs.fullname" -}}
 {{- $name := default .Chart.Name .Values.nameOverride -}}
-{{- $whole := contains $name .Release.Name | ternary .Release.Name (printf "%s-%s" .Release.Name $name) -}}
-{{- default $whole .Values.fullnameOverride | trunc 63 | trimSuffix "-" -}}
+{{- $fullname := contains $name .Release.Name | ternary .Release.Name (printf "%s-%s" .Release.Name $name) -}}
+{{- default $fullname .Values.fullnameOverride | trunc 63 | trimSuffix "-" -}}
 {{- end }}
 
 {{- define "nfs.account" -}}

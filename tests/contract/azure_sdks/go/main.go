@@ -114,7 +114,7 @@ func signIn(options policy.ClientOptions) (azcore.TokenCredential, error) {
 	if os.Getenv("ARM_USE_MSI") == "true" {
 		return azidentity.NewManagedIdentityCredential(&azidentity.ManagedIdentityCredentialOptions{ClientOptions: options})
 	}
-	return nil, errors.New("the environment says of no way to sign in")
+	return nil, errors.New("the environment has no credentials: set ARM_CLIENT_SECRET or ARM_USE_MSI=true")
 }
 
 // do sends one request and, except for GET and POST, waits for the operation.

@@ -86,7 +86,7 @@ def test_a_read_only_mount_uploads_nothing(tmp_path: Path, errors: list[str]) ->
 def test_copies_only_the_beginning_of_a_very_large_blob(
     tmp_path: Path, errors: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mount, "WHOLE_BYTES", 4)
+    monkeypatch.setattr(mount, "MAX_FULL_COPY_BYTES", 4)
     monkeypatch.setattr(mount, "_BEGINNING_BYTES", 2)
     container = FakeContainer(big=b"abcdefgh")
     made = mounted(container, tmp_path / "m", errors)
