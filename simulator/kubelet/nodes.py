@@ -20,7 +20,7 @@ from simulator.world.hardware import NodeHardware
 from simulator.world.nodes import hardware_of
 
 FAULT = "simulator/fault"
-RUN_BY, KWOK, NONE = "simulator/run-by", "kwok", "nobody"
+RUN_BY, KWOK, NONE = "simulator/run-by", "kwok", "none"
 """The annotation of pods that KWOK runs, and its values: NONE while the node is down."""
 
 

@@ -15,7 +15,7 @@ from simulator.host import files
 from simulator.world.hardware import FLAPS, NodeHardware
 
 BOOT = "Linux version"
-_OF_NOBODY = "pid='<unknown>', name=<unknown>"
+_WITHOUT_PID = "pid='<unknown>', name=<unknown>"
 _TEXTS = {
     63: "Row Remapper: New row marked for remapping, reset gpu to activate.",
     64: "Row Remapper: Remapping row has failed.",
@@ -31,7 +31,7 @@ _WITHOUT_PROCESS = {
 }
 """Texts of Xids without a process (NVIDIA/open-gpu-kernel-modules#1150; NVIDIA/NVSentinel, tests of its Xid parser)."""
 _OURS = re.compile(
-    rf"kernel: NVRM: Xid \(\S+\): (\d+, {re.escape(_OF_NOBODY)}, |"
+    rf"kernel: NVRM: Xid \(\S+\): (\d+, {re.escape(_WITHOUT_PID)}, |"
     + "|".join(re.escape(f"{code}, {text}") for code, text in _WITHOUT_PROCESS.items())
     + rf")|{re.escape(_NETWORKD)}ib"
 )
@@ -56,8 +56,8 @@ def _xids(hardware: NodeHardware) -> Iterator[str]:
 
 
 def _xid(code: int) -> str:
-    by_nobody = f"{_OF_NOBODY}, {_TEXTS.get(code, 'simulated')}"
-    return f"{code}, {_WITHOUT_PROCESS.get(code, by_nobody)}"
+    by_default = f"{_WITHOUT_PID}, {_TEXTS.get(code, 'simulated')}"
+    return f"{code}, {_WITHOUT_PROCESS.get(code, by_default)}"
 
 
 def _carriers(hardware: NodeHardware) -> Iterator[str]:
