@@ -1,4 +1,4 @@
-"""kubectl supports every login of its kubeconfig, such as kubelogin."""
+"""Reads the cluster with kubectl, because it supports every login of a kubeconfig, such as kubelogin."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ login --identity` first.
 """
 
 
-def way_in_problems(stack: StackFile) -> Iterator[Problem]:
+def access_problems(stack: StackFile) -> Iterator[Problem]:
     yield from _inside(stack.network)
     if stack.network.jump_box:
         yield from _needless(stack.network)

@@ -82,7 +82,7 @@ def hourly_cost(settings: Settings, node_counts: Mapping[str, int], *, within: b
     return Cost(tuple(item for item in items if item.count))
 
 
-def price_meanwhile(settings: Settings, growing: Iterable[Growth]) -> Iterator[str]:
+def price_replaced_pools(settings: Settings, growing: Iterable[Growth]) -> Iterator[str]:
     old = [each.replaced for each in growing if each.replaced and each.replaced.count and not each.first]
     if not old:
         return
