@@ -3,7 +3,7 @@
 # Exit code: verdict.sh's. In an init container (BEFORE_JOB=true), 0 for an unknown result too, because that must not block the job,
 # and 3 for a failed node that could not be tainted, because the job would return to it.
 # Reads: CONFIGURATION (file with the checks) or CHECKS (their text), TIMEOUT_S (of all checks together), KERNEL_LOGS (the node's
-# /var/log; empty if the pod cannot read it), NODE_NAME, AZ_NHC_ROOT of the image, and the variables of tell-node.sh.
+# /var/log; empty if the pod cannot read it), NODE_NAME, AZ_NHC_ROOT of the image, and the variables of update-node.sh.
 # DEVICES (RESOURCE=COUNT ...): set for a check without devices, which only checks a node that offers fewer devices than these.
 set -euo pipefail
 
@@ -92,7 +92,7 @@ if ((code == 1)); then
 fi
 
 is_updated=true
-[[ -z ${TAINT_EFFECT:-} ]] || bash "$here/tell-node.sh" "$code" "${verdict:0:1000}" "$log" || is_updated=false
+[[ -z ${TAINT_EFFECT:-} ]] || bash "$here/update-node.sh" "$code" "${verdict:0:1000}" "$log" || is_updated=false
 echo "$verdict"
 if [[ ${BEFORE_JOB:-} == true ]]; then
   ((code == 2)) && exit 0

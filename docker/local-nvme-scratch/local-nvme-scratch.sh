@@ -18,10 +18,10 @@ mark=nvme-scratch
 local_disk="Microsoft NVMe Direct Disk"
 replace="Replace the node: cordon it, then delete its machine"
 
-say() { echo "local-nvme-scratch: $*"; }
+log() { echo "local-nvme-scratch: $*"; }
 
 fail() {
-    say "ERROR: $*" >&2
+    log "ERROR: $*" >&2
     exit 1
 }
 
@@ -120,7 +120,7 @@ refuse_or_wipe() {
             "kubectl debug node/<node> -it --profile sysadmin --image ubuntu -- chroot /host wipefs --all ${devices[*]}" \
             "(or on all nodes: pulumi config set --path operators.localNvmeScratch.wipeForeign true && pulumi up)"
     fi
-    say "wiping, because wipeForeign is true: ${found//$'\n'/; }"
+    log "wiping, because wipeForeign is true: ${found//$'\n'/; }"
     wipefs --quiet --all "${devices[@]}" # rejects devices in use
 }
 
@@ -159,7 +159,7 @@ running_array() {
                 echo "/dev/$holder"
                 return
             fi
-            say "/dev/$holder did not start; stopping it" >&2
+            log "/dev/$holder did not start; stopping it" >&2
             mdadm --quiet --stop "/dev/$holder"
         done
     done
@@ -179,7 +179,7 @@ start_array() {
         fail "the scratch array has $wanted disks, but this node only has $# ($*): a disk is lost, and with it all data" \
             "(RAID 0). $replace"
     elif ((wanted > 0 && members == wanted)); then
-        say "assembling the array of $*"
+        log "assembling the array of $*"
         mdadm --quiet --assemble --homehost=any "/dev/md/$mark" "${@/#//dev/}" ||
             fail "the scratch array cannot be assembled. To delete its data: wipefs --all ${*/#//dev/}"
     else
@@ -188,7 +188,7 @@ start_array() {
 }
 
 create_array() {
-    say "creating a RAID 0 of $# disks: $*"
+    log "creating a RAID 0 of $# disks: $*"
     # The disks are empty or have superblocks of this script: from an interrupted run, or an array whose disk was replaced.
     wipefs --quiet --all "${@/#//dev/}"
     # Without a home host, the array has the same name in every pod.
@@ -202,11 +202,11 @@ format() {
     if [[ -n $found && $wipe_foreign != true ]]; then
         fail "$1 has the signature of $found, which this script did not create: nothing was changed. To delete it: wipefs --all $1"
     elif [[ -z $found && $(label "$1") == "$mark" ]]; then
-        say "keeping the file system of $1"
+        log "keeping the file system of $1"
         return
     fi
     wipefs --quiet --all "$1"
-    say "formatting $1 as $filesystem"
+    log "formatting $1 as $filesystem"
     # Discarding tens of terabytes takes minutes, and the disks are already erased.
     case $filesystem in
         xfs) mkfs.xfs -q -f -K -L "$mark" "$1" ;;
@@ -218,7 +218,7 @@ mount_on_host() {
     local there
     there=$(mounted)
     if [[ $there == "$1" ]]; then
-        say "$1 is already mounted at $mount_point"
+        log "$1 is already mounted at $mount_point"
         return
     elif [[ -n $there ]]; then
         fail "$there is mounted at $mount_point instead of $1: nothing was changed"
@@ -259,7 +259,7 @@ main() {
     # Pods mount this folder as a hostPath of type Directory, so they wait until the file system is there.
     mkdir -p "$mount_point/scratch"
     chmod 1777 "$mount_point/scratch"
-    say "ready: $device (${#disks[@]} disks) at $mount_point/scratch"
+    log "ready: $device (${#disks[@]} disks) at $mount_point/scratch"
 }
 
 main

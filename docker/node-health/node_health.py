@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Taints and labels bad GPU nodes. A CronJob runs it every few minutes.
 
-A check's pod taints its bad node itself (docker/aksnhc/tell-node.sh). This program treats the findings of others
+A check's pod taints its bad node itself (docker/aksnhc/update-node.sh). This program treats the findings of others
 (Autopilot's label, conditions of the node) as failed checks, and gives jobs a grace period. Then it labels the node for
 AppWrapper, which reads labels but not taints. In the next round it changes the taint to NoExecute. It never removes a
 taint: only a passing check does. If SLACK_QUEUE is set, it also sets the number of GPUs that this queue lends

@@ -49,7 +49,7 @@ def read(path: Path, make: Callable[[str | None, str], Made]) -> list[Made]:
                     made.append(make(*_texts(_parsed(line))))
                 except ValueError as error:
                     wrong.append(f"{file}:{number}: {error}")
-        except DataError as error:  # of the whole file
+        except DataError as error:  # the file cannot be read
             wrong.append(str(error))
     if wrong:
         more = f"; and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""

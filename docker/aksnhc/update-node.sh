@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Writes a check's result to the Node object. A failed node gets the taint aznhc=failed with TAINT_EFFECT. The annotation
-# aznhc-verdict has the verdict, aznhc-results the verdict and the log. After a check of the whole node (ALL=true), aznhc-checked has
+# aznhc-verdict has the verdict, aznhc-results the verdict and the log. After a full check of the node (ALL=true), aznhc-checked has
 # the time, and a node that passed loses the taint. An unknown result changes no taint.
-# Usage: NODE_NAME=... TAINT_EFFECT=... [ALL=true] tell-node.sh CODE VERDICT LOG
+# Usage: NODE_NAME=... TAINT_EFFECT=... [ALL=true] update-node.sh CODE VERDICT LOG
 # Exit code: 1 if the Node could not be changed; prints the error with its fix.
 set -uo pipefail
 
