@@ -124,11 +124,17 @@ def test_with_a_lost_gpu_conditions_of_all_gpus_are_unknown(stack: Stack, sick: 
     wait_for(stack, sick, WELL, "all conditions are False again")
 
 
+def runs(stack: Stack, operator: str) -> bool:
+    """A Deployment's status does not count terminating pods, which still act."""
+    pods = stack.kube.list("v1", "Pod", NVIDIA_NAMESPACE)
+    owners = [owner for pod in pods for owner in pod["metadata"].get("ownerReferences", [])]
+    return any(owner["kind"] == "ReplicaSet" and owner["name"].startswith(f"{operator}-") for owner in owners)
+
+
 def without(stack: Stack, operator: str, daemon_set: Callable[[Object], bool]) -> None:
     """Stops the driver's operator first, so that it does not install the driver again."""
-    path = ("apps/v1", "Deployment", operator, NVIDIA_NAMESPACE)
-    stack.kube.patch(*path, {"spec": {"replicas": 0}})
-    eventually(lambda: not stack.kube.get(*path)["status"].get("replicas"), "the operator is stopped", 60)
+    stack.kube.patch("apps/v1", "Deployment", operator, NVIDIA_NAMESPACE, {"spec": {"replicas": 0}})
+    eventually(lambda: not runs(stack, operator), "the operator is stopped", 60)
     (found,) = filter(daemon_set, stack.kube.list("apps/v1", "DaemonSet", NVIDIA_NAMESPACE))
     nowhere = {"spec": {"template": {"spec": {"nodeSelector": {"nowhere": "true"}}}}}
     stack.kube.patch("apps/v1", "DaemonSet", found["metadata"]["name"], NVIDIA_NAMESPACE, nowhere)
