@@ -117,7 +117,6 @@ def node_setup_failure(exit_code: int) -> ArmError:
 
 
 def price_above_maximum(world: World, pool: Record) -> float | None:
-    """Returns the price of Spot machines if it exceeds the pool's maximum."""
     most = float(pool.properties.get("spotMaxPrice", _ANY_PRICE))
     fault = world.faults.find(FaultKind.PRICE, pool.properties["vmSize"])
     pays = pool.properties.get("scaleSetPriority") != "Spot" or most == _ANY_PRICE

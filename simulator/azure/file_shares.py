@@ -20,7 +20,6 @@ _ACTIONS = tuple(f"{accounts.TYPE}/fileServices/shares/{verb}" for verb in ("rea
 
 
 def refusal(world: World, cluster: Record, group: str, account: str, *, nfs: bool) -> str | None:
-    """Returns Resource Manager's error if the identity of the control plane cannot create a share."""
     place = group or cluster.properties["nodeResourceGroup"]
     found = accounts.named(world, account)
     if found is None or (found.id.group or "").lower() != place.lower():

@@ -32,8 +32,6 @@ class Background(socketserver.BaseServer):
 
 
 class HttpsServer(Background, ThreadingHTTPServer):
-    """Port 0 takes a free port. Raises OSError if the port is in use."""
-
     def __init__(
         self, port: int, authority: Authority, handler: type[BaseHTTPRequestHandler], certificate: str = trust.SERVER
     ) -> None:

@@ -45,7 +45,6 @@ def reach(world: World, host: str, port: int, network: ResourceId | None) -> Rea
 
 
 def served_at(world: World, service: ResourceId, port: int) -> int:
-    """Returns the port of 127.0.0.1 that serves this port of a service."""
     found = _https(world, service) if port == HTTPS else None
     if found is None:
         raise Unreached(f"dial tcp: {service.name}:{port}: connect: connection refused")

@@ -1,6 +1,4 @@
-"""Management locks (`python -m simulator fault lock`): the changes that they block, and Azure's list of them.
-
-Sources: https://learn.microsoft.com/azure/azure-resource-manager/management/lock-resources; error text:
+"""Sources: https://learn.microsoft.com/azure/azure-resource-manager/management/lock-resources; error text:
 hashicorp/terraform#17478; response shape: azure-rest-api-specs, ManagementLocks_ListAtResourceGroupLevel.
 """
 

@@ -1,7 +1,4 @@
-"""Requests that are not about stored resources.
-
-Responses have the shapes of azure-rest-api-specs: each view names its operation there.
-"""
+"""Responses have the shapes of azure-rest-api-specs: each view names its operation there."""
 
 from __future__ import annotations
 

@@ -55,7 +55,6 @@ def machines(world: World, request: PathRequest) -> Body:
 
 
 def instance_view(world: World, request: PathRequest) -> Body:
-    """Answers for a scale set or for one of its machines."""
     cluster, pool = _found(world, request)
     off = life.stopped(cluster) or pool.properties["powerState"] == life.STOPPED
     power, numbers = f"PowerState/{'deallocated' if off else 'running'}", life.instances(pool)

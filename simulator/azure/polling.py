@@ -1,6 +1,4 @@
-"""Polling of operations, at their status or at their result.
-
-Clusters and pools have a status (Azure-AsyncOperation). New storage accounts and deleted groups have a result
+"""Clusters and pools have a status (Azure-AsyncOperation). New storage accounts and deleted groups have a result
 (Location), which returns 202 until the end. Other changes of accounts respond when done. Sources: Azure's page "Track
 asynchronous Azure operations", the REST specification, and the statuses that the azure-mgmt packages accept.
 """
@@ -47,7 +45,6 @@ class Polling:
         return Response(HTTPStatus.ACCEPTED, None, {"Location": location, **_SOON})
 
     def find(self, path: Path) -> Response | None:
-        """Returns the response at an operation's URL, or None for another path."""
         what = path.type.lower().partition("/locations/")[2]
         resource = _resource(path.names[-1]) if path.names and what in (_STATUSES, _RESULTS) else None
         if resource is None:

@@ -20,7 +20,6 @@ _KEY = "capacityReservationGroupID"
 
 
 def is_about(world: World, path: Path) -> bool:
-    """Returns whether the path is a group, a reservation of one, or an identity that can use one."""
     if path.tail:
         return False
     if path.type.lower() == IDENTITIES.lower():

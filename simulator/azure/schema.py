@@ -1,7 +1,5 @@
-"""ARM's schema of each resource type.
-
-The data of a type is in `types/<package>/schema.yaml`. A field there is the name of a JSON type, a list of the allowed
-strings, or a mapping with the keys of `Field`. `common` lists the type's fields of `_COMMON`.
+"""The data of a type is in `types/<package>/schema.yaml`. A field there is the name of a JSON type, a list of the
+allowed strings, or a mapping with the keys of `Field`. `common` lists the type's fields of `_COMMON`.
 """
 
 from __future__ import annotations
@@ -119,7 +117,7 @@ class Published(BaseModel):
     request: str
     """The function in the package's `operations` that builds the request."""
     name: str
-    """That function's parameter for the resource's name."""
+    """The parameter of `request` for the resource's name."""
     api_version: str = ""
     """The package's API version if it differs from ours."""
     stricter: str = ""

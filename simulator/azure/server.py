@@ -49,7 +49,7 @@ class Server:
         blobs: BlobBackend,
         folder: Path | None = None,
     ) -> None:
-        """Port 0 takes a free one; `folder` defaults to `azure/` in the simulator's home.
+        """`folder` defaults to `azure/` in the simulator's home.
 
         Raises OSError if the port is in use, and BadRecords.
         """

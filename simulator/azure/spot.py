@@ -52,7 +52,6 @@ class Evictor:
         store: EvictionStore,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`client` returns a cluster's client by id, or None if it does not run."""
         self._world, self._operations, self._client, self._store, self._clock = world, operations, client, store, clock
         self._noticed: dict[str, float] = {}
         """The time of Azure's notice, by node."""

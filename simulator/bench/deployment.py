@@ -1,5 +1,3 @@
-"""The state that Pulumi exports has the dependency graph; the work in the cluster is added."""
-
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping

@@ -41,7 +41,6 @@ class Measures:
     start: float
 
     def table(self) -> list[tuple[str, float, float, float]]:
-        """Returns for each command the seconds of the real program, of the bare one, and their ratio."""
         real, bare = asdict(self.real), asdict(self.bare)
         return [
             (name.replace("_", " "), run["seconds"], bare[name]["seconds"], run["seconds"] / bare[name]["seconds"])

@@ -1,5 +1,3 @@
-"""The earliest start and end of each piece of work, and the critical path."""
-
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping

@@ -71,7 +71,7 @@ class Clusters:
         """Azure, as nodes of clusters created from now on reach it."""
         self._running: dict[str, RunningCluster] = {}
         self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
-        """By cluster name, held while a cluster boots or ends. Other clusters are not affected."""
+        """Keys are cluster names. A lock is held while its cluster boots or ends; others are not affected."""
         self._stopped = False
 
     def create(self, cluster_id: str) -> None:

@@ -41,7 +41,6 @@ class EmulatedPlugin:
         return _plugins() / f"{self.name.removeprefix('pulumi-')}-v{self.version}"
 
     def serving(self) -> Path:
-        """Returns the official plugin if it is installed, otherwise the emulated one."""
         official = (paths.tools_bin() if self.with_the_cli else self._folder) / self.name
         partial = self._folder.with_name(f"{self._folder.name}.partial")  # exists until the official one is unpacked
         return official if os.access(official, os.X_OK) and not partial.exists() else _OWN / self.name

@@ -170,7 +170,6 @@ def _is_azure(name: str) -> bool:
 
 
 def unset() -> list[str]:
-    """Returns the well-known credentials, and all set variables with their prefixes."""
     there = {name for name in os.environ if name.startswith(_CREDENTIALS)}
     return sorted((set(_ALWAYS_UNSET) | there) - {"AZURE_CONFIG_DIR", "IDENTITY_ENDPOINT", "IDENTITY_HEADER"})
 

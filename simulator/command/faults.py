@@ -1,5 +1,3 @@
-"""Injects and repairs faults of simulated hardware or Azure."""
-
 from __future__ import annotations
 
 import argparse

@@ -48,7 +48,6 @@ class Workload:
 
     @property
     def passed(self) -> bool:
-        """Whether the workload is in the expected state, and really ran."""
         return self.settled and not self.failed and not self.stubbed
 
     @property

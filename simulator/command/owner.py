@@ -51,7 +51,6 @@ def refusal() -> str | None:
 
 
 def not_allowed(error: PermissionError) -> str:
-    """Returns what to do if the user may not access a file."""
     path = Path(error.filename or paths.home())
     return (
         f"{path}: {error.strerror}. Its owner is {_owner(path)}, and you are {_name(os.geteuid())}.\n"

@@ -1,5 +1,3 @@
-"""A cluster's nodes, and GPUs that are free or used by workloads."""
-
 from __future__ import annotations
 
 from collections import Counter
@@ -17,7 +15,6 @@ from k8s.resources import allocatable, device_requests
 from k8s.scheduling import repelling_taint, toleration
 
 _WORKLOAD = ("volcano.sh/job-name", "batch.kubernetes.io/job-name", "app.kubernetes.io/name")
-"""Each kind of workload has its own label with its name."""
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,6 @@ def problem(stack: str) -> str | None:
 
 
 def _fault(file: Path) -> str | None:
-    """Returns what the program's own check reports about a stack file."""
     command = [sys.executable, "-m", "config.reading.check_stack_file", str(file)]
     checked = subprocess.run(command, cwd=paths.ROOT, capture_output=True, text=True, check=False)
     return checked.stderr.strip() if checked.returncode else None

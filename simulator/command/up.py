@@ -191,7 +191,6 @@ def _enter_network(stack: str) -> bool:
 
 
 def _next_phase(stack: str, command: str) -> str:
-    """Returns the message after a first phase, if the network has no machine to continue."""
     commands = [
         f"    make up STACK={stack} INSIDE={network}    # as a machine there" for network in networks.find(stack)
     ]

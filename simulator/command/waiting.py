@@ -77,7 +77,6 @@ class _Reporter:
         return list(dict.fromkeys([texts[0], *waits]))
 
     def _holder(self, name: str, part: str, now: float) -> str:
-        """Returns another workload that was reported earlier with the same cause."""
         reported = self._reported_at.items()
         others = (other for (other, known), at in reported if known == part and other != name and at < now)
         return next((other for other in others if part in self._seen.get(other, ())), "")

@@ -1,5 +1,3 @@
-"""The CA and the certificates of one simulated cluster, or of simulated Azure."""
-
 from __future__ import annotations
 
 import base64

@@ -32,7 +32,6 @@ def link(path: Path, target: Path) -> None:
 
 @contextmanager
 def _beside(path: Path) -> Iterator[Path]:
-    """Yields a new hidden file, which replaces `path` if no error occurs."""
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     os.close(descriptor)
     fresh = Path(name)

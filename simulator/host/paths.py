@@ -22,7 +22,7 @@ def bytecode() -> Path:
 
 
 def kube_cache() -> Path:
-    """By default, kubectl and helm keep their discovery cache in ~/.kube forever."""
+    """Kubectl and helm keep their discovery cache in ~/.kube forever by default."""
     return home().resolve() / "kube-cache"
 
 

@@ -1,5 +1,3 @@
-"""Pods that run here need addresses, and ports of this machine for their containers' ports."""
-
 from __future__ import annotations
 
 import ipaddress

@@ -17,7 +17,7 @@ _REGISTERED = "simulator/device-plugins"
 """The node annotation lists the resources that plugins registered, and the time when a plugin ended (`name@seconds`).
 """
 _GRACE_S = 300
-"""endpointStopGracePeriod of the kubelet's device manager."""
+"""The endpointStopGracePeriod of the kubelet's device manager."""
 
 
 class Unavailable(Exception):
@@ -67,7 +67,6 @@ class DeviceManager:
             return self._held[uid].devices
 
     def held(self) -> dict[str, Allocation]:
-        """Returns the devices of pods that have not ended, by uid."""
         with self._lock:
             self._release()
             return {uid: holding.devices for uid, holding in self._held.items()}

@@ -10,7 +10,6 @@ _FOLDERS = ("nodes/*/*", "pods/*", "pod-logs/*")
 
 
 def of_pod(cluster: Path, pod: Object) -> Path:
-    """The folder contains the pod's volumes and its sandboxes' run folders."""
     return cluster / "pods" / str(pod["metadata"]["uid"])
 
 

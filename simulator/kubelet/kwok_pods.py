@@ -68,7 +68,6 @@ class KwokPods:
         return not what
 
     def _closed_gate(self, pod: Object, node: Object) -> str:
-        """Returns why a program cannot be ready yet, or an empty string."""
         for container in pod["spec"]["containers"]:
             for gate in self._catalogue.gates(container):
                 if reason := gate(self._context(pod, container, node)):
@@ -112,7 +111,6 @@ class KwokPods:
         self._patch(pod, {"metadata": {"annotations": {RUN_BY: KWOK}}})
 
     def _patch(self, pod: Object, body: Object, kind: str = MERGE_PATCH, subresource: str = "") -> None:
-        """Does nothing if the pod is gone or replaced by another."""
         metadata = pod["metadata"]
         body["metadata"] = {"uid": metadata["uid"]} | body.get("metadata", {})
         try:

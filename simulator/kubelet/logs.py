@@ -35,9 +35,7 @@ class LogFile:
                 file.write(f"{now} stdout F {part}\n")
 
     def end(self) -> str:
-        """Returns the end of the log for a termination message.
-
-        Limits: MaxContainerTerminationMessageLogLines and MaxContainerTerminationMessageLogLength (kubernetes,
+        """Limits: MaxContainerTerminationMessageLogLines and MaxContainerTerminationMessageLogLength (kubernetes,
         pkg/kubelet/container/runtime.go).
         """
         lines = self._path.read_text().splitlines() if self._path else []
@@ -96,7 +94,7 @@ class Wanted:
 
 
 def select(lines: Sequence[str], wanted: Wanted) -> bytes:
-    """As kubelets do, applies the tail before the time."""
+    """Applies the tail before the time, as kubelets do."""
     chosen = lines if wanted.tail is None else lines[max(0, len(lines) - wanted.tail) :]
     text = ""
     for line in chosen:

@@ -9,8 +9,6 @@ from simulator.kubelet.runner import Runnable, Script
 
 
 class PodCatalogue:
-    """Image programs of the operators and schedulers, and the images that the simulator runs as scripts."""
-
     def __init__(
         self, programs: Sequence[ImageProgram], script: Callable[[str], Script | None], *, runs_scripts: bool = True
     ) -> None:

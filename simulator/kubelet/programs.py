@@ -99,8 +99,6 @@ class Holder:
 
 @dataclass(frozen=True)
 class Page:
-    """The page of a container that KWOK runs is generated at each request from the node's current state."""
-
     port: Callable[[Object], int]
     text: Callable[[NodeHardware, Sequence[Holder]], str]
 

@@ -1,5 +1,3 @@
-"""Image pulls of the simulated kubelets: errors of Azure's registries, and the back-off between tries."""
-
 from __future__ import annotations
 
 import threading

@@ -173,7 +173,6 @@ def _terminate(popen: subprocess.Popen[str]) -> None:
 
 
 def _end(popen: subprocess.Popen[str], grace_s: int, stop: Stop) -> None:
-    """Kills the process after the grace period or if its machine is gone."""
     deadline = time.monotonic() + grace_s
     while popen.poll() is None and time.monotonic() < deadline and not stop.lost.wait(_POLL_S):
         pass

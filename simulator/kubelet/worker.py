@@ -44,8 +44,6 @@ class PodServices:
 
 
 class PodWorker:
-    """Starts at once; `stop` ends the containers and can delete the pod."""
-
     def __init__(self, services: PodServices, pod: Object, pod_ip: str, host_ip: str) -> None:
         self._services, self._pod, self._ip, self._host_ip = services, pod, pod_ip, host_ip
         spec = pod["spec"]
@@ -149,7 +147,6 @@ class PodWorker:
         return False
 
     def _run_once(self, ctx: ContainerContext, program: Runnable, state: ContainerState) -> int:
-        """Returns the exit code. Probes, if any, decide when the container is ready."""
         ended = threading.Event()
 
         def ready(well: bool) -> None:

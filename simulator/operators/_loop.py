@@ -1,5 +1,3 @@
-"""The simulated controllers share a reconcile loop, server-side apply, and helpers for pods and nodes."""
-
 from __future__ import annotations
 
 import contextlib

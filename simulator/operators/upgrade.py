@@ -228,7 +228,6 @@ class Upgrader:
 
 
 def newer_template(pod: Object, daemonsets: Sequence[Object]) -> Object | None:
-    """Returns a template if the pod was created from an older one."""
     owner = next((ref for ref in pod["metadata"].get("ownerReferences", []) if ref["kind"] == "DaemonSet"), None)
     daemonset = next((ds for ds in daemonsets if owner and ds["metadata"]["uid"] == owner["uid"]), None)
     if daemonset is None:

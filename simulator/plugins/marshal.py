@@ -102,7 +102,6 @@ def has_secret(value: Any) -> bool:
 
 
 def keep_secrets(outputs: Any, inputs: Any) -> Any:
-    """Marks a value secret if the value at the same path of `inputs` is secret."""
     if isinstance(inputs, Secret):
         return outputs if isinstance(outputs, Secret) else Secret(outputs)
     if isinstance(inputs, Mapping) and isinstance(outputs, Mapping):

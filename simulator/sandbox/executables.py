@@ -1,5 +1,3 @@
-"""Finds real programs of a sandbox with their libraries, and simulated ones."""
-
 from __future__ import annotations
 
 import functools

@@ -32,7 +32,7 @@ _WAYS: Mapping[str, tuple[str, Callable[[Tool, Any, Workspace], None], str]] = {
     "manifests": ("making", build.make_manifests, "made"),
     "build": ("building", build.build, "built"),
 }
-"""By kind of source: the text while the tool is installed, the function, and the text after it."""
+"""The text while the tool is installed, the function, and the text after it, by kind of source."""
 
 
 def _free_bytes(folder: Path) -> int:

@@ -88,7 +88,6 @@ class Progress:
                 live.refresh()
 
     def _plain(self, step: Step, stopped: threading.Event) -> None:
-        """Prints a line once the step's first action is known, at each new step, and periodically."""
         shown, last_output = "", 0.0
         while not stopped.wait(_LOOK_SECONDS):
             label, now = step()[0].partition(":")[0], time.monotonic()

@@ -1,5 +1,3 @@
-"""Addresses and credentials of the simulated Azure services that clusters and nodes use."""
-
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping

@@ -47,7 +47,6 @@ class Gpu:
     memory_gb: int
     healthy: bool
     remap_pending: bool = False
-    """Memory rows wait to be remapped, after an uncorrectable ECC error."""
     remap_failed: bool = False
     slowed: bool = False
     """The hardware has reduced the clocks because of heat."""

@@ -25,7 +25,6 @@ _log = logging.getLogger(__name__)
 
 class Autoscaler:
     def __init__(self, world: World, operations: Operations, client: Callable[[str], KubeClient | None]) -> None:
-        """`client` returns a cluster's client by id, or None if it does not run."""
         self._world, self._operations, self._client = world, operations, client
         self._watched: dict[str, _Watched] = {}
         self._stopped = threading.Event()

@@ -89,7 +89,6 @@ class _Handler(Handler):
     do_GET = do_HEAD = do_PUT = do_PATCH = do_POST = do_DELETE = do_OPTIONS = _respond
 
     def _account(self) -> str:
-        """Returns an empty string if the path, not the host, names the account."""
         name, _, domain = self.headers.get("Host", "").partition(".")
         return f"/{name}" if domain.partition(":")[0] in _DOMAINS else ""
 

@@ -23,7 +23,6 @@ def check_region(world: World, record: Record, body: Body, existing: Record | No
 
 
 def global_location(resource: ResourceId, body: Body) -> str:
-    """Raises ArmError if the body of a type without regions has one."""
     if body["location"].lower() != "global":
         raise _not_available(resource, body, ("global",))
     return "global"

@@ -92,7 +92,6 @@ class ClaimMounts:
             mount.flush()
 
     def keep(self, uids: Iterable[str], nodes: Collection[str]) -> None:
-        """Unmounts volumes that only other pods used, and forgets deleted nodes."""
         alive = set(uids)
         for key in self._keys():
             lock = self._lock_of(key)
@@ -178,7 +177,6 @@ class ClaimMounts:
             raise VolumeNotReady(f"{prefix}the simulator cannot empty {folder}, remove it: {error}") from error
 
     def _reopened(self, key: Key, opened_by: tuple[Object, dict[str, str], bool]) -> BlobMount | None:
-        """Returns None if the source differs or the container is not readable."""
         with self._lock:
             mount = self._unused.pop(key, None)
         if mount is None:
@@ -248,7 +246,6 @@ class ClaimMounts:
             mount.discard()
 
     def _report(self, key: Key, message: str) -> None:
-        """Records a warning event for each pod that uses the mount."""
         with self._lock:
             if message in self._reported[key]:
                 return

@@ -82,7 +82,6 @@ def seen(root: Path, name: str) -> os.stat_result | None:
 
 
 def status(root: Path, name: str) -> os.stat_result | None:
-    """Returns the status of a file or of a link itself."""
     try:
         with _parent(root, name, make=False) as (folder, last):
             return os.stat(last, dir_fd=folder, follow_symlinks=False)

@@ -102,7 +102,6 @@ class Contents:
         return self._entries.get(name)
 
     def shows(self, folder: str) -> bool:
-        """Returns whether a blob represents the folder, or is in it."""
         return folder in self._entries or self._below[folder] > 0
 
     def put(self, name: str, entry: Entry | None) -> None:

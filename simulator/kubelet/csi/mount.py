@@ -247,7 +247,7 @@ class BlobMount:
     # -- to the container ----------------------------------------------------------------------------------------------
 
     def _upload(self, *, settled: bool) -> None:
-        """With `settled`, skips files that were just written to, as if they were still open."""
+        """If `settled`, skips files that were just written to, as if they were still open."""
         if self._closed.is_set():
             return
         try:
@@ -264,7 +264,6 @@ class BlobMount:
         self._tree.touched = {*unsent, *made}
 
     def _to_send(self, *, settled: bool) -> tuple[dict[str, Signature], list[str]]:
-        """Returns touched files that differ from their blobs, and the blobs of deleted files."""
         files, touched = self._tree.files, self._tree.touched
         here = {name: signature(files[name]) for name in touched & files.keys()}
         changed = {name: each for name, each in here.items() if not self._is_sent(name, each, settled=settled)}
@@ -276,7 +275,6 @@ class BlobMount:
         return (known is not None and known.signature == found) or (settled and young)
 
     def _folders_to_send(self) -> tuple[list[str], set[str]]:
-        """Returns touched folders without blobs, and blobs of folders that are gone."""
         near = {*self._tree.touched, *(folder for name in self._tree.touched for folder in above(name))}
         new = near & self._tree.folders.keys() - self._folders
         return [name for name in new if not self._there.shows(name)], near & self._folders - self._tree.folders.keys()

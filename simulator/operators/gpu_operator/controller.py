@@ -141,7 +141,6 @@ class Controller(Operator):
                 self._kube.create(body)
 
     def _deploy(self, operand: Operand, policy: Object, live: Mapping[str, Object], os_tag: str) -> bool:
-        """Returns True if the DaemonSet is up to date and ready."""
         wanted = daemonset(operand, policy["spec"], self._namespace, os_tag)
         for obj in (*rbac.objects(operand.service_account, self._namespace), wanted):
             obj["metadata"]["ownerReferences"] = [owner_reference(policy, controller=True)]

@@ -25,7 +25,6 @@ def run(ctx: PodContext, stop: threading.Event) -> None:
 
 
 def once(ctx: PodContext) -> None:
-    """Raises ValueError if the operator has not written a readable configuration."""
     source, result = argument(ctx, "--config-file"), Path(ctx.host_path(argument(ctx, "--config-envsubst-file")))
     text = ctx.file(source)
     if text is None:

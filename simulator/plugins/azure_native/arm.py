@@ -57,7 +57,6 @@ class Deadline:
         self._end = time.monotonic() + (self.seconds or DEFAULT_TIMEOUT_S)
 
     def wait(self, seconds: float) -> None:
-        """Raises PluginError when the time is up or the engine cancelled."""
         if time.monotonic() > self._end:
             raise PluginError("operation timed out")
         if self.cancelled.wait(seconds):
@@ -95,7 +94,6 @@ class ArmClient:
         return self._json(self._request("GET", path, api_version, deadline))
 
     def find(self, path: str, api_version: str, deadline: Deadline) -> tuple[dict[str, Any], str] | None:
-        """Returns the resource and its creator, or None if it does not exist."""
         try:
             response = self._request("GET", path, api_version, deadline)
         except ArmFailure as error:

@@ -62,7 +62,7 @@ def _name(definition: Definition, request: provider_pb2.CheckRequest, olds: Prop
 
 
 def _hex(seed: bytes, urn: str, digits: int) -> str:
-    """With the engine's seed, preview and update choose the same digits."""
+    """Preview and update choose the same digits by the engine's seed."""
     return hashlib.sha256(seed + urn.encode()).hexdigest()[:digits] if seed else secrets.token_hex(digits // 2)
 
 

@@ -146,7 +146,6 @@ def _preview(value: Any, field: Field) -> Any:
 
 
 def _merge(value: Any, old: Any, new: Any) -> Any:
-    """Applies the difference between `old` and `new` to `value`, property by property."""
     if old == new:
         return value
     if isinstance(value, dict) and isinstance(old, dict) and isinstance(new, dict):

@@ -114,4 +114,3 @@ _SAME: Mapping[str, Callable[[Any, Any], bool]] = {
     "resourceGroupName": _same_name,
     "sku": _same_sku,
 }
-"""Comparisons of top-level properties return whether two values are the same."""

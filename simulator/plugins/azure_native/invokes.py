@@ -48,7 +48,6 @@ _SUBSCRIPTION = "/subscriptions/{subscriptionId}"
 
 
 def _getters() -> Mapping[str, Function]:
-    """Returns a getter for every type in the subscription, such as getRegistry for Registry."""
     found: dict[str, Function] = {}
     for token, definition in DEFINITIONS.items():
         module, _, name = token.rpartition(":")
@@ -89,7 +88,7 @@ def invoke(
     subscription_id: str,
     deadline: Deadline,
 ) -> Properties:
-    """As in the official plugin, the result is not secret."""
+    """The result is not secret, as in the official plugin."""
     if token == _CLIENT_CONFIG:
         return {
             "clientId": subscription.client_id,

@@ -163,7 +163,6 @@ class AzureNativeProvider(provider_pb2_grpc.ResourceProviderServicer):
         return f"/subscriptions/{self._subscription_id}/resourceGroups/{name}".rstrip("/")
 
     def _group_location(self, group: Any) -> Any:
-        """Returns None if the group is None or ARM rejects the request."""
         if group is None:
             return None
         if has_unknown(group):

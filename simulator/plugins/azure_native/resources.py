@@ -1,5 +1,3 @@
-"""The emulated plugin has all resource types that simulated ARM serves."""
-
 from __future__ import annotations
 
 import re

@@ -1,5 +1,3 @@
-"""A kubeconfig is YAML text, a path, or the default file."""
-
 from __future__ import annotations
 
 import copy

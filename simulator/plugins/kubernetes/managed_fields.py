@@ -59,7 +59,7 @@ def is_pulumis(live: Object) -> bool:
 
 
 def owned(live: Object, path: tuple[str, ...], *, by: str, others: bool = False) -> bool:
-    """With `others`, returns whether any manager but `by` owns the field."""
+    """If `others`, returns whether any manager but `by` owns the field."""
     for entry in live.get("metadata", {}).get("managedFields") or []:
         fields: Any = entry.get("fieldsV1", {})
         for name in path:

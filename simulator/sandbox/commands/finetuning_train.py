@@ -64,7 +64,6 @@ def main(arguments: list[str]) -> int:
 
 
 def _workers(wanted: int, recipe: Recipe) -> list[Pod]:
-    """Waits for nodes with this many GPUs in total. Raises Failed."""
     timeout = float(os.environ.get("RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S") or recipe["start_timeout_s"])
     deadline = time.monotonic() + timeout
     while True:

@@ -14,7 +14,6 @@ MAX_LABEL = {"xfs": 12, "ext4": 16}
 
 
 def main(arguments: list[str]) -> int:
-    """Returns 1 if the disk is in use or the label too long."""
     command = Path(sys.argv[0]).name
     kind = command.partition(".")[2]
     *flags, option, label, device = arguments if len(arguments) > 2 else ["", "", ""]

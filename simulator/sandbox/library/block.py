@@ -1,6 +1,4 @@
-"""The content of disks, running arrays and mounts, for all commands that use disks.
-
-A disk is a file in /run/simulator/dev. An empty file is a blank disk. Otherwise it has JSON with `raid` (a member's
+"""A disk is a file in /run/simulator/dev. An empty file is a blank disk. Otherwise it has JSON with `raid` (a member's
 superblock), `filesystem`, or `signatures` (types of others: LVM2_member, gpt). Arrays are like disks; their content is
 in `.arrays` under their UUID, because their names may change at a restart. Files of a file system are in `.contents`,
 and are moved to its mount point. The kernel's state is in /sys/block and /run/simulator/proc, as on a real node.
@@ -60,12 +58,10 @@ def mounts() -> Iterator[tuple[str, str]]:
 
 
 def holders(name: str) -> list[str]:
-    """Returns the arrays that have the disk as a member, running or not."""
     return sorted(entry.name for entry in (BLOCK / name / "holders").iterdir())
 
 
 def refuse_busy(name: str) -> None:
-    """Raises Refused if the disk or one of its partitions is mounted or belongs to an array."""
     partitions = {entry.name for entry in (BLOCK / name).iterdir() if entry.name.startswith(name)}
     used = {device.removeprefix("/dev/") for device, _ in mounts()}
     if holders(name) or used & {name, *partitions}:

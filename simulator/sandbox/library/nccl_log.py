@@ -38,7 +38,6 @@ class Log:
             self.line(text)
 
     def info(self, process: Process, text: str, subsystems: str) -> None:
-        """Logs a line if one of the comma-separated `subsystems` is enabled."""
         if self._level >= LEVELS.index("INFO") and self._wanted(set(subsystems.split(","))):
             self.line(f"{_prefix(process)} NCCL INFO {text}", process.rank)
 

@@ -22,7 +22,6 @@ def node_log() -> list[str] | None:
 
 
 def date(line: str) -> datetime | None:
-    """Returns None for lines that do not start with `Mon dd hh:mm:ss`."""
     with contextlib.suppress(ValueError):
         return datetime.strptime(f"{' '.join(line.split()[:3])} {datetime.now().year}", "%b %d %H:%M:%S %Y")
     return None
@@ -55,7 +54,7 @@ def _physmem(known: view.View, arguments: Sequence[str]) -> None:
 
 
 def kib(text: str) -> int:
-    """As in NHC, kB, MB and GB are binary."""
+    """Units such as kB, MB and GB are binary, as in NHC."""
     match = re.fullmatch(r"(\d+)(kB|MB|GB|TB)", text)
     if match is None:
         raise Failed(f"nhc_common_parse_size:  {text} is not a size. {NOT_RUN}")

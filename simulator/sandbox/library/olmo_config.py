@@ -31,7 +31,6 @@ class Config(NamedTuple):
 
 
 def load(path: Path, overrides: Iterable[str], known: Sequence[str]) -> Config:
-    """Raises OSError, and Failed for an override that OLMo does not know."""
     values, data, evaluation = _parse(path.read_text())
     for word in overrides:
         # `--name=value` or `--name`, as `clean_opt` of olmo/util.py reads them
@@ -56,7 +55,6 @@ def _scalar(text: str) -> Any:
 
 
 def _parse(text: str) -> tuple[dict[str, str], list[str], list[str]]:
-    """Returns scalars down to the second level, and the lists of files."""
     values: dict[str, str] = {}
     files: dict[str, list[str]] = {"data": [], "evaluators": []}
     section = ""

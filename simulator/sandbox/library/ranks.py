@@ -98,7 +98,7 @@ def leave_call(module: str, call: Mapping[str, Any]) -> bool:
 
 
 def _variables(rank: Rank, size: int, exported: Mapping[str, str]) -> dict[str, str]:
-    """As over the real ssh, the environment has no variables of the container."""
+    """The environment has no variables of the container, as over the real ssh."""
     return {
         "HOME": "/root",
         "PATH": PATH,

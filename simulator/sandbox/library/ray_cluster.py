@@ -20,7 +20,6 @@ def head_at(known: View, address: str) -> Pod | None:
 
 
 def workers(known: View, head: str) -> list[Pod]:
-    """Returns nodes with GPUs that joined this head and answer, by name."""
     found = (pod for pod in known.pods.values() if pod.key != head and _head_of(pod) == head)
     return sorted((pod for pod in found if answers(known, pod) and pod.facts["gpus"]), key=lambda pod: pod.key)
 

@@ -1,6 +1,4 @@
-"""A recipe of a program (simulator/sandbox/programs).
-
-Options are listed by kind: `switches`, `integers`, `floats`, `text`, `lists`, `choices`; `words` have no dashes.
+"""Options are listed by kind: `switches`, `integers`, `floats`, `text`, `lists`, `choices`; `words` have no dashes.
 `values` are Python expressions of options and of each other. An entry of `fails` has a text, and a condition, `if`.
 `lines` are templates, by the time when the program prints them, after the `prefix`.
 """
@@ -85,7 +83,6 @@ class Values(dict[str, Any]):
             raise Failed(text)
 
     def lines(self, point: str, more: Mapping[str, Any]) -> list[str]:
-        """The recipe names the point at which the program prints the lines."""
         known, prefix = Values(self.recipe, {**self, **more}), self.recipe.get("prefix", "")
         return [f"{prefix}{line}".format_map(known) for line in self.recipe["lines"][point]]
 

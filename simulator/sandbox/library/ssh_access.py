@@ -55,7 +55,7 @@ def _own_key(file: Path) -> str | None:
 
 
 def _configured(file: Path, host: str) -> dict[str, str]:
-    """As in ssh, the first value applies."""
+    """The first value applies, as in ssh."""
     settings: dict[str, str] = {}
     applies = True
     for line in file.read_text().splitlines() if file.exists() else []:

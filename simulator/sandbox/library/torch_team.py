@@ -1,5 +1,3 @@
-"""The agents of one torchrun launch find each other and serve the program."""
-
 from __future__ import annotations
 
 import os
@@ -113,12 +111,10 @@ class Team:
         raise self._lost(0)
 
     def uncaught(self, error: Exception) -> Failed:
-        """Returns the end of a program by an exception that it does not handle."""
         values = {"host": view.load().me.hostname, "kind": type(error).__name__, "error": error}
         return Failed("\n".join(Values(self.program, values).lines("uncaught", {})))
 
     def _answer(self, first: Mapping[str, Any]) -> None:
-        """Reports signals, and looks for the folder that the first node shows. Raises Failed."""
         if self._signals and not self._more.get("stop"):
             self.publish(STARTED, stop=True)
         number, folder = first.get("folder", (0, ""))

@@ -57,7 +57,6 @@ class Ranks:
 
 
 def connect(places: Sequence[tuple[view.Pod, int]], variables: Mapping[str, str], log: Log, cuda_error: str) -> Ranks:
-    """Raises Failed for a GPU or a link that does not work."""
     known, devices = view.load(), list[nccl.Device]()
     for rank, (pod, index) in enumerate(places):
         gpus = nccl_tests.visible(known.gpus_of(pod), variables)

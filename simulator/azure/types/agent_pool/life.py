@@ -65,7 +65,6 @@ def allocate(world: World, pool: Record, pause: Callable[[float], object]) -> No
 
 
 def spot_machines(world: World, pool: Record) -> int:
-    """Counts the Spot machines of the pool's size in its region, in all pools."""
     alike = [
         other
         for other in world.store.all(TYPE)

@@ -185,9 +185,9 @@ def _check_fixed(body: Body, existing: Record | None) -> None:
 
 
 def _set_count(properties: Body, existing: Record | None) -> None:
-    """With the autoscaler, AKS ignores the request's count (Azure/AKS, release of 2019-10-28), and a new pool does not
-    require it (release of 2024-08-27). The default is not documented (the reference has 1, and clients send minCount);
-    here it is minCount. Without the autoscaler, a count is required.
+    """An autoscaled pool ignores the request's count (Azure/AKS, release of 2019-10-28), and a new one does not require
+    it (release of 2024-08-27). The default is not documented (the reference has 1, and clients send minCount); here it
+    is minCount. Without the autoscaler, a count is required.
     """
     if not checks.is_scaled(properties):
         if "count" not in properties:

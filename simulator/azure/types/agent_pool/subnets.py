@@ -1,6 +1,4 @@
-"""AKS's checks of the subnet of a pool's nodes in a custom virtual network.
-
-Codes: AKS's list (Azure/aks-deployer, pkg/apierror/const.go). Texts: for different networks, AKS's older API
+"""Codes: AKS's list (Azure/aks-deployer, pkg/apierror/const.go). Texts: for different networks, AKS's older API
 (Azure/acs-engine, pkg/api/agentPoolOnlyApi/v20180331/errors.go); delegation, Microsoft's page "Troubleshoot the
 SubnetIsDelegated error code"; ranges, Azure/azure-cli#20810; managed NAT gateway, cluster-api-provider-azure#5429.
 Number of addresses: Microsoft's page "InsufficientSubnetSize error code", Azure/AKS#456. Texts for missing resources,

@@ -1,9 +1,7 @@
-"""The network profile of a cluster.
-
-Codes: AKS's list (Azure/aks-deployer, pkg/apierror/const.go); only `InvalidParameter`, for a range that is too large,
-is a guess. Rules: AKS's pages on Azure CNI ("Service address CIDR must be smaller than /12", "Don't use the first IP
-address in your address range") and its older API (Azure/acs-engine, pkg/api/agentPoolOnlyApi/v20180331: validate.go
-accepts /12, errors.go has the texts). Other texts have their source next to them.
+"""Codes: AKS's list (Azure/aks-deployer, pkg/apierror/const.go); only `InvalidParameter`, for a range that is too
+large, is a guess. Rules: AKS's pages on Azure CNI ("Service address CIDR must be smaller than /12", "Don't use the
+first IP address in your address range") and its older API (Azure/acs-engine, pkg/api/agentPoolOnlyApi/v20180331:
+validate.go accepts /12, errors.go has the texts). Other texts have their source next to them.
 """
 
 from __future__ import annotations

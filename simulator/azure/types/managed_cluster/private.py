@@ -1,10 +1,9 @@
-"""Private clusters.
-
-Source: AKS's page "Create a private AKS cluster". AKS creates the endpoint in the subnet of the first pool. It stores
-the name in its own zone (`system`) or in yours, and links the zone to the network if necessary. Codes: AKS's list
-(Azure/aks-deployer, pkg/apierror/const.go). Texts: Microsoft's pages on CustomPrivateDNSZoneMissingPermissionError,
-CreateOrUpdateVirtualNetworkLinkFailed and LinkedAuthorizationFailed; the others are guesses. Inferred: without a zone,
-a cluster has no private name; AKS deletes its own zone and links with the cluster.
+"""Source: AKS's page "Create a private AKS cluster". AKS creates the endpoint in the subnet of the first pool. It
+stores the name in its own zone (`system`) or in yours, and links the zone to the network if necessary. Codes: AKS's
+list (Azure/aks-deployer, pkg/apierror/const.go). Texts: Microsoft's pages on
+CustomPrivateDNSZoneMissingPermissionError, CreateOrUpdateVirtualNetworkLinkFailed and LinkedAuthorizationFailed; the
+others are guesses. Inferred: without a zone, a cluster has no private name; AKS deletes its own zone and links with the
+cluster.
 """
 
 from __future__ import annotations

@@ -28,8 +28,6 @@ name.
 
 
 class PrivateEndpoints(Kind):
-    """An endpoint has an address for each name of its group."""
-
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
         _rules.check_region(world, record, body, existing)
         properties = body["properties"]

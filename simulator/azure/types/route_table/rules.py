@@ -88,10 +88,7 @@ def delete_route(world: World, request: PathRequest) -> Response:
 
 
 def _check(routes: list[Body]) -> None:
-    """Rejects two routes with the same prefix, and an appliance route without an address.
-
-    Texts: hashicorp/terraform-provider-azurerm#20365, kubernetes-sigs/cloud-provider-azure#657.
-    """
+    """Texts: hashicorp/terraform-provider-azurerm#20365, kubernetes-sigs/cloud-provider-azure#657."""
     names: dict[str, str] = {}
     for route in routes:
         name, properties = route["name"], route["properties"]

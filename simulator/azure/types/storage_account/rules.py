@@ -23,8 +23,6 @@ _KEPT_SKUS = {"Standard_ZRS", "Premium_LRS", "Premium_ZRS"}
 
 
 class StorageAccounts(Kind):
-    """An account has two keys. It is ready when the blob service serves it."""
-
     asynchronous = True
     patches_tags = False
     creation_alone = True  # REST specification: PUT returns 202 or 200, DELETE 200 or 204

@@ -1,7 +1,5 @@
-"""Service SAS tokens (`listServiceSas`).
-
-Sources: Azure's page "Create a service SAS" (the string-to-sign of version 2015-04-05, which Resource Manager uses) and
-the REST reference of `listServiceSas`.
+"""Sources: Azure's page "Create a service SAS" (the string-to-sign of version 2015-04-05, which Resource Manager uses)
+and the REST reference of `listServiceSas`.
 """
 
 from __future__ import annotations

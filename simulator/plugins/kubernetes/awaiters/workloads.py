@@ -31,7 +31,7 @@ def deployment(look: Look) -> Progress:
 
 
 def stateful_set(look: Look) -> Progress:
-    """With strategy OnDelete, old pods count too."""
+    """Old pods count too if the strategy is OnDelete."""
     status, spec = look.live.get("status", {}), look.live["spec"]
     wanted, ready = spec.get("replicas", 1), status.get("readyReplicas", 0)
     current, target = status.get("currentRevision", ""), status.get("updateRevision", "")

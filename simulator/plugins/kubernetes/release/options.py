@@ -1,5 +1,3 @@
-"""A Release's options, their defaults, and their flags of the Helm CLI."""
-
 from __future__ import annotations
 
 import os
