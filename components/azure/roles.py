@@ -111,5 +111,5 @@ def _definition(scope: str, role: str) -> str:
 
 
 def subscription_id() -> str:
-    """Is not an output, because names of Azure resources derive from it."""
+    """The id is not an output, because names of Azure resources derive from it."""
     return str(authorization.get_client_config().subscription_id)

@@ -153,7 +153,7 @@ class MachineTrust(HTTPAdapter):
 
 @cache
 def _trusted() -> ssl.SSLContext:
-    """Is cached: reading all certificates takes longer than a request."""
+    """The context is cached: reading all certificates takes longer than a request."""
     return ssl.create_default_context()
 
 

@@ -18,7 +18,7 @@ from config.data.data import FOLDER
 
 _TYPES: dict[str, tuple[type, ...]] = {"bool": (bool,), "int": (int,), "float": (int, float), "str": (str, int, float)}
 _KUBERNETES = ("annotations", "labels", "nodeselector", "resources", "affinity", "securitycontext", "updatestrategy")
-"""Kubernetes defines the contents of keys that end so."""
+"""Kubernetes defines the contents of keys with these endings."""
 _ALERTMANAGER = ("alertmanager", "config")
 _FREE = {"map": (dict,), "list": (list,), "null": ()}
 

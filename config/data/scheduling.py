@@ -47,7 +47,7 @@ also begins annotations with the results.
 """
 HEALTH_ACCOUNT = "aksnhc-sa"
 HEALTH_ROLE = "aksnhc-role"
-"""As in that guide."""
+"""Azure's guide has the same name."""
 CONDITION_PREFIX = "ai-on-aks/"
 GPU_RESOURCE = "nvidia.com/gpu"
 NVIDIA_RUNTIME = "nvidia"

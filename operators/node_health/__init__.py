@@ -144,7 +144,7 @@ def critical() -> list[str]:
 
 
 def slack_variables(settings: Settings) -> dict[str, str]:
-    """Is empty without a slack queue.
+    """Empty without a slack queue.
 
     Autoscaled pools are excluded, because missing nodes can still be added there.
     """

@@ -43,7 +43,7 @@ class Run(_base.Run[BatchInferenceOptions]):
 
 
 def claim_name(model: str) -> str:
-    """Is one for each model and shared by the team's stacks, in Kubernetes' syntax."""
+    """The team's stacks share one claim for each model."""
     return "model-" + re.sub(r"[^a-z0-9.]+", "-", model.lower())
 
 
