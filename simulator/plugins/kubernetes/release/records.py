@@ -16,7 +16,7 @@ from simulator.kube.client import KubeClient
 
 @dataclass(frozen=True)
 class Record:
-    """`status` is Helm's: deployed, failed, pending-install, superseded, uninstalling, .."""
+    """`status` is Helm's: deployed, failed, pending-install, superseded, uninstalling, ..."""
 
     name: str
     namespace: str
