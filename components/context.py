@@ -26,8 +26,7 @@ class GpuPool:
     scratch: str | None = None
     """The folder on the file system of all local NVMe disks, or None if nodes have no such scratch.
 
-    The folder exists once the disks are mounted. Pods mount it as a hostPath of type Directory, so they wait for
-    it.
+    The folder exists once the disks are mounted. Pods mount it as a hostPath of type Directory, so they wait for it.
     """
 
     @property
@@ -88,8 +87,7 @@ class WorkloadContext:
     def job(self, needs: Iterable[pulumi.Resource], **options: Any) -> pulumi.ResourceOptions:
         """A job waits for `needs` and for everything in `ready`.
 
-        A job's spec is immutable. If it changes, Pulumi replaces the job and deletes it first, because its name
-        stays.
+        A job's spec is immutable. If it changes, Pulumi replaces the job and deletes it first, because its name stays.
         """
         return self.child(
             depends_on=[*self.ready, *needs], replace_on_changes=["spec"], delete_before_replace=True, **options

@@ -6,8 +6,7 @@ stacks run on the platform: each creates a ServiceAccount in the platform's name
 while claims have files. It checks PersistentVolumes, which exist for claims of every stack and of users.
 
 The API server watches both kinds anyway (PersistentVolumes for its node authorizer). With ConfigMaps, it would miss
-changes after the policy's binding is deleted and re-created (tested with 1.35: it still counted a deleted
-consumer).
+changes after the policy's binding is deleted and re-created (tested with 1.35: it still counted a deleted consumer).
 """
 
 from __future__ import annotations
@@ -90,8 +89,7 @@ class PlatformGuard(Component):
     ) -> pulumi.Resource:
         """The binding evaluates the policy for each object that `selector` matches.
 
-        If no object matches, the deletion is allowed. Namespaced objects are looked up in the ConfigMap's
-        namespace.
+        If no object matches, the deletion is allowed. Namespaced objects are looked up in the ConfigMap's namespace.
         """
         policy = kubernetes.admissionregistration.v1.ValidatingAdmissionPolicy(
             f"{name}-policy", metadata={"name": name}, spec=spec, opts=self.child(depends_on=after)

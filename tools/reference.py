@@ -65,9 +65,7 @@ def meaning(model: type[BaseModel], name: str) -> str:
 
 
 def keys(model: type[BaseModel], prefix: str = "", above: str = "", *, folded: bool = True) -> Iterator[Row]:
-    """`above` is the meaning of the model itself. `folded` omits the keys of a model that the model above it
-    has too.
-    """
+    """`above` is the meaning of the model itself. `folded` omits keys that the model above it has too."""
     for name, field in model.model_fields.items():
         path = f"{prefix}{field.alias or name}"
         below = model_in(field.annotation)

@@ -61,8 +61,7 @@ class KubernetesAccess(Component):
 
     def _certificate(self, group: str, cluster: str) -> pulumi.Output[str]:
         """A preview that enables local accounts cannot get the admin kubeconfig yet. With an unknown one, most objects
-        would show as updated. So the preview uses the login that the cluster still has, if its programs are
-        installed.
+        would show as updated. So the preview uses the login that the cluster still has, if its programs are installed.
         """
         try:
             credentials = containerservice.list_managed_cluster_admin_credentials(

@@ -104,8 +104,7 @@ def public_address(
 def _subnet(name: str, prefix: str, nat_gateway: pulumi.Input[str] | None = None) -> azure.SubnetArgs:
     """AKS no longer uses default outbound access, but this API version still enables it.
 
-    Network policies for private endpoints are off (Azure's default), so that rules of the subnet do not affect
-    them.
+    Network policies for private endpoints are off (Azure's default), so that rules of the subnet do not affect them.
     """
     return azure.SubnetArgs(
         name=name,

@@ -99,8 +99,7 @@ class Existing:
 def check_existing(settings: Settings) -> Existing:
     """Logs warnings.
 
-    Raises pulumi.RunError, which the engine shows without a traceback, if the settings require an impossible
-    change.
+    Raises pulumi.RunError, which the engine shows without a traceback, if the settings require an impossible change.
     """
     existing = _look(settings)
     if why := "\n".join(_refusals(settings, existing)):

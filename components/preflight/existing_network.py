@@ -129,9 +129,7 @@ def _policy_command(settings: Settings, has: str) -> str:
 
 
 def _wider_pod_range(settings: Settings, has: str) -> str:
-    """The new range must contain the one in use
-    (https://learn.microsoft.com/azure/aks/azure-cni-overlay-pod-expand).
-    """
+    """The new range must contain the one in use (https://learn.microsoft.com/azure/aks/azure-cni-overlay-pod-expand)."""
     names, wanted = settings.names, settings.network.pod_range
     if not IPv4Network(has).subnet_of(IPv4Network(wanted)):
         return ""

@@ -152,8 +152,7 @@ class ContainerSas(Component):
 def check_expiry(access: ContainerAccess, *, users: Sequence[str] = (), stack: str | None = None) -> None:
     """Warns, in previews too, if a container's SAS ends soon. `stack` is the stack that issues it, by default this one.
 
-    Raises pulumi.RunError if it has ended and workloads use it (`users`): their pods would wait for the mount
-    forever.
+    Raises pulumi.RunError if it has ended and workloads use it (`users`): their pods would wait for the mount forever.
     """
     if access.sas is None:
         return
@@ -201,9 +200,8 @@ def renewal(account_key: str, rotation: str, stack: str) -> str:
 def sign(key: str, *, account: str, container: str, permissions: str, start: str, expiry: str) -> str:
     """Returns a SAS for HTTPS only, without a leading `?`. `key` is the account key in base64.
 
-    The signed text has sixteen lines, most of them empty here: identifier and addresses before the protocol,
-    snapshot and encryption scope, five response headers (Azure, "Create a service SAS", version 2020-12-06 and
-    later).
+    The signed text has sixteen lines, most of them empty here: identifier and addresses before the protocol, snapshot
+    and encryption scope, five response headers (Azure, "Create a service SAS", version 2020-12-06 and later).
     """
     fields = {"sv": _VERSION, "sr": _CONTAINER, "st": start, "se": expiry, "sp": permissions, "spr": "https"}
     before = [permissions, start, expiry, f"/blob/{account}/{container}", "", ""]

@@ -110,9 +110,8 @@ def shared_class(
 def storage_class(account: str, resource_group: pulumi.Input[str]) -> dict[str, Any]:
     """A share is deleted with its claim.
 
-    `networkEndpointType` makes nodes use the share at `<account>.privatelink.file.core.windows.net`. Without it,
-    the driver would add service endpoints to all subnets of the network (CreateVolume,
-    updateSubnetServiceEndpoints).
+    `networkEndpointType` makes nodes use the share at `<account>.privatelink.file.core.windows.net`. Without it, the
+    driver would add service endpoints to all subnets of the network (CreateVolume, updateSubnetServiceEndpoints).
     """
     parameters = {
         "protocol": "nfs",

@@ -43,8 +43,7 @@ class ContainerVolume(Component):
         `identity` opens the container if it has no SAS. `hooks` are those of the volume.
 
         The volume does not depend on the namespace. A claim that a killed update did not record is deleted with its
-        namespace, and the volume only after its claim. If the namespace waited for the volume, both would wait
-        forever.
+        namespace, and the volume only after its claim. If the namespace waited for the volume, both would wait forever.
 
         The claim is not deleted before the namespace either. If users' pods (batches) mount it, storage object in
         use protection keeps it until they end, and only deleting the namespace ends them.

@@ -11,8 +11,7 @@ GPU_LABEL = "ai-on-aks/gpu"
 ACCELERATOR_LABEL = "kubernetes.azure.com/accelerator"
 """AKS's autoscaler reads it (cloudprovider/azure/azure_cloud_provider.go)."""
 ALL_GPUS_COUNTED_SINCE = 1, 35
-"""Since this version, AKS's autoscaler counts the GPUs of all nodes before each scale-up
-(kubernetes/autoscaler#10301).
+"""Since this version, AKS's autoscaler counts the GPUs of all nodes before each scale-up (kubernetes/autoscaler#10301).
 """
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 GPU_TAINT = "sku=gpu:NoSchedule"

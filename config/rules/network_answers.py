@@ -219,10 +219,9 @@ def link_objections(
 ) -> Iterator[Objection]:
     """The user's zone must be linked, and no other zone with a name that the stack will create.
 
-    If the network uses custom DNS servers (`forwarded`), a link to their network is enough, so this is only a
-    warning. A network can have one zone per name (ARM's 400 "A virtual network cannot be linked to multiple zones
-    with overlapping namespaces", MicrosoftDocs/azure-aks-docs#212). `answer` is of
-    privateDnsZones/virtualNetworkLinks.
+    If the network uses custom DNS servers (`forwarded`), a link to their network is enough, so this is only a warning.
+    A network can have one zone per name (ARM's 400 "A virtual network cannot be linked to multiple zones with
+    overlapping namespaces", MicrosoftDocs/azure-aks-docs#212). `answer` is of privateDnsZones/virtualNetworkLinks.
     """
     links = answer.get("value", ())
     linked = next((each for each in links if same_id(each["properties"]["virtualNetwork"]["id"], network)), None)

@@ -1,7 +1,6 @@
 """Rules for storage accounts, mounts by identity, and shared files.
 
-Mounts by identity (`auth`) exclude settings that only apply to SAS, permissions that no role grants, and old
-drivers.
+Mounts by identity (`auth`) exclude settings that only apply to SAS, permissions that no role grants, and old drivers.
 """
 
 from __future__ import annotations

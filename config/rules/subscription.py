@@ -58,9 +58,8 @@ def refusal(objections: Iterable[Objection]) -> str:
 def size_objections(sizes: Mapping[str, str], answer: Json, region: str) -> Iterator[Objection]:
     """`sizes` has the pools by VM size.
 
-    `answer` is of Microsoft.Compute/skus (azure-rest-api-specs, Skus 2021-07-01,
-    ListAvailableResourceSkusForARegion). Restrictions of zones are ignored: pools name no zone, and Azure uses one
-    that is open.
+    `answer` is of Microsoft.Compute/skus (azure-rest-api-specs, Skus 2021-07-01, ListAvailableResourceSkusForARegion).
+    Restrictions of zones are ignored: pools name no zone, and Azure uses one that is open.
     """
     offered = {
         str(sku.get("name")).lower(): sku

@@ -235,7 +235,5 @@ def node_labels(key: str, pool: PoolSettings) -> dict[str, str]:
 
 
 def node_taints(pool: PoolSettings) -> tuple[str, ...]:
-    """AKS adds Spot taint and label itself, but rejects later updates of a pool without them
-    (pulumi-azure-native#959).
-    """
+    """AKS adds the Spot taint itself, but rejects later updates of a pool without it (pulumi-azure-native#959)."""
     return tuple(sorted({*pool.taints, *([SPOT_TAINT] if pool.spot else [])}))

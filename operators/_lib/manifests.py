@@ -37,9 +37,8 @@ def install(
 ) -> list[pulumi.Resource]:
     """Returns the resources that dependent resources wait for.
 
-    Pods depend on everything that they need to become ready, except for Services, because Pulumi waits until those
-    have pods. CRDs are created last and so deleted first: only the operator removes the finalizers of their
-    objects.
+    Pods depend on everything that they need to become ready, except for Services, because Pulumi waits until those have
+    pods. CRDs are created last and so deleted first: only the operator removes the finalizers of their objects.
     """
     released = manifests(name, context.settings.charts.source)
     made: dict[str, list[pulumi.Resource]] = {_FIRST: [], _SERVICES: [], _PODS: [], _CRDS: []}

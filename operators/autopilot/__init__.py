@@ -110,10 +110,9 @@ def values(tested_class: str | None = None) -> Values:
 def pod() -> Values:
     """The chart has no values for these fields.
 
-    Autopilot requests no GPU (`nvidia.com/gpu: 0`) and expects NVIDIA's runtime as the default, which the GPU
-    Operator does not set since 25.10 (v26.7.0, controllers/object_controls.go, transformToolkitCtrForCDI). With the
-    runtime class, a container gets the GPUs that its environment names. The image is based on nvidia/cuda and names
-    all.
+    Autopilot requests no GPU (`nvidia.com/gpu: 0`) and expects NVIDIA's runtime as the default, which the GPU Operator
+    does not set since 25.10 (v26.7.0, controllers/object_controls.go, transformToolkitCtrForCDI). With the runtime
+    class, a container gets the GPUs that its environment names. The image is based on nvidia/cuda and names all.
 
     Helm keeps fields that neither the old nor the new chart has (helm v3, pkg/kube/client.go, createPatch: a
     three-way merge); the kubernetes plugin does not use Helm 4 yet (pulumi/pulumi-kubernetes#4190).

@@ -21,8 +21,7 @@ class GpuOperator(Installed[GpuOperatorSettings]):
     """The release also creates the ClusterPolicy.
 
     If there is a NicClusterPolicy, the release waits until it is created, but not until it is ready. The driver pod
-    itself waits for OFED after the Network Operator has labelled its node, so images are pulled while OFED
-    compiles.
+    itself waits for OFED after the Network Operator has labelled its node, so images are pulled while OFED compiles.
     """
 
     def create(self, context: InstallContext, settings: GpuOperatorSettings) -> None:

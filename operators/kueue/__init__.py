@@ -46,11 +46,10 @@ class KueueSettings(ChartSettings):
 def topology_problems(installation: Installation) -> Iterator[Problem]:
     """Finds settings that do not work with a topology.
 
-    Kueue skips nodes without the label (0.19.2, pkg/util/tas, NodeMatchesFlavor), and only considers existing
-    nodes. New nodes would need ProvisioningRequests (keps/2724-topology-aware-scheduling, "support Cluster
-    Autoscaler without ProvisioningRequest" is not a goal). Both schedulers work: Kueue selects each pod's node
-    while a scheduling gate holds the pod, and Volcano skips such pods too (1.15.1,
-    pkg/scheduler/actions/allocate/allocate.go, SchGated).
+    Kueue skips nodes without the label (0.19.2, pkg/util/tas, NodeMatchesFlavor), and only considers existing nodes.
+    New nodes would need ProvisioningRequests (keps/2724-topology-aware-scheduling, "support Cluster Autoscaler without
+    ProvisioningRequest" is not a goal). Both schedulers work: Kueue selects each pod's node while a scheduling gate
+    holds the pod, and Volcano skips such pods too (1.15.1, pkg/scheduler/actions/allocate/allocate.go, SchGated).
     """
     stack = installation.stack
     for name, key, why in _NEEDED:

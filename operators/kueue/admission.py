@@ -1,8 +1,7 @@
 """The policies of teams' namespaces (`policies/`) reject objects that bypass the queue or affect other teams.
 
-RBAC is not enough (rights.py). Members create jobs with any content, AppWrapper creates objects for them that they
-may not create themselves, and others may have more rights there. Kueue holds jobs without a queue, but does not
-report it.
+RBAC is not enough (rights.py). Members create jobs with any content, AppWrapper creates objects for them that they may
+not create themselves, and others may have more rights there. Kueue holds jobs without a queue, but does not report it.
 """
 
 from __future__ import annotations

@@ -16,8 +16,7 @@ OfedVersion = Annotated[
     AS_TEXT,
     may_be("a version of DOCA OFED's image, as in doca3.4.1-26.04-1.1.0.0-1 or 25.01-0.6.0.0-0"),
 ]
-"""All releases of the operator from 23.4 to 26.7 have this format (`hack/release.yaml` of
-Mellanox/network-operator).
+"""All releases of the operator from 23.4 to 26.7 have this format (`hack/release.yaml` of Mellanox/network-operator).
 """
 
 EnvName = Annotated[
@@ -55,9 +54,8 @@ class NetworkOperatorSettings(ChartSettings):
     """
 
     ofed_env: dict[EnvName, Text] = {}
-    """Environment variables of the OFED driver's container, such as
-    `OFED_BLACKLIST_MODULES_FILE: /host/etc/modprobe.d/blacklist-ofed-modules.conf`
-    ([reloads that fail](drivers.md#ofed-cannot-be-reloaded)).
+    """Environment variables of the OFED driver's container, such as `OFED_BLACKLIST_MODULES_FILE:
+    /host/etc/modprobe.d/blacklist-ofed-modules.conf` ([reloads that fail](drivers.md#ofed-cannot-be-reloaded)).
     """
 
     @property

@@ -74,8 +74,7 @@ def configurations(sku: VmSku, *, ofed: bool) -> dict[str, str]:
     """Returns one file for each condition, by name.
 
     With each result, a monitor reports all conditions of its file, and those that it has not checked yet as False
-    (pkg/custompluginmonitor/custom_plugin_monitor.go of v1.34.0, generateStatus). So each condition has its own
-    file.
+    (pkg/custompluginmonitor/custom_plugin_monitor.go of v1.34.0, generateStatus). So each condition has its own file.
     """
     found = sorted(conditions_of(sku, ofed=ofed).items())
     return {f"{name}.json": json.dumps(_monitor(name, each, sku), indent=1) for name, each in found}

@@ -115,9 +115,8 @@ def devices(pool: GpuPool, rdma_resource: str, gpus: int | None = None) -> Manif
     """Requests `gpus` GPUs, or all devices of a node, including all slices of sliced GPUs. Without the RDMA resource,
     NCCL would use TCP.
 
-    Quantities are text, as webhooks write them: numbers would always show as changed. None is 0, since the GPU
-    driver's upgrade waits for any pod with a GPU request (gpu-operator, cmd/gpu-operator/main.go,
-    gpuPodSpecFilter).
+    Quantities are text, as webhooks write them: numbers would always show as changed. None is 0, since the GPU driver's
+    upgrade waits for any pod with a GPU request (gpu-operator, cmd/gpu-operator/main.go, gpuPodSpecFilter).
     """
     if gpus == 0:
         return {}

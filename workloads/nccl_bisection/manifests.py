@@ -13,8 +13,7 @@ Run = MpiRun[NcclBisectionOptions]
 BYTES = 16 << 30
 """Published floors of whole nodes have this size. Each rail has its share."""
 ITERATIONS = 10
-"""Azure's quick check has as many (ai-infrastructure-on-azure 6ac01e7,
-skills/ai-infra/references/nccl_diagnosis.md).
+"""Azure's quick check has as many (ai-infrastructure-on-azure 6ac01e7, skills/ai-infra/references/nccl_diagnosis.md).
 """
 _SCRIPTS = Path(__file__).parent / "scripts"
 

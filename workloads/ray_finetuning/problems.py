@@ -1,6 +1,5 @@
 """Memory is the sum of frozen bf16 weights, LoRA's parameters, a pack's activations without checkpointing, and some
-logits. OPT-1.3b with packs of 16,384 tokens was measured at 17.1 GiB (docs/performance.md); other shapes are
-estimates.
+logits. OPT-1.3b with packs of 16,384 tokens was measured at 17.1 GiB (docs/performance.md); other shapes are estimates.
 """
 
 from __future__ import annotations
