@@ -48,7 +48,7 @@ class OperatorSettings(Model):
 
     @property
     def preempts(self) -> bool:
-        """Kubernetes preempts pods with a lower priority class anyway; this adds other preemption."""
+        """Whether it adds preemption of pods with a lower priority class to that of Kubernetes."""
         return False
 
     @property
