@@ -65,7 +65,7 @@ class Operator(OperatorSpec[Own], Protocol[Own]):
 
     @property
     def follows(self) -> Sequence[str]:
-        """Operators that must be installed before it, if the stack has them."""
+        """Operators that must be installed before this one, if the stack has them."""
         return ()
 
     @property

@@ -125,7 +125,7 @@ class JumpBox(Component):
         )
 
     def _bastion(self) -> None:
-        """Only this tier supports ssh (Azure's page on Bastion's configuration settings)."""
+        """Creates a Bastion of tier Standard: only this tier supports ssh (Azure's page on Bastion's settings)."""
         name, location = f"{self._name}-bastion", self._settings.location
         address = public_address(self, "bastion-address", name, self._group.name, location)
         azure.BastionHost(

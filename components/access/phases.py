@@ -96,7 +96,8 @@ def _ranges(settings: Settings, group: str) -> Iterator[str]:
             raise pulumi.RunError(_no_network(settings.network.id))
         if not found.absent:
             pulumi.log.warn(
-                f"the network could not be looked up in Azure: {found.why}. So this machine counts as outside."
+                f"the network could not be looked up in Azure: {found.why}. So the program treats this machine as "
+                "outside the network."
             )
         return
     network = found.get("properties") or {}

@@ -15,7 +15,7 @@ _POOL = "pool-"
 
 
 def prepare_all(settings: Settings) -> None:
-    """Call it before any resource is declared."""
+    """Call this before any resource is declared."""
     hooks = pulumi.ResourceHookBinding(on_error=[pulumi.ErrorHook("explain-azure-error", _explainer(settings))])
 
     def prepare(declared: pulumi.ResourceTransformationArgs) -> pulumi.ResourceTransformationResult | None:

@@ -55,7 +55,7 @@ async def _retry(
 
 
 def retry_policy() -> pulumi.ResourceHookBinding:
-    """Call it once, for the first resources in a cluster."""
+    """Call this once, for the first resources in a cluster."""
     return pulumi.ResourceHookBinding(on_error=[pulumi.ErrorHook("role-not-acting-yet", retry_forbidden)])
 
 

@@ -128,7 +128,7 @@ def fetch(url: str, token: str = "") -> tuple[int, bytes]:
         ValueError: The URL is not HTTPS.
     """
     if not url.startswith("https://"):
-        raise ValueError("the URL must begin with https://")
+        raise ValueError(f"{url} does not begin with https://")
 
     def sign(request: requests.PreparedRequest) -> requests.PreparedRequest:
         if token:

@@ -36,7 +36,9 @@ def check_infiniband(pools: Mapping[str, PoolSettings], *, checked_before: bool 
     except Exception as error:  # noqa: BLE001 - invokes raise bare exceptions
         if not (checked_before and _HIDDEN in str(error)):
             raise pulumi.RunError(explained(str(error), pulumi.get_stack())) from None
-        pulumi.log.warn(f"the first phase has checked {NAMESPACE}/{FEATURE}, which this login may not read ({_HIDDEN})")
+        pulumi.log.warn(
+            f"this login may not read feature {NAMESPACE}/{FEATURE} ({_HIDDEN}); the first phase has checked it"
+        )
         return
     if why := refusal(sizes, found.properties.state or "NotRegistered"):
         raise pulumi.RunError(why)

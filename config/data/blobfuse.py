@@ -32,7 +32,7 @@ def has_folder(profile: str) -> bool:
 
 
 def files_at_once(profile: str) -> int:
-    """A node can write only so many files at once: each keeps blocks of the pool until it is closed.
+    """Returns how many files a node can write at once, because each open file keeps blocks of the pool.
 
     Each file uses as many blocks as it prefetches, or four without prefetching. One block is reserved
     (azure-storage-fuse at blobfuse2-2.5.4, component/block_cache: block_cache.go, getOrCreateBlock,

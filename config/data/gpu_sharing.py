@@ -24,10 +24,10 @@ def mig_profiles(gpu_product: str) -> Mapping[str, int]:
 
 
 def slicing_profile(sku: VmSku, slices: int) -> str:
-    """tesla-t4-ts2"""
+    """Returns a name such as tesla-t4-ts2."""
     return f"{sku.gpu_product.lower().replace(' ', '-')}-ts{slices}"
 
 
 def partition_of(profile: str) -> str:
-    """1g.10gb of all-1g.10gb"""
+    """Returns 1g.10gb for the profile all-1g.10gb."""
     return profile.removeprefix("all-")

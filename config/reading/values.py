@@ -28,7 +28,7 @@ def too_much(key: str, text: str) -> Problem | None:
 
 
 def _levels(text: str) -> int:
-    """Python's parser would recurse until its stack overflows."""
+    """Returns the nesting depth. Python's JSON parser would recurse until its stack overflows."""
     deepest = depth = 0
     for bracket in re.findall(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', text):
         depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(bracket, 0)
@@ -37,7 +37,7 @@ def _levels(text: str) -> int:
 
 
 def data(text: str) -> Any:
-    """Raises ValueError for other text, NaN, huge numbers and lone surrogates."""
+    """Raises ValueError for text that is not JSON, and for NaN, huge numbers and lone surrogates."""
 
     def no_number(name: str) -> None:
         raise ValueError(name)

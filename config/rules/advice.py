@@ -140,7 +140,7 @@ def _makes_no_files(storage: StorageSettings) -> Iterator[Problem]:
             path = (*account.path_of(name), "permissions")
             what = f"is {chosen.permissions}, but in a hierarchical namespace mounts cannot create files without p"
             how = "add m and p if mounts create files there, or remove w if they only read"
-            yield Problem(path, what, "with m and p, or without w", say(how))
+            yield Problem(path, what, "letters with m and p, or letters without w", say(how))
 
 
 def _unmounted(name: str, placement: Placement[Any], storage: StorageSettings) -> Iterator[Problem]:

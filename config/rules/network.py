@@ -118,7 +118,9 @@ def _zones(stack: StackFile) -> Iterator[Problem]:
             what = f"is {name}, a zone that a stack in {stack.location} does not use"
             yield Problem(path, what, names, remove_command(path))
         elif use in seen:
-            yield Problem(path, f"is {name}, a second zone for the same names", "one of each", remove_command(path))
+            yield Problem(
+                path, f"is {name}, a second zone for the same names", "one zone for each name", remove_command(path)
+            )
         seen |= {use} if use else set()
 
 

@@ -51,7 +51,7 @@ def dns_servers(answer: Json) -> list[str]:
 
 
 def _custom_dns(servers: Iterable[str], settings: Settings) -> Objection:
-    """Only warns, because the program cannot query these servers.
+    """Returns only a warning, because the program cannot query these servers.
 
     If they do not resolve the private zones, nodes cannot find the API server, and the cluster fails halfway (AKS's
     page on private clusters, "Hub and spoke with custom DNS" and the paragraph on custom DNS servers).
@@ -156,7 +156,9 @@ _HOPS = ("VirtualAppliance", "VirtualNetworkGateway")
 
 
 def _nat_gateway_addresses(gateway: str) -> Objection:
-    """Only warns, because the gateway's addresses are not in the answer and may be in the ranges."""
+    """Returns only a warning, because Azure's response does not contain the gateway's addresses; the ranges may contain
+    them.
+    """
     what = (
         "cluster.authorizedIpRanges must contain the addresses of the NAT gateway of network.nodeSubnet: nodes connect "
         "to the API server from them, and AKS only adds those of its own load balancer"
@@ -197,7 +199,7 @@ def _too_small(subnet: Json, key: str, needed: int, fix: str) -> Iterator[Object
 
 
 def _policies(subnet: Json, key: str, id_: str | None) -> Iterator[Objection]:
-    """Only warns, because the rules may allow the traffic.
+    """Yields only a warning, because the rules may allow the traffic.
 
     With such policies, network security groups and routes also apply to private endpoints, including the API
     server's (Azure's page on network policies for private endpoints). This has disconnected nodes

@@ -78,7 +78,9 @@ def _nulls(placed: _Placed) -> Iterator[Problem]:
         for part in path[:-1]:
             here = here.get(part) or {}
         if path[-1] in here and here[path[-1]] is None:
-            yield placed.problem(path, f"is null, but pods of workload {placed.workload} need it", "a part of it")
+            yield placed.problem(
+                path, f"is null, but pods of workload {placed.workload} need it", "no value, or the keys to change"
+            )
 
 
 def _fixed(placed: _Placed) -> Iterator[Problem]:

@@ -109,7 +109,7 @@ def _unsupported_permissions(account: Account) -> Iterator[Problem]:
             path, auth = (*account.path_of(name), "permissions"), _auth(account)
             what = f"is {container.permissions}, but roles that allow writing ({auth} identity) also allow deletion"
             how = f"set it to rl to read, or to {both} to write and delete"
-            yield Problem(path, what, f"rl, or with both w and d; or {auth} sas", say(how))
+            yield Problem(path, what, f"rl, or letters with both w and d; or {auth} sas", say(how))
 
 
 def _old_addon(kubernetes: str, auth: str) -> Iterator[Problem]:

@@ -226,7 +226,7 @@ def agent_pool_name(key: str, pool: PoolSettings) -> str:
 
 
 def node_labels(key: str, pool: PoolSettings) -> dict[str, str]:
-    """Adds ours, and AKS's for Spot, to the user's labels."""
+    """Adds this program's labels, and AKS's Spot label, to the user's labels."""
     ours = {POOL_LABEL: key, GPU_LABEL: "true", **({SCRATCH_LABEL: "true"} if pool.scratch else {})}
     spot = {SPOT_LABEL: "spot"} if pool.spot else {}
     shared = {SLICING_LABEL: pool.slicing_profile, MIG_LABEL: pool.mig_profile}

@@ -49,7 +49,7 @@ NodeCheckDepth = Literal["off", "light", "full"]
 
 @dataclass(frozen=True)
 class Member:
-    """By default the first of the team's `users`."""
+    """By default, the first of the team's `users` is the member."""
 
     team: str
     user: str | None
@@ -92,7 +92,7 @@ class WorkloadOptions(Model):
 
     @property
     def keeps_files(self) -> bool:
-        """Whether it keeps users' files in a claim in the stack's own namespace."""
+        """Whether the workload keeps users' files in a claim in the stack's own namespace."""
         return False
 
     @property
@@ -175,7 +175,7 @@ class WorkloadSpec(Protocol[Chosen]):
 
     @property
     def keys(self) -> Mapping[str, str]:
-        """Top-level settings that set its options, such as {"modelSize": "modelSize"}; usually empty."""
+        """Top-level settings that set options of the workload, such as {"modelSize": "modelSize"}; usually empty."""
         return {}
 
     def problems(self, options: Chosen, candidate: Candidate) -> Iterable[Problem]:

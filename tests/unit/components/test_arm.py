@@ -111,7 +111,7 @@ def test_a_redirect_to_another_host_gets_no_token(server: tuple[str, list[tuple[
 def test_returns_the_reason_for_an_invalid_or_unreachable_url(endpoint: str) -> None:
     found = Arm(endpoint, TOKEN).get({"it": "/it"})["it"]
     assert isinstance(found, Unread)
-    assert found.why.endswith(": the URL must begin with https://") == (not endpoint.startswith("https:"))
+    assert found.why.endswith(" does not begin with https://") == (not endpoint.startswith("https:"))
 
 
 def connected(region: str = "eastus") -> Arm | Unread:
