@@ -93,7 +93,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if options.namespace and not options.workload and not as_json:
             own = Cluster(kubectl.read_own, only=options.namespace)
             there = ", ".join(names(own, options.namespace)) or "none"
-            print(f"not checked: workloads in namespace {options.namespace}. Name those to check. It has: {there}")
+            print(f"not checked: workloads in namespace {options.namespace}. To check them, add their names: {there}")
     except (kubectl.KubectlFailed, _NoSuchWorkload) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -154,7 +154,7 @@ def _print(namespace: str, workloads: Sequence[str], *, as_json: bool) -> None:
             printed = dict.fromkeys(each.findings, each.name) | printed
     if gone := [each.name for each in reports if each.phase == GONE]:
         there = ", ".join(names(cluster, namespace)) or "none"
-        raise _NoSuchWorkload(f"namespace {namespace} has no workload {', '.join(gone)}; it has {there}")
+        raise _NoSuchWorkload(f"namespace {namespace} has no workload {', '.join(gone)}; its workloads: {there}")
     if not cluster.is_complete and not as_json:
         print(_NOT_SEEN)
 

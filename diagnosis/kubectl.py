@@ -54,7 +54,9 @@ def read(kind: Kind, namespace: str) -> list[Object]:
             return []
         raise
     except ValueError:
-        raise KubectlFailed(f"`kubectl {' '.join(command)}` printed no JSON: is kubectl a script here?") from None
+        raise KubectlFailed(
+            f"`kubectl {' '.join(command)}` did not print JSON. Check the kubectl on PATH: type kubectl"
+        ) from None
     return items
 
 

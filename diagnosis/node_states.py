@@ -115,7 +115,7 @@ def writers(node: Object, field: str) -> list[str]:
 
 
 def manager(node: Object, field: str) -> str:
-    """Controllers come before people, since they continue."""
+    """Returns controllers before people, because only controllers keep writing."""
     return min(writers(node, field), key=is_of_person, default="")
 
 

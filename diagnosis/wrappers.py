@@ -101,7 +101,7 @@ def retries(cluster: Cluster, wrapper: Object) -> str:
 
 
 def restarted(cluster: Cluster, wrapper: Object) -> Iterator[str]:
-    """Only its events keep the last cause."""
+    """Reads the last cause from the AppWrapper's events, because the status does not keep it."""
     if _used(wrapper) and wrapper["status"].get("phase") == "Running":
         messages = [event["message"] for event in cluster.events(wrapper) if event.get("reason") == "Unhealthy"]
         last = f", the last one because of {one_line(messages[-1])}" if messages else ""

@@ -49,12 +49,12 @@ class Layout:
 
     @property
     def results(self) -> str:
-        """Has one folder per finished scenario, put there in one step."""
+        """This folder has one folder per finished scenario, put there in one step."""
         return f"{self.root}/results/"
 
     @property
     def attempts(self) -> str:
-        """Has the files of unsuccessful attempts, by scenario and pod."""
+        """This folder has the files of unsuccessful attempts, by scenario and pod."""
         return f"{self.root}/attempts/"
 
 

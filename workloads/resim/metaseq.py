@@ -54,7 +54,12 @@ def problems(options: MetaseqTemplate, candidate: Candidate) -> Iterator[Problem
         fix = set_command(_SIZE, fit[-1]) if fit else remove_command(_OPTIONS)
         allowed = ", ".join([*fit, *(f"{options.model_size} on pool {name}" for name in better)])
         what = f"is {options.model_size}, which {reason}"
-        yield Problem(_SIZE, what, allowed or "no size on that pool", set_command(_POOL, better[0]) if better else fix)
+        yield Problem(
+            _SIZE,
+            what,
+            allowed or f"no value, because pool {key} cannot train any size",
+            set_command(_POOL, better[0]) if better else fix,
+        )
 
 
 def _trains(size: ModelSize, pool: PoolSettings) -> bool:

@@ -105,7 +105,9 @@ def _one_folder(account: Account, name: str) -> Iterator[Problem]:
 
 
 def _flat(candidate: Candidate, name: str) -> Iterator[Problem]:
-    """In a flat account, blobfuse2 renames a folder blob by blob, which can leave half an output."""
+    """Yields a problem for an account without a hierarchical namespace: blobfuse2 renames a folder there blob by blob,
+    which can leave half an output.
+    """
     account = candidate.storage.by_container().get(name)
     if account and not account.settings.hierarchical_namespace:
         where: Path = (*account.path, "hierarchicalNamespace")

@@ -59,7 +59,7 @@ def test_reports_a_missing_kubectl(run: Run, monkeypatch: pytest.MonkeyPatch, tm
 def test_rejects_output_that_is_not_json(fake: Path, run: Run) -> None:
     script(fake, "echo Welcome")
     code, _, errors = run("-n", "ai", "train")
-    assert (code, "printed no JSON: is kubectl a script here?" in errors) == (1, True)
+    assert (code, "did not print JSON. Check the kubectl on PATH: type kubectl" in errors) == (1, True)
 
 
 def job(name: str, **spec: object) -> Object:
@@ -69,7 +69,7 @@ def job(name: str, **spec: object) -> Object:
 def test_an_unknown_workload_is_an_error_that_lists_the_known_ones(serve: Serve, run: Run) -> None:
     serve(jobs_v1_batch=[job("olmo", suspend=True)])
     code, output, errors = run("-n", "ai", "oldmo", "olmo")
-    assert (code, errors) == (1, "error: namespace ai has no workload oldmo; it has olmo\n")
+    assert (code, errors) == (1, "error: namespace ai has no workload oldmo; its workloads: olmo\n")
     assert output.startswith("olmo: Pending\n")
 
 

@@ -71,7 +71,7 @@ def test_administrators_get_reports_on_nodes(
     assert NOT_SEEN not in printed
     assert "is not offered: the cluster has no ClusterPolicy on node gpu-0" in printed
     assert command.main(["-n", "ai"]) == 0
-    last = "not checked: workloads in namespace ai. Name those to check. It has: train\n"
+    last = "not checked: workloads in namespace ai. To check them, add their names: train\n"
     assert capsys.readouterr().out.endswith(last)
 
 
@@ -85,7 +85,10 @@ def test_reports_all_workloads_of_a_name_or_one_with_its_kind(look: Look) -> Non
     assert out.startswith("pytorchjob/train: Pending")
     assert " job/train" not in out
     code, _, errors = look(*alike, ask="-n ai rayjob/train")
-    assert (code, errors) == (1, "error: namespace ai has no workload rayjob/train; it has job/train, pytorchjob/train")
+    assert (code, errors) == (
+        1,
+        "error: namespace ai has no workload rayjob/train; its workloads: job/train, pytorchjob/train",
+    )
 
 
 def test_a_workload_is_part_of_its_owner_of_the_same_name(look: Look) -> None:

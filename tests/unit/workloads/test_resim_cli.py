@@ -128,7 +128,7 @@ def test_accepts_long_batches_with_an_identity(cli: Cli) -> None:
 
 def test_rejects_a_stack_without_the_workload(cli: Cli) -> None:
     cli.outputs = {"workloads": {"olmo": "kubectl"}, "workloadDetails": {"olmo": {}}}
-    assert "the selected stack has no workload resim; it has olmo" in refused(cli, "submit", "--njobs", "4")
+    assert "the selected stack has no workload resim; its workloads: olmo" in refused(cli, "submit", "--njobs", "4")
 
 
 def test_rejects_a_cluster_without_the_workload(cli: Cli) -> None:

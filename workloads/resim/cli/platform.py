@@ -63,7 +63,7 @@ def platform(stack: str, own: Mapping[str, Any], shared: Mapping[str, Any]) -> P
     details = own.get(WORKLOAD_DETAILS, {}).get(NAME)
     if details is None:
         has = ", ".join(own.get("workloads", {})) or "none"
-        what = f"{f'stack {stack}' if stack else 'the selected stack'} has no workload {NAME}; it has {has}"
+        what = f"{f'stack {stack}' if stack else 'the selected stack'} has no workload {NAME}; its workloads: {has}"
         raise Refused(what, f"a deployed stack with {NAME}", f"--stack <name>, or pulumi config set workloads {NAME}")
     output, sas = shared.get("platform", {}), shared.get("sas", {})
     containers = {

@@ -22,7 +22,7 @@ _TIMEOUT = "--request-timeout=30s"
 
 
 class _Failed(Exception):
-    """Has the command's error output."""
+    """The message is the command's error output."""
 
 
 def _run(*command: str, given: str | None = None) -> str:

@@ -115,7 +115,7 @@ def _check_same(batch: str, names: Sequence[str], known: Mapping[str, Any]) -> N
 
 
 def _check_made_of(batch: str, made_of: Mapping[str, Any], known: Mapping[str, Any]) -> None:
-    """With another image, command or dataset, the results would differ. Raises Refused."""
+    """Raises Refused for another image, command or dataset, because the results would differ."""
     wanted = results_of(made_of)
     if known["madeOf"] != wanted:
         what = f"batch {batch} was submitted with another image, command or dataset than the stack has now"
