@@ -61,7 +61,7 @@ class Teams(Component):
     def _rules(
         self, policies: Mapping[str, Any], teams: Collection[TeamSettings], kueue: pulumi.Resource
     ) -> Iterator[pulumi.Resource]:
-        """These must exist before members get their rights."""
+        """Yields objects that must exist before members get their rights."""
         for name in rights.CLASSES:
             yield kubernetes.scheduling.v1.PriorityClass(
                 name, **rights.priority_class(name), opts=self.child(depends_on=[kueue])

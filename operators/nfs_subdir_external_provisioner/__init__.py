@@ -126,14 +126,14 @@ class _NfsProvisioner(Operator[NfsProvisionerSettings]):
         for key, example in _EXAMPLES.items():
             if getattr(own, key) is None:
                 path: Path = (*_PATH, key)
-                how = f"set it to that of your server, as in: pulumi config set --path {path_text(path)} {example}"
+                how = f"set it to the {key} of your server, as in: pulumi config set --path {path_text(path)} {example}"
                 what = f"is not set, but {self.title} needs an NFS server"
-                yield Problem(path, what, f"that of an NFS server, as in {example}", say(how), shows_value=False)
+                yield Problem(path, what, f"the {key} of an NFS server, as in {example}", say(how), shows_value=False)
         for value in own_values(own):
             if installation.value(self, *value) is not None:
                 path = (*_PATH, "values", *value)
                 setting = path_text((*_PATH, _KEYS[value[-1]]))
-                yield Problem(path, f"duplicates {setting}", f"nothing, and {setting}", remove_command(path))
+                yield Problem(path, f"duplicates {setting}", f"no value; use {setting}", remove_command(path))
         if installation.value(self, "storageClass", "create") is False:
             path = (*_PATH, "values", "storageClass", "create")
             what = f"is false, so nothing would create {own.storage_class}"

@@ -111,7 +111,8 @@ def _gpus(sku: VmSku, count: int) -> Iterator[Check]:
 
 
 def _collectives(sku: VmSku, topology: str) -> Iterator[Check]:
-    """In the order of older charts, topology file before size, mpirun fails on every healthy node.
+    """Yields the NCCL checks. If the topology file comes before the size, as in older charts, mpirun fails on every
+    healthy node.
 
     `check_nccl_allreduce` ignores the file (v0.4.5, azure_nccl_allreduce.nhc: `-x NCCL_TOPO_FILE=`).
     """

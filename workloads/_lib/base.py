@@ -26,7 +26,7 @@ class Run(Generic[Options]):
 
     @classmethod
     def placed(cls, context: WorkloadContext, placement: Placement[Any], image: str, **more: Any) -> Self:
-        """`image` is its folder in `docker/` unless an option replaces it."""
+        """`image` is the workload's folder in `docker/` unless an option replaces it."""
         return cls(
             options=placement.options,
             pool=context.pools[placement.pool_key],

@@ -30,7 +30,7 @@ def kernel_logs() -> Mount:
 
 
 def _token() -> Mount:
-    """Only the check gets the token: the job's own programs must not change nodes."""
+    """Only the check mounts the token: the job's own programs must not change nodes."""
     ca = {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}}
     token = {"serviceAccountToken": {"path": "token", "expirationSeconds": 3600}}
     return Mount(name="check-token", path=_ACCOUNT, source={"projected": {"sources": [token, ca]}}, read_only=True)

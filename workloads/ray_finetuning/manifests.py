@@ -131,7 +131,7 @@ def submitter(run: Run) -> Manifest:
 def _plain_pod(
     run: Run, name: str, needs: Manifest, mounts: Sequence[Mount], limits: Manifest, **more: Any
 ) -> Manifest:
-    """Runs on GPU nodes although it has no GPUs, since Kueue admits all pods of a team's jobs only there."""
+    """The pod runs on GPU nodes although it has no GPUs, since Kueue admits all pods of a team's jobs only there."""
     container = {
         "name": name,
         "image": run.image,
