@@ -159,7 +159,7 @@ def profile(run: Any) -> None:
 
 
 def check(_: argparse.Namespace) -> dict[str, Any]:
-    """Compares fp32 losses of one batch on the CPU, ours packed and peft's padded, and LoRA's gradients."""
+    """Compares fp32 losses of one batch on the CPU (ours packed, peft's padded) and LoRA's gradients."""
     examples = data.synthetic(VOCABULARY, 1, 4, (16, 64))
     options = settings(batch=8, pack=128, longest=64)
     training = train.Training(options, base("tiny", "cpu", torch.float32), examples)

@@ -117,7 +117,7 @@ def plain(options: argparse.Namespace) -> tuple[Shape, nn.Module]:
 
 
 class Fused:
-    """torch's AdamW on fp32 weights, for the models that use autocast."""
+    """The AdamW of torch on fp32 weights, for the models that use autocast."""
 
     def __init__(self, model: nn.Module) -> None:
         self.model = model

@@ -164,7 +164,7 @@ def _works(probe: Command) -> bool:
 
 
 def _run(command: Command, environment: dict[str, str]) -> int:
-    """Only a build shows its output, because a missing image is not a failure."""
+    """Shows the output of builds only, because a missing image is not a failure."""
     asking = "inspect" in command or "show" in command
     sink = subprocess.DEVNULL if asking else None
     env = {**os.environ, **environment}

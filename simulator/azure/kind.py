@@ -88,7 +88,7 @@ class Kind(ABC):
         return ()
 
     def removed(self, world: World, record: Record) -> None:  # noqa: B027 - most types have nothing
-        """Removes the backend first. Runs again after a kill in between."""
+        """Removes the backend before the record. Runs again if a kill interrupted it."""
 
     def chosen(self, world: World, scope: str, records: Sequence[Record], text: str) -> Sequence[Record]:
         """Filters a list by `$filter`. By default, ignores the filter."""
@@ -117,7 +117,7 @@ class Kind(ABC):
         """Reconciles the backend with the record. Also runs at every start of the simulator."""
 
     def inline(self, world: World, record: Record) -> Sequence[Record]:
-        """Returns inline children. An operation on the resource ends theirs too."""
+        """Returns inline children. An operation on the resource also ends the operations of these children."""
         return ()
 
     def succeeded(self, world: World, record: Record) -> None:  # noqa: B027

@@ -39,7 +39,9 @@ class Registries:
 
     def push(self, registry: str, repository: str, tag: str) -> None:
         if not self._of(registry).is_dir():
-            raise RegistryNotFound(f"The registry {registry}{DOMAIN} does not exist. `make up` creates the stack's.")
+            raise RegistryNotFound(
+                f"The registry {registry}{DOMAIN} does not exist. To create the stack's registry: make up"
+            )
         file = self._image(registry, repository, tag)
         file.parent.mkdir(parents=True, exist_ok=True)
         file.touch()

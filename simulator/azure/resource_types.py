@@ -31,7 +31,7 @@ def known(world: World) -> Iterator[tuple[Kind, Record]]:
 
 
 def uses(world: World, resource: ResourceId, but: ResourceId | None = None) -> Iterator[Use]:
-    """Yields uses by others than `but`. Azure does not delete a resource in use."""
+    """Yields uses by resources other than `but`. Azure does not delete a resource in use."""
     for kind, record in known(world):
         if record.id != but:
             yield from (use for use in kind.uses(world, record) if use.of.lower() == resource.key)

@@ -108,7 +108,7 @@ class Sdk(BaseModel):
 
 
 class Published(BaseModel):
-    """The type in Microsoft's Python packages, which `tests/contract/azure_models` compares with ours."""
+    """The type in Microsoft's Python packages. `tests/contract/azure_models` compares it with this schema."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     package: str
@@ -269,9 +269,9 @@ def _limits(value: Any, field: Field, path: str) -> Iterator[Problem]:
     size = value if isinstance(value, (int, float)) else len(value)
     unit = "" if isinstance(value, (int, float)) else " long"
     if field.minimum is not None and size < field.minimum:
-        yield Problem(path, f"The value of parameter '{path}' is {size}{unit}; the least is {field.minimum:g}.")
+        yield Problem(path, f"The value of parameter '{path}' is {size}{unit}; the minimum is {field.minimum:g}.")
     if field.maximum is not None and size > field.maximum:
-        yield Problem(path, f"The value of parameter '{path}' is {size}{unit}; the most is {field.maximum:g}.")
+        yield Problem(path, f"The value of parameter '{path}' is {size}{unit}; the maximum is {field.maximum:g}.")
 
 
 def _complete(value: Any, field: Field) -> Any:

@@ -44,7 +44,7 @@ def main() -> int:
     console.print(f"\nwritten: {_shown(folder / 'bench.json')}, {_shown(folder / 'timeline.svg')}")
     missed = [name for name, part in found.items() if not part["target met"]]
     if missed:
-        print(f"error: missed the target of: {', '.join(missed)}", file=sys.stderr)
+        print(f"error: slower than the target: {', '.join(missed)}", file=sys.stderr)
     return 1 if missed else 0
 
 

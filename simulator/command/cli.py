@@ -174,7 +174,7 @@ def _require_idle(planned: str) -> None:
         pids = " ".join(sorted({str(update.pid) for update in working}))
         raise Refused(
             "\n  ".join([f"the simulator would {planned}, and break a running update:", *map(str, working)])
-            + f"\n  fix: wait until it ends, or interrupt it (kill -INT {pids}); then run the same command again"
+            + f"\n  fix: wait for the update, or interrupt it (kill -INT {pids}); then run the same command again"
         )
 
 
@@ -227,7 +227,7 @@ def shell(stack: str | None) -> int:
     inside = os.environ.get(environment.INSIDE)
     console.print("pulumi, kubectl and helm use only the simulator in this shell; to leave it: exit")
     if inside:
-        console.print(f"as a machine in the virtual network {inside}", markup=False)
+        console.print(f"this shell acts as a machine in the virtual network {inside}", markup=False)
     env = environment.environment() | chosen | {"PS1": f"({inside or 'simulator'}) \\w $ ", "SIMULATOR_SHELL": "1"}
     if stack is None:
         env.pop("STACK", None)  # make's default, which a later `make shell` here would take for the user's choice
@@ -262,7 +262,7 @@ def push_images(names: Sequence[str]) -> None:
     except UnknownImage as error:
         raise Refused(str(error)) from None
     if not pushed:
-        raise Refused("simulated Azure has no registry. To create the stack's: make up")
+        raise Refused("simulated Azure has no registry. To create the stack's registry: make up")
     for registry, new in pushed.items():
         which = "these images" if names else "all images"
         console.print(f"{registry}.azurecr.io has {which} of docker/; new: {', '.join(new) or 'none'}")

@@ -80,7 +80,9 @@ def claims(clusters: Iterable[str]) -> list[str]:
 
 
 def blocked_deletions(clusters: Iterable[str]) -> list[str]:
-    """Returns lines that say why pods there do not terminate, or why this is unknown; none for a deleted cluster."""
+    """Returns lines that say why pods on the clusters do not terminate, or why this is unknown; none for a deleted
+    cluster.
+    """
     found: list[str] = []
     for each in sorted(clusters):
         own = paths.cluster(each) / "admin.kubeconfig"

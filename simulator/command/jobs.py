@@ -81,7 +81,7 @@ class Workload:
         return "\n".join(lines)
 
     def _again(self, stack: str) -> str:
-        """If the object is gone, Pulumi needs a refresh first."""
+        """Returns a command with a refresh if the object no longer exists."""
         if not self.report.kind:
             return f"pulumi up -s {stack} --refresh"
         if self.report.kind == "deployment":

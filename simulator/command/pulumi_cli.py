@@ -68,7 +68,7 @@ def run(
 
 
 def _print(text: str) -> None:
-    """The reader may have gone (`make up | head`), but pulumi must finish pending operations."""
+    """Ignores that the reader has ended (`make up | head`), because pulumi must finish pending operations."""
     with contextlib.suppress(BrokenPipeError):
         print(text, flush=True)
 

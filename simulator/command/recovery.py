@@ -155,7 +155,7 @@ def _kubernetes_id(kind: str, inputs: Object, kube: KubeClient) -> str | None:
 def _free_lock(stack: str, report: Callable[[str], None]) -> None:
     """The file backend's locks stay if their process was killed."""
     if working := updates.of_pulumi(stack):
-        raise PulumiFailed(f"{working[0]}.\n  fix: wait until it ends, then run the same command again")
+        raise PulumiFailed(f"{working[0]}.\n  fix: wait until the update ends, then run the same command again")
     if updates.locked(stack):
         quiet("cancel", "--yes", stack=stack)
         report("released the lock of a killed update")

@@ -112,7 +112,9 @@ def down() -> list[str]:
 
 
 def _require_free(stack: str, consumers: Sequence[str]) -> None:
-    """Raises UpFailed, before anything is destroyed, if other stacks run on it or its data is protected or locked."""
+    """Raises UpFailed, before anything is destroyed, if other stacks run on the stack or its data is protected or
+    locked.
+    """
     kept = [f"stack {name} runs on it; destroy that stack first: {destroy_command(name)}" for name in sorted(consumers)]
     if protected := clusters.protected(stack):
         give_up = f"pulumi state unprotect --all --yes -s {stack}"
@@ -141,7 +143,7 @@ def _destroy(stack: str, others: Sequence[str]) -> None:
     recover(stack, console.print)
     variables = continuation(stack, console.print)
     if clusters.are_gone(own):
-        console.print("its cluster no longer exists in Azure: objects in the cluster are removed from the state")
+        console.print("the stack's cluster no longer exists in Azure: objects in the cluster are removed from the state")
         variables |= clusters.DELETE_UNREACHABLE
     elif variables:
         delete_unrecorded(stack, others, console.print)

@@ -83,7 +83,7 @@ def _signal(pid: int, number: signal.Signals) -> None:
 
 @dataclass
 class Process:
-    """Restarts if it ends by itself."""
+    """Restarts the process if it ends by itself."""
 
     name: str
     argv: Sequence[str]

@@ -17,7 +17,7 @@ def comes_with_nodes(pod: Object) -> bool:
 
 
 def to_move(pods: Iterable[Object], node: str) -> list[Object]:
-    """Returns the node's pods that must run elsewhere once it is gone."""
+    """Returns the pods that must run on another node once the node is deleted."""
     here = (pod for pod in pods if pod["spec"].get("nodeName") == node)
     return [pod for pod in here if not comes_with_nodes(pod) and not has_ended(pod)]
 

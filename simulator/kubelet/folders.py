@@ -32,7 +32,7 @@ class Sweep:
         """Whether folders may be left of an earlier run, or of a pod that still wrote while it was removed."""
 
     def __call__(self, pods: Collection[Object], nodes: Collection[Object]) -> None:
-        """Reads the disk only if a pod or node is gone since the last call. Batches leave thousands of pods."""
+        """Reads the disk only if a pod or node was deleted since the last call. Batches leave thousands of pods."""
         there = {each["metadata"].get("uid", "") for each in (*pods, *nodes)}
         if self._leftovers or self._there - there:
             kept = {of_machine(self._cluster, node) for node in nodes}

@@ -45,7 +45,7 @@ class KwokPods:
             self._hand_over(pod)
 
     def report(self, pod: Object) -> None:
-        """Excludes pods of DaemonSets: they belong to the platform, and their effect is simulated elsewhere."""
+        """Excludes pods of DaemonSets: they belong to the platform, and other modules simulate their effect."""
         owners = [owner["kind"] for owner in pod["metadata"].get("ownerReferences", [])]
         containers = [*pod["spec"].get("initContainers", []), *pod["spec"]["containers"]]
         unknown = [container for container in containers if not self._catalogue.knows(container)]

@@ -41,7 +41,7 @@ class NodeKeeper:
         context: Callable[[Object, Object], ContainerContext],
         booted: Collection[str] = (),
     ) -> None:
-        """Ended pods count only if others can find them by name: batches leave thousands."""
+        """Ended pods count only if others can find them by name, because batches leave thousands of them."""
         pods = [pod for pod in pods if pod["spec"].get("subdomain") or not has_ended(pod)]
         alive = {pod["metadata"]["uid"] for pod in pods}
         self._read = {uid: read for uid, read in self._read.items() if uid in alive}

@@ -105,7 +105,7 @@ class Prober:
         elif "tcpSocket" in probe:
             self.shim.connect(self._port(probe["tcpSocket"])).close()
         else:
-            raise ProbeFailed("the simulator probes by exec, httpGet and tcpSocket only")
+            raise ProbeFailed("the simulator supports only probes by exec, httpGet and tcpSocket")
 
     def _run_command(self, command: list[str]) -> None:
         null = os.open(os.devnull, os.O_RDWR)
@@ -118,7 +118,7 @@ class Prober:
 
     def _get(self, get: Object, timeout_s: float) -> None:
         if get.get("scheme", "HTTP") != "HTTP":
-            raise ProbeFailed("the simulator probes without TLS only")
+            raise ProbeFailed("the simulator does not support probes with TLS: use scheme HTTP")
         port = self._port(get)
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout_s)
         connection.sock = self.shim.connect(port)

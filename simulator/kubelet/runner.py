@@ -45,7 +45,7 @@ class Script:
 
 
 class Stop(threading.Event):
-    """`lost` is set first if the machine is gone: no grace period."""
+    """`lost` is set first if the machine was deleted: then no grace period applies."""
 
     def __init__(self) -> None:
         super().__init__()

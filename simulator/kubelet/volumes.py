@@ -87,7 +87,7 @@ class PodVolumes:
         if "downwardAPI" in volume:
             return self._downward(volume["downwardAPI"])
         kind = next((key for key in volume if key != "name"), "unknown")
-        raise VolumeNotReady(f'volume "{volume["name"]}": the simulator cannot mount a {kind} volume')
+        raise VolumeNotReady(f'volume "{volume["name"]}": the simulator does not support {kind} volumes')
 
     def service_account_token(self) -> str:
         spec = {
@@ -151,7 +151,7 @@ class PodVolumes:
             return self._keyed("Secret", source["secret"]["name"], source["secret"])
         if "downwardAPI" in source:
             return self._downward(source["downwardAPI"])
-        raise VolumeNotReady(f"the simulator cannot project {', '.join(source)}")
+        raise VolumeNotReady(f"the simulator does not support projected volumes with {', '.join(source)}")
 
     def _downward(self, source: Object) -> dict[str, bytes]:
         return {item["path"]: self.downward(item).encode() for item in source.get("items", [])}

@@ -71,7 +71,7 @@ class PodWorker:
         self._thread.join()
 
     def restore(self, pod: Object) -> None:
-        """Reports again if the API server's readiness differs. Pods of a silent node are marked not ready there."""
+        """Reports again if the API server has another readiness: it marks pods of a silent node as not ready."""
         if self.alive and holds(pod, "Ready") != self.ready:
             self._report()
 
@@ -228,7 +228,7 @@ class PodWorker:
         )
 
     def _insist(self, call: Callable[[], Object]) -> None:
-        """Retries while the API server or etcd restarts. A pod that is gone or replaced needs nothing."""
+        """Retries while the API server or etcd restarts. Does nothing for a pod that was deleted or replaced."""
         refusal: Exception | None = None
         for _ in range(_MAX_TRIES):
             try:

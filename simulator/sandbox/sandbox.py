@@ -248,7 +248,7 @@ def _disks(spec: SandboxSpec) -> list[str]:
 
 
 def _inside(target: str) -> str:
-    """/var/run is a symbolic link, and bubblewrap cannot create folders behind it."""
+    """Resolves /var/run, a symbolic link: bubblewrap cannot create folders behind it."""
     return target.removeprefix("/var") if target.startswith("/var/run/") else target
 
 

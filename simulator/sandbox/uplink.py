@@ -23,7 +23,7 @@ Address = tuple[str, int]
 
 
 class Uplink:
-    """Listens in the folder of world.json, which sandboxes see, and puts the CAs that they trust there.
+    """Listens in the folder of world.json, which sandboxes see, and stores the CAs that they trust in it.
 
     A client sends host and port in one line, gets `ok`, and is then connected to that server. Others are refused.
     """

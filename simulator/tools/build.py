@@ -108,6 +108,6 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def _environment(workspace: Workspace) -> dict[str, str]:
-    """Executables are static like upstream's. Go's caches are ours unless the user set them."""
+    """Executables are static like upstream's. Go's caches are the simulator's unless the user set them."""
     ours = {"GOCACHE": str(workspace.go_caches / "build"), "GOMODCACHE": str(workspace.go_caches / "modules")}
     return {**ours, **os.environ, "CGO_ENABLED": "0", "GOWORK": "off"}

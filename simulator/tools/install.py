@@ -67,7 +67,7 @@ class Installer:
         return [tool for tool in tools if not self._executable(tool).exists()]
 
     def install(self, tools: list[Tool]) -> None:
-        """Only reports optional tools that are not available."""
+        """Installs all tools. For optional tools that are not available, only prints that."""
         if self.missing(tools):
             waiting = partial(self.progress.following, self.store.step)
             with (

@@ -43,7 +43,7 @@ class Store:
 
     @property
     def temporary(self) -> Path:
-        """Pip, npm and Go use it. It exists while the lock is held."""
+        """The folder for temporary files of pip, npm and Go. It exists while the lock is held."""
         return self.staging / "tmp"
 
     @property

@@ -40,7 +40,7 @@ class Workspace:
 
 
 def _wait(command: Sequence[str], cwd: Path, environment: Mapping[str, str] | None, output: int) -> int:
-    """In a separate process group, an interruption ends the command's children too."""
+    """Runs the command in a separate process group, so that an interruption ends its children too."""
     process = subprocess.Popen(
         command, cwd=cwd, env=environment, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
     )

@@ -204,7 +204,7 @@ class FaultStore:
         except FileNotFoundError:
             return ()
         except (ValueError, TypeError) as error:
-            raise FaultError(f"{self.file} is damaged ({error}); delete it to heal everything") from error
+            raise FaultError(f"{self.file} is damaged ({error}); delete the file to remove all faults") from error
 
     def find(self, kind: FaultKind, size: str = "") -> Fault | None:
         return next((fault for fault in self.load() if (fault.kind, fault.size) == (kind, size)), None)

@@ -28,7 +28,7 @@ KEYS = (*_HOST, *_FIXED, "VirtualMachineId", "VirtualMachineName")
 
 
 def pairs(hardware: NodeHardware) -> dict[str, str]:
-    """Only the host knows its name and the VM's ids."""
+    """Only the Azure host knows its name and the VM's ids."""
     host = f"SIM{number(hardware.node, 'host') % 10**12:012d}"
     names = dict.fromkeys(_HOST, host)
     vm_id = str(uuid.uuid5(uuid.NAMESPACE_DNS, f"{hardware.node}/vm")).upper()

@@ -86,7 +86,7 @@ class Removals:
 
 
 def choose(ready: Sequence[Unneeded], removals: Removals, view: View) -> list[Unneeded]:
-    """Selects several empty nodes, else one node to drain. Never goes below a pool's minimum count."""
+    """Selects several empty nodes, or else one node to drain. Never goes below a pool's minimum count."""
     bulk = int(view.profile.number("max-empty-bulk-delete"))
     empty = _within((each for each in ready if not each.pods), removals)[:bulk]
     full = [] if empty or removals.drains(view.pods) else _within((each for each in ready if each.pods), removals)[:1]

@@ -111,7 +111,7 @@ class Scaler:
             del self._scale_ups[group.id]
 
     def _fill(self, view: View) -> bool:
-        """Scales pools up to their minimum count (AKS's page on the autoscaler). Returns whether it tried."""
+        """Scales pools up to their minimum count (AKS's page on the autoscaler). Returns whether it requested nodes."""
         short = [group for group in view.groups if group.target < group.least and not self._skipped(group, view)]
         return any([self._ask(group, group.least, view.now) for group in short])
 
@@ -132,7 +132,7 @@ class Scaler:
         return False
 
     def _ask(self, group: Group, count: int, now: float, pods: Sequence[Object] = ()) -> bool:
-        """Returns whether it tried, also after an error: the next iteration tries another."""
+        """Returns whether it sent a request, also if that failed: the next iteration tries another group."""
         size = f"{group.id} size to {count} instead of {group.target} (max: {group.most})"
         try:
             if not groups.increase(self._world, self._operations, group, count):

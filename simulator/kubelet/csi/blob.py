@@ -83,7 +83,7 @@ def stage(
             f"could not find containerName from attributes(map[{shown}]) or volumeID({csi.get('volumeHandle')})"
         )
     if attributes.get("protocol", "fuse2") not in ("", "fuse", "fuse2"):
-        raise StageError(f"[the simulator mounts by blobfuse2 only, not by protocol {attributes['protocol']}]")
+        raise StageError(f"[the simulator supports only blobfuse2, not protocol {attributes['protocol']}]")
     try:
         options = blobfuse.parse(volume["spec"].get("mountOptions") or [])
         mode = _auth_mode(attributes.get("azurestorageauthtype", ""), found)

@@ -197,8 +197,8 @@ class ClaimMounts:
         reference = volume["spec"]["csi"].get("nodeStageSecretRef")
         if reference is None:
             raise VolumeNotReady(
-                f"{prefix}the simulator mounts blobs with the secret of nodeStageSecretRef or by a pod's identity, and "
-                "there is neither"
+                f"{prefix}the volume has neither nodeStageSecretRef nor a pod's identity, and the simulator "
+                "mounts blobs only with one of them"
             )
         name, namespace = reference["name"], reference["namespace"]
         found = self._kube.find("v1", "Secret", name, namespace)
@@ -215,7 +215,7 @@ class ClaimMounts:
         if self._kube.find("storage.k8s.io/v1", "CSIDriver", driver) is None:
             raise _not_registered(prefix, driver)
         if PROVISIONED_BY not in volume["metadata"].get("annotations", {}):
-            raise VolumeNotReady(f"{prefix}the simulator has {SHARES[driver]} volumes of StorageClasses only")
+            raise VolumeNotReady(f"{prefix}the simulator supports {SHARES[driver]} volumes only by a StorageClass")
         if nfs.is_asked(volume) and (why := nfs.why_not(volume, self._cloud)):
             raise VolumeNotReady(f"{prefix}{why}")
         return share_folder(self._folder, volume["metadata"]["name"])

@@ -26,7 +26,7 @@ def is_plain(name: str) -> bool:
 def contained(root: Path, path: Path) -> Path:
     """Raises VolumeNotReady if a link leads out of `root`, to files of this machine."""
     if not path.resolve().is_relative_to(root.resolve()):
-        raise VolumeNotReady(f"the simulator follows no link out of a volume: {path.relative_to(root)}")
+        raise VolumeNotReady(f"the simulator does not follow links out of a volume: {path.relative_to(root)}")
     return path
 
 

@@ -132,7 +132,7 @@ class Contents:
         return names
 
     def _check_access(self) -> None:
-        """Raises AzureError if the container is gone or can no longer be listed, for example because a SAS expired."""
+        """Raises AzureError if the container was deleted or cannot be listed, for example because a SAS expired."""
         next(iter(self._container.list_blobs(name_starts_with=_NO_NAME, results_per_page=1)), None)
 
     def _ask(self, name: str) -> Entry | None:

@@ -173,7 +173,9 @@ class BlobMount:
                 self._here(name, partial(self._drop, name))
 
     def _differences(self) -> tuple[dict[str, str], list[str]]:
-        """Returns changed names with etags, and names that exist only here. Forgets the rest."""
+        """Returns changed names with etags, and names that exist only in the folder. Drops the record of all other
+        names.
+        """
         changed, gone = {}, []
         for name in self._doubtful:
             entry = self._there.get(name)

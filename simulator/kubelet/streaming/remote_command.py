@@ -44,7 +44,7 @@ class Command:
 
 
 def serve(connection: Connection, command: Command, find: Callable[[], Shim]) -> None:
-    """Returns when the client is gone. `find` may raise ShimError."""
+    """Returns when the client disconnects. `find` may raise ShimError."""
     opened: queue.SimpleQueue[Stream] = queue.SimpleQueue()
     reader = threading.Thread(target=connection.serve, args=(opened.put,), daemon=True)
     reader.start()

@@ -37,12 +37,12 @@ class Stream:
         self._received: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
 
     def chunks(self) -> Iterator[bytes]:
-        """Only one reader can call it, once."""
+        """Only one reader can call this, and only once."""
         while (data := self._received.get()) is not None:
             yield data
 
     def write(self, data: bytes) -> None:
-        """Raises OSError if the client is gone."""
+        """Raises OSError if the client has disconnected."""
         for start in range(0, len(data), _MAX_DATA):
             self._connection.send_data(self._number, data[start : start + _MAX_DATA])
 
@@ -65,7 +65,7 @@ class Connection:
         self._compress = zlib.compressobj(zdict=_dictionary())
 
     def serve(self, opened: Callable[[Stream], None]) -> None:
-        """Calls `opened` with each new stream. When the client is gone, ends all streams."""
+        """Calls `opened` with each new stream. When the client disconnects, ends all streams."""
         try:
             while True:
                 head, rest = struct.unpack(">II", self._read(8))
@@ -81,7 +81,7 @@ class Connection:
                 stream.take(None)
 
     def go_away(self) -> None:
-        """Announces the end of all streams. Raises OSError if the client is gone."""
+        """Announces the end of all streams. Raises OSError if the client has disconnected."""
         self._send(struct.pack(">IIII", _CONTROL | _VERSION << 16 | _GOAWAY, 8, max(self._streams, default=0), 0))
 
     def send_data(self, stream: int, data: bytes, flags: int = 0) -> None:

@@ -30,7 +30,7 @@ STATUS = f"NFD: real {_PINS.version}, on the simulated nodes' /sys"
 
 
 def sources(config: bytes | None) -> list[str]:
-    """nfd-worker.conf has names, `all`, or `-name` to exclude.
+    """nfd-worker.conf lists names of sources: `all` selects all, and `-name` excludes one.
 
     NFD also reads the file, and reports its errors.
     """

@@ -89,7 +89,7 @@ def _front(ctx: PodContext, mapped: list[str]) -> list[str]:
 
 
 def _trust(ctx: PodContext) -> None:
-    """Only 1.15 knows some webhooks, and would set their CA. 1.10 sets its own."""
+    """Sets the CA of webhooks that only Volcano 1.15 knows. Volcano 1.10 sets the CA of its own webhooks."""
     authority = ctx.file(_option(ctx, "--ca-cert-file")) or b""
     service = _option(ctx, "--webhook-service-name")
     bundle = base64.b64encode(authority).decode()

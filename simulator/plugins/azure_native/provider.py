@@ -51,7 +51,7 @@ class AzureNativeProvider(provider_pb2_grpc.ResourceProviderServicer):
         return plugin_pb2.PluginInfo(version=VERSION)
 
     def GetSchema(self, request: provider_pb2.GetSchemaRequest, context: Context) -> provider_pb2.GetSchemaResponse:
-        """Only this call needs the SDK itself."""
+        """Imports the SDK. No other call needs it."""
         from simulator.plugins.schema import schema
 
         return provider_pb2.GetSchemaResponse(schema=schema("azure-native", VERSION, DEFINITIONS))

@@ -83,7 +83,7 @@ def definition(token: str) -> Definition:
         raise PluginError(f"Resource type {token} is not simulated. The simulator has: {known}.")
     if version not in (None, found.api_version):
         raise PluginError(
-            f"Resource type {token} is not simulated: of {plain} only API version {found.api_version} is."
+            f"Resource type {token} is not simulated. Use {plain}, which has API version {found.api_version}."
         )
     return found
 

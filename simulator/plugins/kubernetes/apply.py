@@ -108,7 +108,7 @@ def _apply(session: Session, wanted: Object, manager: str, *, force: bool, previ
 
 
 def _hand_over(session: Session, live: Object, manager: str, *, forgotten: bool = False) -> Object:
-    """Moves fields to `manager`. Retries if a controller changed the object in between."""
+    """Moves fields to `manager`. Retries if a controller changed the object meanwhile."""
     kind, name, namespace = kind_of(live), live["metadata"]["name"], live["metadata"].get("namespace")
     for last in (False, False, False, True):
         patch = managed_fields.hand_over(live, manager, forgotten=forgotten)
@@ -133,7 +133,9 @@ def _force(session: Session, inputs: Object, live: Object, *, preview: bool) -> 
 
 
 def _without_ignored(inputs: Object, live: Object, manager: str, ignore: Sequence[str]) -> Object:
-    """Removes ignored fields that others own. Sets the rest to their live values, because apply would remove them."""
+    """Removes ignored fields that others own. Sets other ignored fields to their live values, because apply would
+    remove them.
+    """
     wanted = copy.deepcopy(inputs)
     for text in ignore:
         path = tuple(str(step) for step in parse_path(text))

@@ -47,13 +47,19 @@ def _run(command: dict[str, Any]) -> dict[str, Any]:
         done = subprocess.run([name, *arguments], env=environment, stdin=subprocess.DEVNULL, capture_output=True)
     except FileNotFoundError:
         hint = str(command.get("installHint") or f"install {name}, or set cluster.localAccounts").strip()
-        raise KubeconfigError(f'its credentials come from "{name}", which is not on PATH: {hint}') from None
+        raise KubeconfigError(
+            f'credentials of the kubeconfig come from "{name}", which is not on PATH: {hint}'
+        ) from None
     if done.returncode:
-        raise KubeconfigError(f'its credentials come from "{name}", which failed: {done.stderr.decode().strip()}')
+        raise KubeconfigError(
+            f'credentials of the kubeconfig come from "{name}", which failed: {done.stderr.decode().strip()}'
+        )
     try:
         status: dict[str, Any] = json.loads(done.stdout)["status"]
     except (ValueError, KeyError, TypeError):
-        raise KubeconfigError(f'its credentials come from "{name}", which printed no ExecCredential') from None
+        raise KubeconfigError(
+            f'credentials of the kubeconfig come from "{name}", which printed no ExecCredential'
+        ) from None
     return status
 
 

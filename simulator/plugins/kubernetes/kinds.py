@@ -36,9 +36,7 @@ def kind_of_urn(urn: str) -> Kind:
     _, group_version, name = token.split(":")
     group, slash, version = group_version.rpartition("/")
     if not slash:
-        raise ValueError(
-            f'the type "{token}" is not one of this plugin: <package>:<group>/<version>:<kind> is expected'
-        )
+        raise ValueError(f'the type "{token}" is not a Kubernetes type: use <package>:<group>/<version>:<kind>')
     return Kind("" if group == "core" else group, version, name)
 
 

@@ -21,9 +21,9 @@ def load(path_or_text: str) -> Config:
     try:
         config = yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise KubeconfigError(f"it is not YAML: {error}") from error
+        raise KubeconfigError(f"the kubeconfig is not YAML: {error}") from error
     if not isinstance(config, dict):
-        raise KubeconfigError("it is neither an existing file nor a kubeconfig")
+        raise KubeconfigError("the value is neither an existing file nor a kubeconfig")
     return config
 
 

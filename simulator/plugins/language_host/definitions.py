@@ -55,7 +55,7 @@ class _Reader:
             self._tokens.append(match)
             end = match.end()
         if text[end:].strip():
-            raise Unreadable(f"the definition has {text[end:].strip()[:40]!r}")
+            raise Unreadable(f"the resource definition has unknown syntax: {text[end:].strip()[:40]!r}")
         self._next = 0
 
     def resources(self) -> list[Definition]:
@@ -71,7 +71,9 @@ class _Reader:
                 case "package", _:  # the package's name and version: the environment has one version of each
                     continue
                 case _:
-                    raise Unreadable(f"the definition has a {kind}")
+                    raise Unreadable(
+                        f"the resource definition has the block {kind}, but only resource and package are supported"
+                    )
         return found
 
     def _object(self) -> dict[str, Any]:
@@ -109,20 +111,20 @@ class _Reader:
             return float(number) if re.search(r"[.eE]", number) else int(number)
         if self._is("("):
             if name != "secret":
-                raise Unreadable(f"the definition calls {name}")
+                raise Unreadable(f"the resource definition calls {name}, but only secret is supported")
             return Secret(*self._list("(", ")"))
         return _CONSTANTS[name] if name in _CONSTANTS else Reference(tuple(name.split(".")))
 
     def _key(self) -> str:
         text, _, name, _ = self._peek().groups()
         if not (text or name):
-            raise Unreadable(f"the definition has {self._peek()[0].strip()!r} for a name")
+            raise Unreadable(f"the resource definition has {self._peek()[0].strip()!r} instead of a name")
         self._next += 1
         return _string(text) if text else name
 
     def _peek(self) -> re.Match[str]:
         if self._next == len(self._tokens):
-            raise Unreadable("the definition ends in the middle")
+            raise Unreadable("the resource definition is incomplete")
         return self._tokens[self._next]
 
     def _is(self, mark: str) -> bool:
@@ -134,7 +136,7 @@ class _Reader:
     def _take(self, mark: str | None = None) -> str:
         found = self._peek()[0].strip()
         if mark and found != mark:
-            raise Unreadable(f"the definition has {found!r} where {mark!r} is expected")
+            raise Unreadable(f"the resource definition has {found!r} instead of {mark!r}")
         self._next += 1
         return found
 
@@ -142,6 +144,6 @@ class _Reader:
 def _string(text: str) -> str:
     """HCL escapes like JSON, and doubles the character that starts a template."""
     if re.search(r"(?<![$%])(?:[$%]{2})*[$%]\{", text):
-        raise Unreadable(f"the definition has a template: {text[:40]}")
+        raise Unreadable(f"the resource definition has a template, which is not supported: {text[:40]}")
     plain: str = json.loads(text, strict=False)
     return plain.replace("$${", "${").replace("%%{", "%{")

@@ -21,7 +21,7 @@ _OPERATOR = re.compile(r"ai-on-aks:operators/\w+:\w+")
 
 
 class DeclaredOperators:
-    """Create it while the program's stack is the current one."""
+    """Create an instance while the program's stack is the current one."""
 
     def __init__(self) -> None:
         self._keys: set[str] = set()

@@ -27,7 +27,7 @@ _REACHED = rf"{_ADDRESS.pattern}|[a-z0-9]+\.blob\.core\.windows\.net"
 
 
 class CurlError(Exception):
-    """curl ends with `code`."""
+    """An error with which curl ends, with exit code `code`."""
 
     def __init__(self, code: int, text: str) -> None:
         super().__init__(text)

@@ -11,7 +11,7 @@ DEVICES = Path("/dev/infiniband")
 
 def main(arguments: list[str]) -> int:
     if arguments:
-        print(f"simulator: {Path(sys.argv[0]).name} is simulated without arguments only", file=sys.stderr)
+        print(f"simulator: {Path(sys.argv[0]).name} is simulated only without arguments", file=sys.stderr)
         return 2
     folders = sorted(CLASS.iterdir()) if CLASS.is_dir() else []
     usable = [folder for number, folder in enumerate(folders) if (DEVICES / f"uverbs{number}").exists()]

@@ -23,7 +23,7 @@ _POLL_S, _TIMEOUT_S = 0.5, 30.0
 
 
 class Unanswered(Failed):
-    """The head's node is gone: requests get no answer, and open connections stay open."""
+    """Raised if the head's node is lost: requests get no answer, and open connections stay open."""
 
 
 class _Connection(http.client.HTTPConnection):

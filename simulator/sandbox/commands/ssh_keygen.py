@@ -9,6 +9,7 @@ def main(arguments: list[str]) -> int:
     if arguments == ["-A"]:
         return 0
     print(
-        "simulator: ssh-keygen is simulated for -A only; use the keys that the job's ssh plugin mounts", file=sys.stderr
+        "simulator: ssh-keygen simulates only -A; use the keys that the job's ssh plugin mounts",
+        file=sys.stderr,
     )
     return 1

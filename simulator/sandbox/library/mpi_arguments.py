@@ -118,7 +118,7 @@ def _mapped(options: Options, found: dict[str, str]) -> Options:
         raise MpiError(f"mpirun: unknown binding policy --bind-to {bind_to}; policies are {', '.join(BINDINGS)}")
     rank_by = found.get("rank_by", "node" if policy == "node" else "slot")
     if rank_by not in ("slot", "node"):
-        raise MpiError(f"simulator: --rank-by {rank_by} is not simulated; slot and node are")
+        raise MpiError(f"simulator: --rank-by {rank_by} is not simulated: use slot or node")
     options = replace(
         options,
         rank_by=rank_by,
@@ -132,7 +132,7 @@ def _mapped(options: Options, found: dict[str, str]) -> Options:
         return replace(options, map_by="ppr" if options.per_node else policy)
     match = PER_RESOURCE.match(policy)
     if match is None:
-        raise MpiError(f"simulator: --map-by {policy} is not simulated; slot, node and ppr:N:node[:pe=M] are")
+        raise MpiError(f"simulator: --map-by {policy} is not simulated: use slot, node or ppr:N:node[:pe=M]")
     if options.per_node:
         raise MpiError("Conflicting directives for mapping policy: --map-by ppr and --npernode; give one of them.")
     cores = int(match[2] or 1)

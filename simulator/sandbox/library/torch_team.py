@@ -62,7 +62,7 @@ class Team:
         view.publish(DOCUMENT, {**self._more, **own, "nccl_conf": environment, "topologies": files})
 
     def check(self) -> list[Pod]:
-        """Returns pods in rank order. Raises Failed if one has gone or has failed."""
+        """Returns pods in rank order. Raises Failed if a pod has failed or no longer exists."""
         known = view.load()
         pods = self._pods(known)
         for node in range(self.options.nodes):
@@ -79,7 +79,7 @@ class Team:
         return training.connect(places, dict(os.environ), nccl_log.Log(os.environ), self.program["cuda_error"])
 
     def stopped(self) -> bool:
-        """Reports whether any node received SIGTERM. Raises Failed if one has gone."""
+        """Reports whether any node received SIGTERM. Raises Failed if a node no longer exists."""
         return bool(self._signals) or any(published(pod).get("stop") for pod in self.check())
 
     def show(self, folder: Path) -> None:
@@ -90,7 +90,7 @@ class Team:
             time.sleep(POLL_SECONDS)
 
     def follow(self, first: str) -> None:
-        """Waits until the first node has trained. Raises Failed if it fails or goes away."""
+        """Waits until the first node has trained. Raises Failed if that node fails or disappears."""
         seen, begun = time.monotonic(), False
         while time.monotonic() - seen < END_SECONDS:
             known = view.load()

@@ -138,7 +138,7 @@ def load() -> View:
             pods = {key: Pod(key, facts) for key, facts in snapshot["pods"].items()}
             return View(snapshot["nodes"], pods, pods[own])
         time.sleep(0.1)
-    raise TimeoutError(f"simulator: pod {own} is not in the simulated world; does the simulator run?")
+    raise TimeoutError(f"simulator: pod {own} is not in the simulated world. Check the simulator: make status")
 
 
 def publish(name: str, document: Json) -> None:

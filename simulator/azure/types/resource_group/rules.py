@@ -10,7 +10,7 @@ from simulator.azure.store import Body, Record
 
 
 class ResourceGroups(Kind):
-    """Deletion is asynchronous, because it deletes all resources of the group."""
+    """Deletion is asynchronous, because it deletes all resources of the group, which takes time."""
 
     deleted_later = True
 

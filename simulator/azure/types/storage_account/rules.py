@@ -1,4 +1,4 @@
-"""Error texts are Azure's if its documentation or an issue quotes them."""
+"""Error texts are Azure's if Azure's documentation or an issue quotes them."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def _run(cancelled: threading.Event, command: list[str], stdin: str, environment
 
 
 def _await_end(cancelled: threading.Event, process: subprocess.Popen[str]) -> tuple[str, str]:
-    """Input is a file, because CPython 3.11 does not write the rest of it after a timeout."""
+    """Input is a file, because CPython 3.11 stops writing to a pipe after a timeout."""
     terminated = False
     while True:
         try:

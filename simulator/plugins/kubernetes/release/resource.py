@@ -117,7 +117,7 @@ def update(session: Session, request: provider_pb2.UpdateRequest) -> Properties:
 
 
 def read(session: Session, request: provider_pb2.ReadRequest) -> tuple[str, Properties, Properties] | None:
-    """Returns id, state and inputs, or None if the release is gone. Without a state, imports it."""
+    """Returns id, state and inputs, or None if the release no longer exists. Without a state, imports it."""
     state = decode(request.properties)
     inputs = _inputs(state)
     namespace, name = (reveal(state[key]) for key in ("namespace", "name")) if state else parse_identity(request.id)

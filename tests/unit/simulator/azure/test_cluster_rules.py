@@ -24,7 +24,9 @@ def refused(arm: Arm, body: dict[str, Any]) -> tuple[str, str]:
 
 def test_rejects_more_than_200_authorized_ranges(group: Arm) -> None:
     ranges = [f"8.8.{number}.8/32" for number in range(201)]
-    assert "the most is 200" in refused(group, cluster_body(apiServerAccessProfile={"authorizedIPRanges": ranges}))[1]
+    assert (
+        "the maximum is 200" in refused(group, cluster_body(apiServerAccessProfile={"authorizedIPRanges": ranges}))[1]
+    )
 
 
 def test_stores_a_maintenance_window_until_the_cluster_is_deleted(cluster: Arm) -> None:

@@ -70,7 +70,7 @@ def test_rejects_a_link_from_the_node_to_this_machine(cluster: Cluster, target: 
     scratch = node_root(cluster, "n1") / "mnt/nvme/scratch"
     scratch.parent.mkdir(parents=True)
     scratch.symlink_to(target)
-    with pytest.raises(VolumeNotReady, match="the simulator follows no link out of a volume"):
+    with pytest.raises(VolumeNotReady, match="the simulator does not follow links out of a volume"):
         path_of(cluster, host_path(SCRATCH, "Directory"))
 
 
@@ -99,7 +99,7 @@ def test_a_sub_path_may_name_the_environment(cluster: Cluster) -> None:
 
 def test_rejects_a_sub_path_outside_of_its_volume(cluster: Cluster) -> None:
     (source(cluster, EMPTY) / "out").symlink_to("/etc")
-    with pytest.raises(VolumeNotReady, match="follows no link"):
+    with pytest.raises(VolumeNotReady, match="does not follow links"):
         source(cluster, EMPTY, subPath="out")
 
 

@@ -94,7 +94,7 @@ def test_lists_the_simulated_types_for_other_types(plugin: AzurePlugin) -> None:
     assert inputs["azureApiVersion"] == "2025-09-01"
     with pytest.raises(grpc.RpcError) as raised:
         plugin.check("azure-native:containerservice/v20240101:AgentPool", pool_inputs())
-    assert "only API version 2025-09-01 is" in failure(raised)
+    assert "which has API version 2025-09-01" in failure(raised)
 
 
 def test_removes_nulls_except_in_lists(plugin: AzurePlugin) -> None:

@@ -64,7 +64,7 @@ def test_parses_the_kind_of_a_urn() -> None:
     start = "urn:pulumi:s::p::my:component:Thing$kubernetes:"
     assert kind_of_urn(f"{start}core/v1:Secret::x") == Kind("", "v1", "Secret")
     assert kind_of_urn(f"{start}batch.volcano.sh/v1alpha1:Job::x").api_version == "batch.volcano.sh/v1alpha1"
-    with pytest.raises(ValueError, match="is not one of this plugin"):
+    with pytest.raises(ValueError, match="is not a Kubernetes type"):
         kind_of_urn("urn:pulumi:s::p::kubernetes:yaml:ConfigGroup::x")
 
 
