@@ -31,8 +31,9 @@ from config.schema.models import PlatformStack, Settings
 from config.schema.resource_ids import ResourceName
 
 _BY_ADDRESS = (
-    "This machine counts as inside the private network, because its Azure address is in the network's range. If it is "
-    "in another network with the same range, the update will fail with `no such host` (docs/cluster-access.md)."
+    "The program treats this machine as inside the private network, because its Azure address is in the network's "
+    "range. If the machine is in another network with the same range, the update will fail with `no such host` "
+    "(docs/cluster-access.md)."
 )
 _TAG = "ai-on-aks-phase"
 _FIRST, _SECOND = "outside", "inside"
@@ -62,8 +63,9 @@ def check_shared_platform(settings: Settings, shared_platform: PlatformStack) ->
 
 
 def _unreachable(settings: Settings, shared_platform: PlatformStack) -> Iterator[str]:
-    yield f"the cluster of {shared_platform.stack} does not answer: it is private and this machine is outside, or it is"
-    yield "stopped. Nothing was changed. Continue from inside (docs/cluster-access.md):"
+    yield f"the cluster of {shared_platform.stack} does not answer: it is stopped, or private and"
+    yield "this machine is outside its network. Nothing was changed."
+    yield "Continue from a machine in the network (docs/cluster-access.md):"
     yield f"    pulumi up -s {settings.stack}    # on its jump box, or a machine that reaches its network"
 
 
@@ -130,7 +132,8 @@ def next_command(settings: Settings, group: str) -> str:
 def after_first_phase(settings: Settings, group: str) -> str:
     return lines(
         "This machine is outside the network that the stack creates. So this is the first of two phases: no GPU "
-        "nodes, no SAS and nothing in the cluster yet. Continue from inside (docs/cluster-access.md):",
+        "nodes, no SAS and nothing in the cluster yet. Continue from a machine in the network "
+        "(docs/cluster-access.md):",
         *_from_inside(settings, group),
     )
 
@@ -155,7 +158,7 @@ def _refusal(settings: Settings, existing: Existing) -> Iterator[str]:
         name = ResourceName.of(settings.network.id).name
         yield f"this machine is outside the network {name}: it has no Azure address there or in a peered network."
         yield "So it cannot reach the API server and the storage (network.private)."
-        yield "Nothing was changed. Continue from inside (docs/cluster-access.md):"
+        yield "Nothing was changed. Continue from a machine in the network (docs/cluster-access.md):"
         yield f"    pulumi up -s {stack}    # on a machine in {name}, or in a peered network"
         yield "Or, if this machine reaches the network and its DNS zones by VPN or ExpressRoute:"
         yield f"    {set_command(('network', 'inside'), True).text(stack)}"
@@ -163,8 +166,9 @@ def _refusal(settings: Settings, existing: Existing) -> Iterator[str]:
     if existing.cluster is None:
         yield f"the cluster {cluster} was deleted in Azure, and this machine is outside its network."
     else:
-        yield f"cluster {cluster} does not answer: it is private and this machine is outside, or it is stopped."
-    yield "Nothing was changed: an update would delete its objects. Continue from inside (docs/cluster-access.md):"
+        yield f"cluster {cluster} does not answer: it is stopped, or private and this machine is outside its network."
+    yield "Nothing was changed: an update would delete its objects."
+    yield "Continue from a machine in the network (docs/cluster-access.md):"
     if settings.network.jump_box:
         yield from _from_inside(settings, group)
     else:

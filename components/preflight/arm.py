@@ -70,7 +70,7 @@ class Arm:
             if not url:
                 return {**page, "value": values} if values else page
             if not str(url).startswith(f"{self.endpoint}/"):
-                return Unread(f"its next page is at another host than {self.endpoint}")
+                return Unread(f"the next page of the response is at another host than {self.endpoint}")
         return Unread(f"more than {_PAGES} pages")
 
 

@@ -49,7 +49,7 @@ def network_refusal(settings: Settings, cluster: Any, address_space: str | None)
         others += [f"    {destroy} -s {stack} && pulumi up -s {stack}"]
     return lines(
         *(difference.what for difference in found),
-        f"{why} Nothing was changed. Keep it, and then `pulumi up` again:",
+        f"{why} Nothing was changed. Keep the existing network, and then `pulumi up` again:",
         *(f"    {difference.keep.text(stack)}" for difference in found),
         *others,
     )

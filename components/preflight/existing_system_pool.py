@@ -79,7 +79,7 @@ def system_pool_refusal(
     taint = f" --node-taints {SYSTEM_TAINT}" if pool.taint else ""
     return lines(
         what,
-        "Azure cannot change that. Nothing was changed. Keep them, and then `pulumi up` again:",
+        "Azure cannot change that. Nothing was changed. Keep the existing values, and then `pulumi up` again:",
         f"    {set_command(('cluster', 'systemPool', key), value).text(stack)}",
         "Or replace the pool while no job runs, and then `pulumi up` again:",
         f"    {add} --name {_NEXT_POOL}",

@@ -41,9 +41,9 @@ def moving_refusal(settings: Settings, place: Place, lost: Iterable[str]) -> str
     destroying = f" (which fails until you run {unprotect})" if protected else ""
     return lines(
         *(what for what, _ in differences),
-        "Azure cannot move the stack. Everything would be re-created, and this would be lost. Nothing was changed.",
+        "Azure cannot move the stack. Everything would be re-created, and data would be lost. Nothing was changed.",
         *(f"    {each}" for each in lost),
-        "Keep it where it is, and then `pulumi up` again:",
+        "Keep the stack where it is, and then `pulumi up` again:",
         *keep,
         "Or create a second stack to copy the data to, and keep this one:",
         f"    {' && '.join(_create_second_stack(settings, place))}",

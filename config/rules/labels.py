@@ -72,9 +72,9 @@ def _key_fault(key: str) -> str:
 
 def _key_rule(key: str) -> str:
     if key in _OF_AKS:
-        return f"any key but {', '.join(_OF_AKS)}"
+        return f"any key except {', '.join(_OF_AKS)}"
     reserved = _reserved(key)
-    return f"any prefix but {reserved}/: {_RESERVED[reserved]}" if reserved else _KEY_RULE
+    return f"any prefix except {reserved}/: {_RESERVED[reserved]}" if reserved else _KEY_RULE
 
 
 def _reserved(key: str) -> str:

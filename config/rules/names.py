@@ -67,7 +67,7 @@ def namespace_problems(stack: str, of_operators: Iterable[str]) -> Iterator[Prob
     better = namespace_of(stack)
     if is_taken(stack, of_operators):
         what = f"the stack is named {stack!r}, but the platform already has a namespace of that name"
-        yield Problem((), what, f"any name but kube-*, {', '.join(taken)}", _renamed(stack, f"my-{better}"))
+        yield Problem((), what, f"any name except kube-*, {', '.join(taken)}", _renamed(stack, f"my-{better}"))
     elif stack != better:
         what = f"the stack is named {stack!r}, which is not a valid name for its namespace"
         allowed = f"at most {MAX_DNS_LABEL} lower-case letters, digits and hyphens, a letter or digit at both ends"

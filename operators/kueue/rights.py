@@ -5,9 +5,9 @@ from typing import Any
 from config.schema.teams import TeamSettings
 
 CLASSES = {
-    "low-priority": (1, "Jobs that give way to all others of their team which name a class."),
-    "default-priority": (5, "Jobs that are as important as most."),
-    "high-priority": (10, "Jobs that come before all others of their team."),
+    "low-priority": (1, "The team's other jobs with a priority class run before these jobs."),
+    "default-priority": (5, "The default priority of the team's jobs."),
+    "high-priority": (10, "These jobs run before the team's other jobs."),
 }
 """Values and descriptions are MLBatch's (its setup.k8s/mlbatch-priorities.yaml).
 

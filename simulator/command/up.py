@@ -143,7 +143,9 @@ def _destroy(stack: str, others: Sequence[str]) -> None:
     recover(stack, console.print)
     variables = continuation(stack, console.print)
     if clusters.are_gone(own):
-        console.print("the stack's cluster no longer exists in Azure: objects in the cluster are removed from the state")
+        console.print(
+            "the stack's cluster no longer exists in Azure: objects in the cluster are removed from the state"
+        )
         variables |= clusters.DELETE_UNREACHABLE
     elif variables:
         delete_unrecorded(stack, others, console.print)

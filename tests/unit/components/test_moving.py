@@ -56,7 +56,7 @@ def test_accepts_a_stack_that_loses_nothing(wanted: Settings, azure: Azure) -> N
 def test_another_region_lists_lost_data_and_three_alternatives() -> None:
     lines = refused(settings("westeurope"), Azure(cluster=True, outputs=HOLDS))
     assert lines[0] == "location is westeurope, but the stack is in eastus"
-    assert lines[1].endswith("this would be lost. Nothing was changed.")
+    assert lines[1].endswith("data would be lost. Nothing was changed.")
     assert lines[2:5] == [
         "    cluster ai-on-aks-test: its workloads, and their data on persistent volumes",
         "    registry images.azurecr.io: its images",

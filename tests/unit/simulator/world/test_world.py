@@ -145,7 +145,7 @@ def test_a_fault_with_seconds_expires(tmp_path: Path) -> None:
 
 def test_the_error_of_a_damaged_store_has_the_fix(tmp_path: Path) -> None:
     (tmp_path / "faults.json").write_text("[{]")
-    with pytest.raises(FaultError, match="delete it"):
+    with pytest.raises(FaultError, match="delete the file"):
         FaultStore(tmp_path).load()
 
 
