@@ -47,7 +47,7 @@ def _fault(options: argparse.Namespace) -> None:
     if options.kind is None:
         given = options.node, options.device, options.gbps, options.size, options.seconds, options.spot is not None
         if any(given) or options.usd or options.code or options.level or options.scope or options.tag:
-            raise FaultError(f"the kind of fault is missing; kinds are {', '.join(FaultKind)}")
+            raise FaultError(f"the kind of fault is missing: use one of {', '.join(FaultKind)}")
         print("\n".join(map(str, store.load())) or "no faults")
         return
     gbps, seconds, code = (_amount(options, name) for name in ("gbps", "seconds", "code"))
@@ -69,7 +69,7 @@ def _amount(options: argparse.Namespace, name: str) -> int:
 
 def _heal(options: argparse.Namespace) -> None:
     if options.kind and options.kind not in list(FaultKind):
-        raise FaultError(f"unknown fault kind {options.kind!r}; kinds are {', '.join(FaultKind)}")
+        raise FaultError(f"unknown fault kind {options.kind!r}: use one of {', '.join(FaultKind)}")
     store = FaultStore()
     if options.node and options.node not in {fault.node for fault in store.load()}:
         check_node(options.node, known_nodes())

@@ -16,7 +16,7 @@ _PROJECT = "ai-on-aks"
 
 
 def find(text: str) -> list[str]:
-    """Returns labels of the networks with this name, group, or stack; of all networks for an empty text."""
+    """Returns labels of the networks with this name, group, or stack; of all networks for an empty string."""
     known = _records()
     if not text:
         return sorted(inside.label(record.id) for record in _of(known, NETWORKS))

@@ -161,7 +161,7 @@ def new_fault(
     try:
         known = FaultKind(kind)
     except ValueError:
-        raise FaultError(f"unknown fault kind {kind!r}; kinds are {', '.join(FaultKind)}") from None
+        raise FaultError(f"unknown fault kind {kind!r}: use one of {', '.join(FaultKind)}") from None
     for option, number in (("seconds", seconds), ("gbps", gbps), ("code", code), ("usd", usd)):
         if not 0 <= number < float("inf"):
             raise FaultError(f"--{option} {number:g}: must be above 0")

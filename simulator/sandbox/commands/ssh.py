@@ -63,7 +63,7 @@ def _run(pod: view.Pod, command: tuple[str, ...]) -> int:
         print(*words[1:])
         return 0
     print(
-        f"simulator: over ssh only true, hostname and echo are simulated, not {' '.join(words) or 'a shell'!r}",
+        f"simulator: ssh simulates only the commands true, hostname and echo, not {' '.join(words) or 'a shell'!r}",
         file=sys.stderr,
     )
     return 1

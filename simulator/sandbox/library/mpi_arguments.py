@@ -115,7 +115,7 @@ def _mapped(options: Options, found: dict[str, str]) -> Options:
     policy = found.get("map_by", "slot")
     bind_to = found.get("bind_to", "core")
     if bind_to not in BINDINGS:
-        raise MpiError(f"mpirun: unknown binding policy --bind-to {bind_to}; policies are {', '.join(BINDINGS)}")
+        raise MpiError(f"mpirun: unknown binding policy --bind-to {bind_to}; use one of {', '.join(BINDINGS)}")
     rank_by = found.get("rank_by", "node" if policy == "node" else "slot")
     if rank_by not in ("slot", "node"):
         raise MpiError(f"simulator: --rank-by {rank_by} is not simulated: use slot or node")

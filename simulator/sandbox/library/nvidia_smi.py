@@ -70,7 +70,7 @@ def answer(arguments: Sequence[str], gpus: Sequence[Json]) -> int:
             return _query(what, arguments, gpus)
     if arguments:
         known = ", ".join(["-L", "nvlink -s", *(f"--query-{what}" for what in FIELDS)])
-        print(f"simulator: nvidia-smi {' '.join(arguments)} is not simulated; {known} are", file=sys.stderr)
+        print(f"simulator: nvidia-smi {' '.join(arguments)} is not simulated: use {known}", file=sys.stderr)
         return 2
     _summary(gpus)
     return 0

@@ -40,7 +40,7 @@ def issue(account: Record, body: Body) -> Body:
         raise ArmError(HTTPStatus.FORBIDDEN, "KeyBasedAuthenticationNotPermitted", _NO_KEYS)
     parameters = {name: value for name, value in body.items() if value not in (None, "")}
     if unknown := sorted(parameters.keys() - set(_KNOWN)):
-        raise _invalid(unknown[0], f"is not simulated; known are {', '.join(_KNOWN)}")
+        raise _invalid(unknown[0], f"is not simulated: use {', '.join(_KNOWN)}")
     kind = _choice(parameters, "signedResource", tuple(_PERMISSIONS))
     fields = {
         "sv": _VERSION,
