@@ -28,7 +28,7 @@ _SECRET: Schema = {
 }
 _UNSET: Schema = {"const": ""}
 _JSON_TEXT: Schema = {"type": "string", "pattern": r"^\s*(\{|$)"}
-"""Pulumi also accepts JSON text for a map, or an empty text for an unset one."""
+"""Pulumi also accepts JSON text for a map, or an empty string for an unset one."""
 _AS_TEXT: Mapping[str, Schema] = {
     "integer": {"type": "string", "pattern": "^[0-9]+$"},
     "number": {"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?$"},

@@ -157,7 +157,7 @@ _LONGEST = 64 - len("-jump")
 def login_command(settings: Settings, group: str, key: str) -> str:
     """Uses Azure's CLI with its extensions `bastion` and `ssh`.
 
-    The former requires the latter for each login method (Azure/azure-cli-extensions,
+    The extension `bastion` requires `ssh` for each login method (Azure/azure-cli-extensions,
     src/bastion/azext_bastion/custom.py, ssh_bastion_host).
     """
     name = jump_box_name(settings)

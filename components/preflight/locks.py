@@ -1,4 +1,4 @@
-"""Checks management locks before any resource is declared, because Azure would reject a change or deletion half-way.
+"""Checks management locks before any resource is declared, because Azure would reject a change or deletion halfway.
 
 The locks come from Microsoft.Authorization/locks (azure-rest-api-specs, ManagementLocks_ListAtResourceGroupLevel). A
 lock also applies to all scopes below its own. ReadOnly forbids POST requests too, such as the one for the cluster's
@@ -42,7 +42,7 @@ def lock_objections(locks: Iterable[Json], group: str, deleted: Iterable[str]) -
             yield Objection(f"{what}: Azure refuses to delete {pools}, which this update replaces", steps)
         else:
             refused = "change or delete" if level == "ReadOnly" else "delete"
-            consequence = "a `pulumi destroy`, or an update that does so, fails half-way"
+            consequence = "a `pulumi destroy`, or an update that does so, fails halfway"
             yield Objection(f"{what}: Azure refuses to {refused} resources there; {consequence}", steps, stops=False)
 
 

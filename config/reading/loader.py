@@ -89,7 +89,7 @@ def load_settings(
 ) -> Settings:
     """`raw` maps `<namespace>:<key>` to text as Pulumi does.
 
-    Empty text means unset: it is the default of most keys in Pulumi.yaml. Raises SettingsError with all problems,
+    An empty string means unset: it is the default of most keys in Pulumi.yaml. Raises SettingsError with all problems,
     without values of `secret_keys`.
     """
     mine = f"{around.stack.project}:"

@@ -93,7 +93,7 @@ def _regions(names: Iterable[str] | None) -> Collection[str]:
 
 
 def provider_objections(namespace: str, answer: Json) -> Iterator[Objection]:
-    """`answer` is of `/subscriptions/{id}/providers/{namespace}`."""
+    """`answer` is the response of `/subscriptions/{id}/providers/{namespace}`."""
     state = str(answer.get("registrationState") or "NotRegistered")
     if state not in _USABLE:
         what = f"the resource provider {namespace} is not registered in this subscription: {state}"
@@ -103,7 +103,7 @@ def provider_objections(namespace: str, answer: Json) -> Iterator[Objection]:
 def rights_objections(answer: Json, deployer: str, scope: str) -> Iterator[Objection]:
     """The deployer must be able to assign roles, which image pulls and cluster access need.
 
-    `answer` is of Microsoft.Authorization/permissions, with the permissions of each of their roles
+    `answer` is the response of Microsoft.Authorization/permissions, with the permissions of each of their roles
     (azure-rest-api-specs, Permissions_ListForResourceGroup).
     """
     if any(allows(role, ASSIGN) for role in answer.get("value", ())):
@@ -117,8 +117,8 @@ def condition_objections(answer: Json, given: Mapping[str, str]) -> Iterator[Obj
     """The deployer's right to assign roles may have a condition that excludes roles of the program.
 
     Permissions do not include conditions; role assignments do (Azure's page on delegating the assignment of roles).
-    `answer` is of Microsoft.Authorization/roleAssignments; `given` are names by GUID. Only a warning, because only
-    Azure can evaluate a condition.
+    `answer` is the response of Microsoft.Authorization/roleAssignments; `given` are names by GUID. Only a warning,
+    because only Azure can evaluate a condition.
     """
     found = (each["properties"] for each in answer.get("value", ()))
     assigners = [each for each in found if str(each["roleDefinitionId"]).rpartition("/")[2].lower() in _ASSIGNERS]

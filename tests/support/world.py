@@ -149,7 +149,7 @@ class Stack:
         self._write(settings)
 
     def alter(self, code: str) -> None:
-        """Runs `code` before the program, to emulate a mistake in it; an empty text restores the program."""
+        """Runs `code` before the program, to emulate a mistake in it; an empty string restores the program."""
         program = self.folder / "__main__.py"
         program.unlink()
         if code:

@@ -43,7 +43,7 @@ def template(run: Run) -> Manifest:
 
 
 def template_without_devices(run: Run) -> Manifest:
-    """Some nodes offer fewer devices than they have, so that no pod can request them all.
+    """Some nodes offer fewer devices than they have, so no pod can request all devices there.
 
     This pod requests no devices and measures nothing, so it starts anywhere and disturbs no job.
     """

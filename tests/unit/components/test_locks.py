@@ -60,7 +60,7 @@ def test_locks_that_cannot_be_read_are_not_reported(azure: dict[str, Answer], wa
         (SCOPE, "ReadOnly", [], True, "Azure refuses every change of the stack"),
         (GROUP.upper(), "CanNotDelete", OLD, True, "to delete the old pool gpu"),
         (SCOPE, "CanNotDelete", OLD, True, "to delete the old pool gpu"),
-        (GROUP, "CanNotDelete", [], False, "a `pulumi destroy`, or an update that does so, fails half-way"),
+        (GROUP, "CanNotDelete", [], False, "a `pulumi destroy`, or an update that does so, fails halfway"),
         (ACCOUNT, "CanNotDelete", OLD, False, "Azure refuses to delete resources there"),
         (ACCOUNT, "ReadOnly", [], False, "Azure refuses to change or delete resources there"),
     ],

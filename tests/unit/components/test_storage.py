@@ -87,7 +87,7 @@ def test_names_of_volumes_change_with_the_options_of_the_mount(changed: dict[str
 def test_names_of_volumes_change_with_rotation_and_login_only() -> None:
     assert generation({"rotation": "2"}) != generation({"rotation": "1"}) == generation()
     assert generation({"auth": "identity"}) != generation()
-    assert generation({"rotation": ""}) == generation(), "an empty text means unset"
+    assert generation({"rotation": ""}) == generation(), "an empty string means unset"
     assert generation({"rotation": 2}) == generation({"rotation": "2"}), "YAML reads such text as a number"
     assert generation({"protect": False, "driver": "chart"}, upload=True) == generation()
 
