@@ -63,8 +63,8 @@ def check_shared_platform(settings: Settings, shared_platform: PlatformStack) ->
 
 
 def _unreachable(settings: Settings, shared_platform: PlatformStack) -> Iterator[str]:
-    yield f"the cluster of {shared_platform.stack} does not answer: it is stopped, or private and"
-    yield "this machine is outside its network. Nothing was changed."
+    yield f"the cluster of {shared_platform.stack} does not answer: it is private and this machine"
+    yield "is outside its network, or it is stopped. Nothing was changed."
     yield "Continue from a machine in the network (docs/cluster-access.md):"
     yield f"    pulumi up -s {settings.stack}    # on its jump box, or a machine that reaches its network"
 
@@ -166,7 +166,8 @@ def _refusal(settings: Settings, existing: Existing) -> Iterator[str]:
     if existing.cluster is None:
         yield f"the cluster {cluster} was deleted in Azure, and this machine is outside its network."
     else:
-        yield f"cluster {cluster} does not answer: it is stopped, or private and this machine is outside its network."
+        yield f"cluster {cluster} does not answer: it is private and this machine is outside its network,"
+        yield "or it is stopped."
     yield "Nothing was changed: an update would delete its objects."
     yield "Continue from a machine in the network (docs/cluster-access.md):"
     if settings.network.jump_box:

@@ -126,9 +126,10 @@ class _NfsProvisioner(Operator[NfsProvisionerSettings]):
         for key, example in _EXAMPLES.items():
             if getattr(own, key) is None:
                 path: Path = (*_PATH, key)
-                how = f"set it to the {key} of your server, as in: pulumi config set --path {path_text(path)} {example}"
+                command = f"pulumi config set --path {path_text(path)} {example}"
+                how = f"set it to the {key} of your NFS share, as in: {command}"
                 what = f"is not set, but {self.title} needs an NFS server"
-                yield Problem(path, what, f"the {key} of an NFS server, as in {example}", say(how), shows_value=False)
+                yield Problem(path, what, f"the {key} of an NFS share, as in {example}", say(how), shows_value=False)
         for value in own_values(own):
             if installation.value(self, *value) is not None:
                 path = (*_PATH, "values", *value)

@@ -88,7 +88,7 @@ def test_deletes_the_images_with_the_registry(registry: Arm) -> None:
 
 
 def test_rejects_a_push_to_a_missing_registry(tmp_path: Path) -> None:
-    with pytest.raises(RegistryNotFound, match=r"registry nowhere\.azurecr\.io does not exist\. `make up`"):
+    with pytest.raises(RegistryNotFound, match=r"registry nowhere\.azurecr\.io does not exist\. To create"):
         Registries(tmp_path).push("nowhere", "nccl-test", "abc")
 
 
