@@ -258,7 +258,7 @@ def account_refusals(there: storage.GetStorageAccountResult, account: Account, s
         path = (*account.path, key)
         yield lines(
             f"{path_text(path)} is {text_of(wanted[key])}, but the storage account {there.name} has {text_of(value)}.",
-            "An update cannot change this without data loss. Nothing was changed. Keep the value and `pulumi up` again:",
+            "No update can change this without data loss. Nothing was changed. Keep the value and `pulumi up` again:",
             f"    {set_command(path, value).text(stack)}",
             "Or add an account under storage.accounts, with containers of other names, and copy the data.",
         )
