@@ -95,7 +95,10 @@ def _shared_platform(
 
 
 def _foundation(settings: Settings, known: Mapping[str, Operator[Any]]) -> tuple[Settings, Existing, Foundation | None]:
-    """Checks Azure's state, too. The foundation is None after the first of two phases."""
+    """Checks Azure's state, and creates the foundation of the stack's own platform.
+
+    Returns the completed settings, the existing resources, and the foundation, or None after the first of two phases.
+    """
     existing = check_existing(settings)
     if within := phases.deploys_inside(settings, existing):
         check_login(None if settings.cluster.local_accounts else settings.cluster.login, settings.stack)

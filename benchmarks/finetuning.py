@@ -37,7 +37,7 @@ from finetuning.data import Example
 SIZES = {"tiny": (2, 64, 2), "125m": (12, 768, 12), "1.3b": (24, 2048, 32), "2.7b": (32, 2560, 32)}
 VOCABULARY, LENGTHS, ALPHA, TARGETS = 50272, (256, 2048), 32, ["q_proj", "v_proj"]
 WARM_UP = 10
-"""Compilation happens in these steps."""
+"""The number of steps before the measurement; compilation happens in them."""
 
 
 def base(size: str, device: str, kind: torch.dtype) -> nn.Module:
@@ -63,6 +63,8 @@ def sequences(count: int) -> list[Example]:
 
 
 class Clock:
+    """Counts tokens and measures time after the warm-up steps."""
+
     def __init__(self) -> None:
         self.steps, self.tokens, self.begun, self.first = 0, 0, 0.0, time.monotonic()
 
@@ -107,13 +109,15 @@ def ours(chosen: argparse.Namespace) -> dict[str, Any]:
 
 
 class Measured(Trainer):
+    """The Trainer with a `Clock`."""
+
     def training_step(self, model: nn.Module, inputs: dict[str, Any], *more: Any, **others: Any) -> torch.Tensor:
         self.clock.step(inputs["attention_mask"].sum())
         return super().training_step(model, inputs, *more, **others)
 
 
 def collator() -> DataCollatorForLanguageModeling:
-    """Pads to the longest sequence, rounded up to a multiple of 8 for tensor cores."""
+    """Returns a collator that pads to the longest sequence, rounded up to a multiple of 8 for tensor cores."""
     words = Tokenizer(models.WordLevel({"<pad>": 1}))
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=words, pad_token="<pad>")  # noqa: S106 - a word
     return DataCollatorForLanguageModeling(tokenizer, mlm=False, pad_to_multiple_of=8)
@@ -159,7 +163,7 @@ def profile(run: Any) -> None:
 
 
 def check(_: argparse.Namespace) -> dict[str, Any]:
-    """Compares fp32 losses of one batch on the CPU (ours packed, peft's padded) and LoRA's gradients."""
+    """Returns fp32 losses of one batch on the CPU, ours packed and peft's padded, and the gap of LoRA's gradients."""
     examples = data.synthetic(VOCABULARY, 1, 4, (16, 64))
     options = settings(batch=8, pack=128, longest=64)
     training = train.Training(options, base("tiny", "cpu", torch.float32), examples)

@@ -40,6 +40,8 @@ def shape_of(size: str, heads: int = 0) -> Shape:
 
 
 class OfHuggingFace(nn.Module):
+    """Transformers' OPT with our loss function."""
+
     def __init__(self, size: str) -> None:
         super().__init__()
         from transformers import OPTConfig, OPTForCausalLM
@@ -67,7 +69,7 @@ class OfHuggingFace(nn.Module):
 
 
 def of_hugging_face(options: argparse.Namespace) -> tuple[Shape, nn.Module]:
-    """`hf` has our precision, and `hf-autocast` fp32 weights as in transformers' Trainer with bf16."""
+    """Returns `hf` in our precision, or `hf-autocast` with fp32 weights as in transformers' Trainer with bf16."""
     with torch.device("cuda"):
         model = OfHuggingFace(options.size)
     shape = shape_of(options.size, HF_HEADS[options.size])
@@ -75,7 +77,7 @@ def of_hugging_face(options: argparse.Namespace) -> tuple[Shape, nn.Module]:
 
 
 class Plain(nn.Module):
-    """Follows tutorials: fp32 weights, autocast to bf16, layer norms and biases, GELU."""
+    """A compiled GPT as in tutorials: fp32 weights, autocast to bf16, layer norms and biases, GELU."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()

@@ -1,3 +1,5 @@
+"""The base class of all components."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -8,6 +10,8 @@ PROJECT = "ai-on-aks"
 
 
 class Component(pulumi.ComponentResource):
+    """A component of the type `ai-on-aks:<module>:<Class>`."""
+
     def __init__(self, name: str, opts: pulumi.ResourceOptions | None = None, *, module: str = "") -> None:
         here = (module or type(self).__module__).removeprefix("components.").replace(".", "/")
         super().__init__(f"{PROJECT}:{here}:{type(self).__name__}", name, None, opts)

@@ -15,6 +15,8 @@ from config.schema.storage import SHARED_CLASS
 
 @dataclass(frozen=True, kw_only=True)
 class GpuPool:
+    """A pool of GPU nodes, as workloads see it."""
+
     agent_pool: str
     """The pool's name in Azure Resource Manager, which is also a label of its nodes."""
     sku: VmSku
@@ -36,12 +38,14 @@ class GpuPool:
 
 @dataclass(frozen=True, kw_only=True)
 class BlobVolume:
+    """A blob container, as pods of one namespace mount it."""
+
     claim: pulumi.Input[str]
     read_only: bool
     annotations: Mapping[str, pulumi.Input[str]]
     """Annotations for pod templates that mount it. They change with the SAS, so that mounts get the new one."""
     service_account: pulumi.Input[str] | None = None
-    """The account with the identity that opens it, or None if a SAS opens it for pods of any account."""
+    """The service account with the identity that opens it, or None if a SAS opens it for pods of any account."""
     upload_secret: pulumi.Input[str] | None
     """The Secret with the keys `url` (of the container) and `sas` (rcwl), if the settings enable `upload`."""
 
@@ -50,19 +54,24 @@ class BlobVolume:
 class SharedClass:
     name: str
     made: Sequence[pulumi.Resource] = ()
-    """Claims depend on these resources, and are deleted before them."""
+    """The resources that create the class and its volumes. Claims depend on them, and are deleted before them."""
 
     def claim(self, workload: str) -> str:
-        """Differs between classes: a claim cannot change its class, and it cannot be deleted while a pod uses it."""
+        """Returns the name of a workload's claim, which differs between classes.
+
+        A claim cannot change its class, and it cannot be deleted while a pod uses it.
+        """
         return f"{workload}-{'nfs' if self.name == SHARED_CLASS else self.name}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class WorkloadContext:
+    """All parts of the platform that a workload may depend on."""
+
     provider: pulumi.ProviderResource
     namespace: pulumi.Input[str]
     service_account: pulumi.Input[str]
-    """May read the pods of the namespace."""
+    """The account that may read the pods of the namespace."""
     pools: Mapping[str, GpuPool]
     rdma_resource: str
     taint_effect: str | None = None
@@ -70,22 +79,24 @@ class WorkloadContext:
     """Returns the reference of an image of `docker/`, given the name of its folder."""
     volumes: Mapping[str, BlobVolume]
     shared_class: SharedClass | None
-    """None if a workload creates its own SMB class."""
+    """The class of shared files, or None if a workload creates its own SMB class."""
     prefix: str = ""
-    """Begins all names in a team's namespace, which other stacks share; otherwise empty."""
+    """The prefix of all names in a team's namespace, which other stacks share; otherwise empty."""
     ready: Sequence[pulumi.Resource]
     """The dependencies of jobs: the registry of their images, the pools that they name, and the scheduler's webhook."""
     parent: pulumi.Resource | None = None
 
     def child(self, *, other_type: str | None = None, **options: Any) -> pulumi.ResourceOptions:
-        """`other_type` is the type of the resource with other settings. The alias makes Pulumi replace one by the
-        other, and the old one can be deleted first.
+        """Returns the options of a resource of the workload.
+
+        `other_type` is the type of the resource with other settings. The alias makes Pulumi replace one by the other,
+        and the old one can be deleted first.
         """
         aliases = [pulumi.Alias(type_=other_type)] if other_type else None
         return pulumi.ResourceOptions(parent=self.parent, provider=self.provider, aliases=aliases, **options)
 
     def job(self, needs: Iterable[pulumi.Resource], **options: Any) -> pulumi.ResourceOptions:
-        """A job waits for `needs` and for everything in `ready`.
+        """Returns the options of a job of the workload. It waits for `needs` and for everything in `ready`.
 
         A job's spec is immutable. If it changes, Pulumi replaces the job and deletes it first, because its name stays.
         """

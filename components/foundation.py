@@ -1,3 +1,5 @@
+"""The Azure resources of a platform: resource group, registry, storage, network and cluster."""
+
 from __future__ import annotations
 
 import pulumi
@@ -22,7 +24,7 @@ from config.schema.storage import Account
 
 
 class Foundation(Component):
-    """The resources that do not need access to a private network. Excludes GPU nodes and objects in the cluster.
+    """All resources that do not need access to a private network. Excludes GPU nodes and objects in the cluster.
 
     Registry and storage do not depend on the cluster, so that data outlives clusters.
     """

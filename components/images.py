@@ -1,7 +1,7 @@
-"""Images come each from their own registry, or all from the mirror that `images.registry` names.
+"""Image references: from each image's own registry, or all from the mirror that `images.registry` names.
 
-A mirror keeps the path of each image: nvcr.io/nvidia/driver becomes <registry>/nvidia/driver. Images of `docker/`
-come from the stack's own registry. Their tag is a hash of their content.
+A mirror keeps the path of each image: nvcr.io/nvidia/driver becomes <registry>/nvidia/driver. Images of `docker/` come
+from the stack's own registry. Their tag is a hash of their content.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ def reference(name: str, registry: str | None) -> str:
 
 
 def own(name: str, *, login_server: str, mirror: str | None) -> str:
-    """Takes a pinned image, or one of `docker/`, which is in the mirror (`images.registry`), if set, or in the stack's
-    registry.
+    """Returns the full reference of an image that a workload names: a pinned image, or one of `docker/`.
 
-    `login_server` is its host name, such as myregistry.azurecr.io. Raises UnknownImage.
+    Images of `docker/` are in the mirror (`images.registry`), if set, or in the stack's registry. `login_server` is its
+    host name, such as myregistry.azurecr.io. Raises UnknownImage.
     """
     if name in versions().images:
         return reference(name, mirror)
@@ -45,7 +45,7 @@ def own(name: str, *, login_server: str, mirror: str | None) -> str:
 
 
 def chart_values(chart: str, registry: str | None) -> dict[str, Any]:
-    """Makes a chart pull its images from the mirror. The chart's keys file lists the keys to set."""
+    """Returns values that make a chart pull its images from the mirror. The chart's keys file lists the keys to set."""
     values: dict[str, Any] = {}
     if registry is None:
         return values

@@ -44,6 +44,7 @@ def check_manifests(settings: Settings, operators: Mapping[str, Operator[Any]]) 
 
 @functools.cache
 def manifests(name: str, source: str | None) -> tuple[Manifest, ...]:
+    """Returns all objects of an operator's release, which callers must not modify. Raises pulumi.RunError."""
     pin = versions().manifests[name]
     place = f"{source.rstrip('/')}/{name}/{INSTALL}" if source else pin.address
     text = _read(place) if source else _download(pin)
@@ -110,6 +111,7 @@ def checksum(archive: bytes) -> str:
 
 
 def build_with_kubectl(pin: Kustomization, archive: bytes) -> str:
+    """Returns all objects in the pinned namespace. Raises pulumi.RunError if kubectl is missing or fails."""
     with tempfile.TemporaryDirectory() as folder:
         with ZipFile(BytesIO(archive)) as module:
             module.extractall(folder)

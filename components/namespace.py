@@ -1,3 +1,5 @@
+"""Namespaces."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -21,8 +23,10 @@ def namespace(
     depends_on: Sequence[pulumi.Resource] = (),
     keeps_files: bool = False,
 ) -> kubernetes.core.v1.Namespace | kubernetes.core.v1.NamespacePatch:
-    """If `keeps_files`, the namespace stays in the cluster when the stack removes it, so that its claims are not
-    deleted. A Patch resource adopts it if the stack declares it again.
+    """Creates the namespace `name`, which enforces the Pod Security `level`.
+
+    If `keeps_files`, the namespace stays in the cluster when the stack removes it, so that its claims are not deleted.
+    A Patch resource adopts it if the stack declares it again.
     """
     metadata: dict[str, Any] = {
         "name": name,

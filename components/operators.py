@@ -1,4 +1,4 @@
-"""Operators are installed in the order of their dependencies."""
+"""The interface of operators, and the installation of all that a stack enables, in the order of their dependencies."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ from config.schema.operators import OperatorSpec, Own
 
 @dataclass(frozen=True, kw_only=True)
 class InstallContext:
+    """The install context of an operator."""
+
     settings: Settings
     pools: Mapping[str, GpuPool]
     image: Callable[[str], str]
@@ -31,18 +33,20 @@ class InstallContext:
     installed: Mapping[str, Installed[Any]]
     namespace: kubernetes.core.v1.Namespace
     scheduler: str | None
-    """The only scheduler that places pods on GPU nodes, or None if the stack installs no such scheduler."""
+    """The name of the only scheduler that places pods on GPU nodes, or None if the stack installs no such scheduler."""
 
 
 class Installed(Component, ABC, Generic[Own]):
+    """One operator in the cluster, with its resources as children."""
+
     followed: Sequence[pulumi.Resource] = ()
     policies: Sequence[pulumi.Resource] = ()
-    """These resources determine the drivers of a new node."""
+    """The resources that determine the drivers of a new node."""
     outputs: Mapping[str, Any] = MappingProxyType({})
     webhooks: Sequence[pulumi.Resource] = ()
-    """These webhooks must answer before jobs are created. Jobs do not wait for drivers here, but in their queue."""
+    """The webhooks that must answer before jobs are created. Jobs do not wait for drivers here, but in their queue."""
     provisioners: Sequence[pulumi.Resource] = ()
-    """These resources create the StorageClass of shared files and its volumes."""
+    """The resources that create the StorageClass of shared files and its volumes."""
 
     def __init__(
         self, name: str, context: InstallContext, settings: Own, opts: pulumi.ResourceOptions | None = None
@@ -57,7 +61,7 @@ class Installed(Component, ABC, Generic[Own]):
 
 
 class Operator(OperatorSpec[Own], Protocol[Own]):
-    """A package of `operators/`: its settings and its installation."""
+    """One operator, which is a package of `operators/`: its settings and its installation."""
 
     @property
     def component(self) -> type[Installed[Own]]:

@@ -1,3 +1,5 @@
+"""The platform on top of its foundation: cluster access, operators, GPU pools and the namespace of workloads."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -24,7 +26,7 @@ from config.schema.operators import MONITORING, NODE_HEALTH
 
 
 class Platform(Component):
-    """The foundation is created before it. The deployer must be able to reach the cluster."""
+    """Everything that workloads need besides the foundation. The deployer must be able to reach the cluster."""
 
     def __init__(
         self,

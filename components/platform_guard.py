@@ -28,9 +28,9 @@ _HERE = Path(__file__).parent
 NAME = "platform-in-use"
 FILES = f"{NAME}-files"
 FILES_OVERRIDE = f"kubectl delete validatingadmissionpolicybinding {FILES}"
-"""Removes the protection of files if the policy rejects `pulumi up`."""
+"""The command that removes the protection of files if the policy rejects `pulumi up`."""
 _GIVE_UP = "ai-on-aks/files-override"
-"""This annotation of the ConfigMap activates the policy for files. Its value is the command that deletes them.
+"""The annotation of the ConfigMap that activates the policy for files. Its value is the command that deletes them.
 
 It is not in `data`: if data change, the provider replaces the ConfigMap, which the policies reject.
 """
@@ -42,7 +42,7 @@ _OVERRIDE = f"kubectl delete validatingadmissionpolicybinding {NAME}"
 
 
 def register(stack: str, opts: pulumi.ResourceOptions) -> kubernetes.core.v1.ServiceAccount:
-    """Registers this stack as a consumer. The account has no rights, and no pod uses it."""
+    """Creates the ServiceAccount that registers this stack as a consumer. It has no rights, and no pod uses it."""
     metadata = {
         "name": f"consumer-{stack}",
         "namespace": WORKLOAD_NAMESPACE,
@@ -55,7 +55,7 @@ def register(stack: str, opts: pulumi.ResourceOptions) -> kubernetes.core.v1.Ser
 
 
 class PlatformGuard(Component):
-    """The policies depend on all other resources, so Pulumi deletes them first or stops."""
+    """The policies and their ConfigMap. They depend on all other resources, so Pulumi deletes them first or stops."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class PlatformGuard(Component):
         *,
         protects_files: bool,
     ) -> None:
-        """Claims in `operator_namespaces` do not count."""
+        """Protects files too if `protects_files`. Claims in `operator_namespaces` do not count."""
         super().__init__(name, pulumi.ResourceOptions(providers={"kubernetes": context.provider}))
         stack = pulumi.get_stack()
         give_up = f"{_NO_PROTECTION.text(stack)} && pulumi up -s {stack} && pulumi destroy -s {stack}"
@@ -87,7 +87,7 @@ class PlatformGuard(Component):
     def _policy(
         self, name: str, spec: dict[str, Any], selector: dict[str, Any], after: Sequence[pulumi.Resource]
     ) -> pulumi.Resource:
-        """The binding evaluates the policy for each object that `selector` matches.
+        """Creates the policy, and the binding that evaluates it for each object that `selector` matches.
 
         If no object matches, the deletion is allowed. Namespaced objects are looked up in the ConfigMap's namespace.
         """

@@ -185,7 +185,7 @@ class SharedPlatform(Component):
         )
 
     def _context(self, **place: Any) -> WorkloadContext:
-        """The context does not wait for anything, because the platform already exists."""
+        """Returns a context that does not wait for anything, because the platform already exists."""
         return WorkloadContext(
             pools=gpu_pools(self.settings),
             rdma_resource=self.settings.rdma_resource,

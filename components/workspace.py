@@ -1,3 +1,5 @@
+"""The namespace of a stack's workloads, their service accounts, and the blob containers mounted there."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +20,7 @@ MPI_ACCOUNT = "mpi-worker-view"
 
 
 class Workspace(Component):
-    """Pods may lock memory (IPC_LOCK) and mount scratch, which only the privileged level allows."""
+    """The namespace. Its pods may lock memory (IPC_LOCK) and mount scratch, which only the privileged level allows."""
 
     namespace: pulumi.Output[str]
     account: pulumi.Output[str]
@@ -36,11 +38,11 @@ class Workspace(Component):
         keeps_files: bool = False,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """Creates only those SAS and roles that pods use to mount `containers`.
+        """Creates the namespace, with only those SAS and roles that its pods use to mount `containers`.
 
-        `federation` is set if identities open any of the platform's containers. `checks` create the role that lets
-        pods report their node's health, if the platform has it. If `keeps_files`, the namespace and its claims stay
-        in the cluster when the stack is destroyed.
+        `federation` is set if identities open any of the platform's containers. `checks` create the role that lets pods
+        report their node's health, if the platform has it. If `keeps_files`, the namespace and its claims stay in the
+        cluster when the stack is destroyed.
         """
         super().__init__(name, opts)
         space = namespace(space_name, "privileged", parent=self, hooks=hooks, keeps_files=keeps_files)
@@ -72,7 +74,7 @@ class Workspace(Component):
 
 
 class CheckAccount(Component):
-    """Pods that check their node use this account. A policy limits its rights (operators/node_health)."""
+    """The service account of pods that check their node. A policy limits its rights (operators/node_health)."""
 
     def __init__(
         self,
@@ -102,7 +104,7 @@ class CheckAccount(Component):
 
 
 class MpiAccount(Component):
-    """MPI masters may only read the pods of their namespace."""
+    """The service account of MPI masters. It may only read the pods of its namespace."""
 
     name: pulumi.Output[str]
 

@@ -1,4 +1,7 @@
-"""Uses no library: matplotlib would be the largest dependency, for a few pictures in docs/."""
+"""Draws time series of Prometheus as line or stacked charts in one SVG.
+
+Uses no library: matplotlib would be the largest dependency, for a few pictures in docs/.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,8 @@ _X_LABELS, _Y_LABELS = 6, 4
 
 @dataclass(frozen=True)
 class Chart:
+    """Series by name, with a value for each step, or None without data."""
+
     title: str
     series: Mapping[str, Sequence[float | None]]
     step_s: int

@@ -1,6 +1,6 @@
-"""Reads the autoscaler's plans for pending pods.
+"""Reads from the cluster autoscaler whether nodes for pending pods are on their way, or why none comes.
 
-Events and reasons are those of cluster-autoscaler 1.35 (processors/status/eventing_scale_up_processor.go,
+The events and their reasons are those of cluster-autoscaler 1.35 (processors/status/eventing_scale_up_processor.go,
 core/scaleup/orchestrator/skippedreasons.go, clusterstate/clusterstate.go). Its status is a ConfigMap in kube-system
 (clusterstate/api/types.go). On AKS, a node group is a scale set with the pool's name in its own name.
 """
@@ -36,14 +36,15 @@ _LIMITS = re.compile(r"max total nodes in cluster reached|max cluster .*limit re
 _UNFIT = re.compile(
     r"Insufficient |didn't match|untolerated taint|had taint|didn't satisfy|anti-affinity|free ports|Too many pods"
 )
-"""In the scheduler's words, why a pod does not fit on a new node."""
+"""Reasons why a pod does not fit on a new node of a pool, in the scheduler's words."""
 _LOOK = f"kubectl get configmap -n {_NAMESPACE} {_STATUS} -o yaml"
 _RAISE = "pulumi config set --path 'pools.{key}.autoscale.max' <nodes>    # then pulumi up"
 
 
 def scaling(cluster: Cluster, pods: Sequence[Object], *, there: bool) -> list[Finding]:
-    """Returns nothing if the autoscaler has not evaluated the pods. `there` is whether the cluster has a node that
-    matches them.
+    """Returns the autoscaler's latest statement on pods without a node, or nothing if it has not evaluated them.
+
+    `there` is whether the cluster has a node that matches the pods.
     """
     events = ((pod, [each for each in cluster.events(pod) if each["reason"] in (_ADDS, _REFUSES)]) for pod in pods)
     last = {of[-1]["reason"]: (pod, of[-1]) for pod, of in events if of}
@@ -64,13 +65,13 @@ def may_grow(cluster: Cluster, pod: Object, nodes: int) -> bool:
 
 
 def may_add_pool(cluster: Cluster, pod: Object) -> bool:
-    """Returns whether an empty pool may get a node, which may have a larger VM size."""
+    """Returns whether the autoscaler may add a node to an empty pool, which may have a larger VM size."""
     names = [node["metadata"]["name"] for node in cluster.all(NODE)]
     return any(not any(name.startswith(group) for name in names) for group in _groups(cluster, pod) or ())
 
 
 def _stopped(cluster: Cluster, pod: Object) -> Finding | None:
-    """Finds a GPU node without GPUs, in a pool that does not autoscale: it blocks all scale-ups.
+    """Returns a finding if a GPU node without GPUs, in a pool that does not autoscale, blocks all scale-ups.
 
     The autoscaler reports this in no event and no status (kubernetes/autoscaler#10301, since 1.35).
     """
@@ -96,7 +97,7 @@ def _has_gpus(node: Object) -> bool:
 
 
 def _version(node: Object) -> tuple[int, ...]:
-    """The kubelet is never newer than the autoscaler."""
+    """Returns a node's kubelet version, never newer than the autoscaler's; ALL_GPUS_COUNTED_SINCE if unknown."""
     found = re.match(r"v(\d+)\.(\d+)", node.get("status", {}).get("nodeInfo", {}).get("kubeletVersion", ""))
     return tuple(map(int, found.groups())) if found else ALL_GPUS_COUNTED_SINCE
 
@@ -176,7 +177,10 @@ def _azure_error(cluster: Cluster, groups: Sequence[str], since: str = "") -> st
 
 
 def _groups(cluster: Cluster, pod: Object) -> dict[str, Any] | None:
-    """None means that the pod requires a pool that does not autoscale."""
+    """Returns the status of the node groups that the pod may use, by name; empty if the status cannot be read.
+
+    Returns None if the pod requires a pool that does not autoscale.
+    """
     status, wanted = _status(cluster), required_pools(pod)
     if not status or not wanted:
         return status
@@ -188,7 +192,7 @@ def _status(cluster: Cluster) -> dict[str, Any]:
 
 
 def _read(cluster: Cluster) -> dict[str, Any]:
-    """Before 1.30, the status was plain text."""
+    """Returns the autoscaler's status; empty before 1.30, which wrote plain text."""
     return cluster.config(_NAMESPACE, _STATUS, "status")
 
 

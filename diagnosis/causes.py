@@ -1,3 +1,5 @@
+"""Combines the causes of all modules, in order: what a workload waits for, and why it was retried."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -45,7 +47,9 @@ def causes(it: Workload, phase: str) -> Iterable[Finding]:
 
 
 def _on_nodes(it: Workload, phase: str) -> list[Object]:
-    """Volcano does not replace a failed pod. Kubernetes does, so a failed pod matters only while its replacement is
+    """Returns pods that are not ready, on nodes that are not lost.
+
+    Volcano does not replace a failed pod. Kubernetes does, so a failed pod matters only while its replacement is
     pending.
     """
     counts = it.pods if it.kind == "vcjob" or phase == PENDING else it.live_pods

@@ -1,3 +1,5 @@
+"""Reads objects of a cluster for a diagnosis: each kind once, and only on demand."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
@@ -10,6 +12,8 @@ from k8s.objects import Object, has_ended, is_ready
 
 @dataclass(frozen=True)
 class Kind:
+    """A Kubernetes kind; `plural` is its name in URLs."""
+
     api_version: str
     name: str
     plural: str
@@ -76,11 +80,11 @@ WORKLOADS = {
     "raycluster": RAY_CLUSTER,
     "pod": POD,
 }
-"""A kind comes before the kinds that its objects create."""
+"""Workload kinds by their kubectl names. A kind comes before the kinds that its objects create."""
 MAKERS = (REPLICA_SET, *(kind for kind in WORKLOADS.values() if kind not in (APP_WRAPPER, RAY_CRON_JOB, POD)))
 
 Read = Callable[[Kind, str], list[Object]]
-"""An empty namespace reads all. The result is empty if the kind does not exist."""
+"""Reads all objects of a kind in a namespace (empty: in all); none if the kind does not exist."""
 
 
 class ReadFailed(Exception):
@@ -88,6 +92,8 @@ class ReadFailed(Exception):
 
 
 class Cluster:
+    """A snapshot of the cluster, cached at the first read; a later check needs a new one."""
+
     def __init__(self, read: Read, only: str = "") -> None:
         self._read = read
         self._only = only
@@ -96,7 +102,10 @@ class Cluster:
         self._others: dict[str, list[tuple[Kind, Object]]] = {}
 
     def all(self, kind: Kind, namespace: str = "") -> list[Object]:
-        """Reads pods of all namespaces together, so that a pod has one state in the whole diagnosis."""
+        """Returns all objects of a kind, in one namespace or in all.
+
+        Pods of all namespaces are read together, so that a pod has one state in the whole diagnosis.
+        """
         if self._only and namespace != self._only:
             return []
         if kind == POD and namespace and not self._only:
@@ -108,7 +117,10 @@ class Cluster:
         return self._known[kind, namespace]
 
     def workloads(self, namespace: str) -> Iterable[tuple[str, Object]]:
-        """Reads pods first, so that an unreachable cluster is tried only once; then the other kinds in parallel."""
+        """Returns all workloads with the names of their kinds.
+
+        Reads pods first, so that an unreachable cluster is tried only once; then the other kinds in parallel.
+        """
         self.all(POD, namespace)
         with ThreadPoolExecutor() as pool:
             list(pool.map(lambda kind: self.all(kind, namespace), dict.fromkeys((*WORKLOADS.values(), *MAKERS))))
@@ -146,11 +158,12 @@ class Cluster:
             return []
 
     def config(self, namespace: str, name: str, key: str) -> Object:
+        """Returns the document under a key of a ConfigMap; empty if it cannot be read."""
         maps = (each for each in self.all(CONFIG_MAP, namespace) if each["metadata"]["name"] == name)
         return next((document(name, each.get("data", {}).get(key, "")) for each in maps), {})
 
     def named_in_events(self, namespace: str, name: str) -> list[tuple[str, Object]]:
-        """Finds objects of any kind that events are about; they may own nothing."""
+        """Returns objects with this name, of any kind, that events are about; they may own nothing."""
         about = [event["involvedObject"] for event in self.all(EVENT, namespace)]
         kinds = dict.fromkeys(kind_of(each) for each in about if each.get("name") == name and each.get("kind"))
         objects = ((kind, each) for kind in kinds for each in self.allowed(kind, namespace))
@@ -164,7 +177,7 @@ class Cluster:
         return [obj for obj in self.all(kind, namespace) if owners_of(obj) & set(owners)]
 
     def node(self, name: str) -> Object | None:
-        """Indexes nodes, since batches look up thousands."""
+        """Returns the node with this name, or None. Nodes are indexed, since batches look up thousands."""
         self._nodes = self._nodes or {node["metadata"]["name"]: node for node in self.all(NODE)}
         return self._nodes.get(name)
 
@@ -181,7 +194,7 @@ class Cluster:
 
 
 def _is_about(event: Object, obj: Object) -> bool:
-    """Some controllers omit the uid; then kind and name are compared."""
+    """Compares uids, or kind and name if the event has no uid: some controllers omit it."""
     about, metadata = event["involvedObject"], obj["metadata"]
     if about.get("uid"):
         return bool(about["uid"] == metadata["uid"])
@@ -202,12 +215,12 @@ def where(obj: Object) -> str:
 
 
 def labelled(obj: Object, labels: Mapping[str, str]) -> bool:
-    """Accepts a DaemonSet's template, which may have no metadata."""
+    """Returns whether the object has all of these labels; a DaemonSet's template may have no metadata."""
     return bool(labels.items() <= obj.get("metadata", {}).get("labels", {}).items())
 
 
 def event_time(event: Object) -> str:
-    """Returns RFC 3339 in UTC, which sorts as text. Reporters fill different fields."""
+    """Returns the time of an event, in RFC 3339 and UTC, which sorts as text. Reporters fill different fields."""
     series: str | None = (event.get("series") or {}).get("lastObservedTime")
     made = event["metadata"].get("creationTimestamp", "")
     return series or str(event.get("lastTimestamp") or event.get("eventTime") or made)

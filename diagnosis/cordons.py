@@ -1,8 +1,8 @@
-"""Finds who cordoned a node, and until when.
+"""Reports cordoned nodes: who cordoned them, and until when.
 
-Labels, annotations and upgrade states are those of NVIDIA/k8s-operator-libs (pkg/upgrade/consts.go), which both
-NVIDIA operators use to roll out drivers. Other writers are in the node's managedFields, and AKS's actions in its
-events (Azure/AKS#2692; learn.microsoft.com/azure/aks: node-auto-repair, node-problem-detector).
+Labels, annotations and upgrade states are those of NVIDIA/k8s-operator-libs (pkg/upgrade/consts.go), which both NVIDIA
+operators use to roll out drivers. Other writers are in the node's managedFields, and AKS's actions in its events
+(Azure/AKS#2692; learn.microsoft.com/azure/aks: node-auto-repair, node-problem-detector).
 """
 
 from __future__ import annotations

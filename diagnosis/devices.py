@@ -1,3 +1,5 @@
+"""Calculates how many devices a node should offer: those of its VM size (config/data/skus.yaml), times any sharing."""
+
 from __future__ import annotations
 
 import json
@@ -13,13 +15,13 @@ from k8s.quantities import count
 SHARED_GPU = f"{GPU_RESOURCE}.shared"
 """Time-sliced GPUs, if the device plugin renames them (NVIDIA/k8s-device-plugin, renameByDefault)."""
 _MIG = "nvidia.com/mig-"
-"""Partitions with the strategy `mixed`."""
+"""Prefix of partitions with the strategy `mixed`."""
 _AMD = "amd.com/gpu"
 _EXCLUSIVE = ("nvidia.com/mlnxnics", "rdma/ib")
-"""Whole HCAs, if no NicClusterPolicy names them: this program's name, and that of Azure/aks-rdma-infiniband."""
+"""Names of whole HCAs if no NicClusterPolicy sets one: this program's, and that of Azure/aks-rdma-infiniband."""
 _SHARES = "nvidia.com/gpu.replicas"
 _STRATEGY = "nvidia.com/mig.strategy"
-"""GPU feature discovery's labels for the time slices per GPU and the naming strategy of partitions."""
+"""Labels of GPU feature discovery: time slices per GPU, and the naming strategy of partitions."""
 _SOME_DEVICES = ("pfNames", "pciAddresses", "rootDevices", "ddpProfiles", "acpiIndexes")
 """Selectors that restrict a resource to some of a node's HCAs (sriov-network-device-plugin, pkg/types)."""
 

@@ -1,4 +1,6 @@
-"""A Job replaces failed pods up to its backoffLimit. Delays start at 10 seconds and double up to six minutes
+"""Reports on a workload that has ended: its verdicts, how its pods ended, and where to look.
+
+A Job replaces failed pods up to its backoffLimit. Delays start at 10 seconds and double up to six minutes
 (kubernetes.io, "Jobs", Pod backoff failure policy).
 """
 
@@ -20,6 +22,7 @@ _UNLIMITED = 2**31 - 1
 
 
 def selector(kind: str, name: str, uid: str) -> str:
+    """Returns the label selector of a job's pods, by its kubectl kind; empty for other kinds."""
     labels = {
         "job": f"batch.kubernetes.io/controller-uid={uid}",
         "vcjob": f"volcano.sh/job-name={name}",
@@ -72,13 +75,15 @@ def _ends(pod: Object) -> Iterator[str]:
 
 
 def log(pods: Sequence[Object]) -> str:
+    """Returns the command that shows the log of the first failed pod, or else of the first pod; empty without pods."""
     ordered = sorted(pods, key=lambda pod: (pod["status"].get("phase") != "Failed", pod["metadata"]["name"]))
     return next((_log(pod) for pod in ordered), "")
 
 
 def _log(pod: Object) -> str:
-    """Prefers the failed init container, or else the container that failed first. A pod that never ran has no log: the
-    command is then `kubectl describe`.
+    """Returns the log command of the failed init container, or the container that failed first.
+
+    A pod that never ran has no log: the command is then `kubectl describe`.
     """
     status, logs = pod["status"], f"kubectl logs {where(pod)}"
     if not status.get("containerStatuses"):
@@ -99,6 +104,7 @@ def _end(container: Object) -> Object:
 
 
 def job_retries(job: Object, pods: Iterable[Object]) -> str:
+    """Returns how many pods of a Job have failed; empty if none has or the Job has ended."""
     failed = job["status"].get("failed", 0)
     if not failed or any(holds(job, kind) for kind in ("Complete", "Failed")):
         return ""
@@ -109,6 +115,7 @@ def job_retries(job: Object, pods: Iterable[Object]) -> str:
 
 
 def failing(job: Object) -> str:
+    """Returns why a Job fails while Kubernetes deletes its pods (condition FailureTarget), or an empty string."""
     target = condition(job, "FailureTarget")
     if target.get("status") != "True" or holds(job, "Failed"):
         return ""

@@ -1,3 +1,5 @@
+"""Findings: one cause each, in text for the user."""
+
 from __future__ import annotations
 
 import datetime
@@ -11,9 +13,9 @@ _LONGEST = 400
 _LONGEST_S = 10**9
 _NAMED = 2
 _SECRET = re.compile(r"(?i)\b(password|passwd|accountkey|sig|client_secret)=[^\s,;&\"']+")
-"""Drivers print mount options and signed URLs in errors."""
+"""Secrets in mount options and signed URLs, which drivers print in errors."""
 _STRUCTS = re.compile(r"(\S*\{\w+:[^{}\"]*\}\s*)+")
-"""Go structs in messages may have hundreds of entries."""
+"""Go structs in messages, which may have hundreds of entries."""
 _WIDTH = 80
 _ALL = "{nodes}"
 K = TypeVar("K")
@@ -22,18 +24,20 @@ V = TypeVar("V")
 
 @dataclass(frozen=True)
 class Finding:
+    """One cause that makes a workload wait, with the command that shows more or fixes it."""
+
     why: str
     fix: str = ""
     """The command that fixes the cause or shows more; empty if it only takes time."""
     lasts: bool = False
-    """It stays until a user fixes it."""
+    """Whether it stays until a user fixes it."""
     shared: bool = False
-    """About the platform that all workloads share."""
+    """Whether it is about the platform that all workloads share."""
     passing: bool = False
-    """No problem is known, and the state changes by itself."""
+    """Whether no problem is known and the state changes by itself."""
 
     def lines(self) -> list[str]:
-        """A command stays on one line, to be copied."""
+        """Returns the printed lines, indented below the workload's line. A command stays on one line, to be copied."""
         causes = wrapped(f"  waits: {self.why}", "         ")
         command, _, comment = self.fix.partition("    # ")
         line = f"    do: {self.fix}"
@@ -48,14 +52,17 @@ class Obstacle:
 
     what: str
     fix: str = ""
-    """`{nodes}` stands for all nodes reported together; a command without it is for the first node."""
+    """A command. `{nodes}` stands for all nodes reported together; a command without it is for the first node."""
     since: str = ""
-    """RFC 3339, as Kubernetes writes it."""
+    """The start time in RFC 3339, as Kubernetes writes it."""
     passing: bool = False
 
 
 def merge_obstacles(obstacles: Iterable[tuple[str, Obstacle]]) -> list[Finding]:
-    """A command for all nodes of a finding names no node that needs another command."""
+    """Returns one finding for each obstacle, given as (node, obstacle), with all nodes that have it.
+
+    A command for all nodes of a finding names no node that needs another command.
+    """
     found = []
     keyed = (((each.what, _ALL in each.fix), (node, each)) for node, each in obstacles)
     for (what, _), alike in grouped(keyed).items():
@@ -74,6 +81,7 @@ def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
 
 
 def joined(*parts: str | None, by: str = ": ") -> str:
+    """Joins the parts that are not empty, such as a reason and its message."""
     return by.join(filter(None, parts))
 
 
@@ -103,7 +111,7 @@ def wrapped(text: str, indent: str) -> list[str]:
 
 
 def one_line(text: str) -> str:
-    """Hides secrets. A long message loses its middle, since causes come last."""
+    """Returns a message on one line, without secrets. A long one loses its middle, since causes come last."""
     words = _SECRET.sub(r"\1=***", re.sub(r"\s+", " ", text).strip())
     words = _STRUCTS.sub("{...} ", words).strip() if len(words) > _LONGEST else words
     return words if len(words) <= _LONGEST else f"{words[: _LONGEST // 3]} ... {words[-(_LONGEST * 2 // 3) :]}"

@@ -1,3 +1,5 @@
+"""Finds why a node cannot pull an image, from messages of containerd and registries."""
+
 from __future__ import annotations
 
 import functools
@@ -17,14 +19,14 @@ from k8s.objects import Object
 PULLING = ("ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "ErrRegistryUnavailable")
 NEVER = "ErrImageNeverPull"
 _ANONYMOUS = ("mcr.microsoft.com", "registry.k8s.io")
-"""A pull secret has no effect on these public registries."""
+"""Public registries without accounts, where a pull secret has no effect."""
 _DOCKER_HUB = "docker.io"
 _ACR = re.compile(r"[\w-]+(\.[\w-]+)*\.azurecr\.(io|cn|us|de)")
 _REFERENCE = re.compile(r"(?P<host>[^/]+)/(?P<name>[^:@/]+):(?P<tag>[^:@/]+)")
 _NAMES = re.compile(r"/v2/\S+|scope=\S+")
-"""Image names in URLs may look like an error."""
+"""Parts of URLs that contain image names, which may look like an error."""
 _FAILED = "Failed to pull image"
-"""This event of the kubelet has the cause if the container's state shows only Back-off."""
+"""Prefix of the kubelet's event for a failed pull. It has the cause if the container's state shows only Back-off."""
 _NO_SECRET = "FailedToRetrieveImagePullSecret"  # noqa: S105 - the reason of an event
 _NO_REASON = "the kubelet gives no reason"
 WRONG_PLATFORM = re.compile(
@@ -77,7 +79,7 @@ def never_pulled(image: str, look: str) -> Finding:
 
 
 def _refused(pull: _Pull) -> Finding:
-    """A role may still take effect; a missing pull secret stays missing."""
+    """Returns why a registry refuses the image. A role may still take effect; a missing pull secret stays missing."""
     if _ACR.fullmatch(pull.host) and not _is_of_others(pull):
         why = f"its nodes may not pull {pull.image}: the role AcrPull is missing, or has not taken effect yet"
         return Finding(f"{why} ({pull.message})", pull.look)
@@ -110,7 +112,10 @@ def _is_of_others(pull: _Pull) -> bool:
 
 
 def _missing(pull: _Pull) -> Finding:
-    """Tags of images in `docker/` depend on their content; other images belong to the user."""
+    """Returns that the image is missing, and how to push it.
+
+    Tags of images in `docker/` depend on their content; other images belong to the user.
+    """
     found = _REFERENCE.fullmatch(pull.image)
     fix = f"{pull.look}    # then push it, or name another image in the pod's spec or workloadOptions"
     if found and found["name"] in image_names() and found["tag"] == content_tag(found["name"]):

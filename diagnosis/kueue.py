@@ -1,7 +1,7 @@
-"""Reports why Kueue holds back a job.
+"""Reports why Kueue holds back a job, until when, and whether waiting helps.
 
-The states are those of Kueue 0.19.2: conditions and reasons of a Workload (apis/kueue/v1beta2/workload_types.go),
-when they are set (pkg/controller/core/workload_controller.go), and the messages of its scheduler
+The states are those of Kueue 0.19.2: conditions and reasons of a Workload (apis/kueue/v1beta2/workload_types.go), when
+they are set (pkg/controller/core/workload_controller.go), and the messages of its scheduler
 (pkg/scheduler/flavorassigner/flavorassigner.go).
 """
 
@@ -26,14 +26,14 @@ CLUSTER_QUEUE = Kind("kueue.x-k8s.io/v1beta2", "ClusterQueue", "clusterqueues", 
 LOCAL_QUEUE = Kind("kueue.x-k8s.io/v1beta2", "LocalQueue", "localqueues", KUEUE_BEFORE)
 _MANAGER = {"app.kubernetes.io/name": "kueue", "control-plane": "controller-manager"}
 _GROUP_LABEL = "kueue.x-k8s.io/pod-group-name"
-"""The name of the group's Workload; a StatefulSet may own that (pkg/controller/jobs)."""
+"""Pod label with the name of its group's Workload; a StatefulSet may own that (pkg/controller/jobs)."""
 _REFUSED = ("ErrWorkloadCompose", "JobNestingTooDeep", "WorkloadNameConflict")
 """Events of jobs that Kueue cannot turn into a Workload (pkg/controller/jobframework/events.go, jobs/pod)."""
 _BARRED = ("QueueStopped", "Inadmissible")
 """Suffixes of Requeued's reasons that block requeueing until the queue or the spec changes."""
 _DEACTIVATED = "Deactivated"
 _LASTING_REASONS = ("ExceedsMaxQuota", "NoMatchingFlavor", "Misconfigured", "Suspended")
-"""QuotaReserved has these reasons with feature gate UnadmittedWorkloadsObservability; else only messages have them."""
+"""Reasons of QuotaReserved with feature gate UnadmittedWorkloadsObservability; else only messages have the reason."""
 _LASTING = re.compile(
     r"LocalQueue \S+ (doesn't exist|is (terminating or missing|stopped|inactive))"
     r"|ClusterQueue \S* (doesn't exist|not found|is (terminating or missing|stopped))"

@@ -1,9 +1,9 @@
 """Reports pods on lost nodes: the kubelet is silent or not ready, or the Node was deleted.
 
-A lost node gets the taint `unreachable` or `not-ready`. Tolerations set how long its pods stay, 300 seconds by
-default (kubernetes.io, "Taints and Tolerations"). Then they are marked for deletion until the kubelet returns, the
-Node is deleted, or a user forces deletion (kubernetes.io, "Force Delete StatefulSet Pods"). Pod GC deletes pods of
-a deleted Node after 40 seconds, and checks every 20 (Kubernetes, pkg/controller/podgc/gc_controller.go).
+A lost node gets the taint `unreachable` or `not-ready`. Tolerations set how long its pods stay, 300 seconds by default
+(kubernetes.io, "Taints and Tolerations"). Then they are marked for deletion, and remain until the kubelet returns, the
+Node is deleted, or a user forces deletion (kubernetes.io, "Force Delete StatefulSet Pods"). Pod GC deletes pods of a
+deleted Node after 40 seconds, and checks every 20 (Kubernetes, pkg/controller/podgc/gc_controller.go).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from k8s.objects import Object, condition, has_ended
 from k8s.scheduling import tolerates
 
 _LOST = {"Unknown": "unreachable", "False": "not ready"}
-"""Keyed by the status of a node's condition Ready."""
+"""Descriptions by the status of a node's condition Ready."""
 _TAINTS = ("node.kubernetes.io/unreachable", "node.kubernetes.io/not-ready")
 REPAIR = "AKS tries to repair such a node (docs/lost-nodes.md)"
 _OFF = "only if its VM is off: otherwise the container keeps running (docs/lost-nodes.md)"
@@ -30,7 +30,7 @@ class _State:
     where: str
     then: str
     forced: bool = False
-    """Only the node's return or forced deletion ends them."""
+    """Whether only the node's return or forced deletion ends them."""
 
 
 def lost_pods(cluster: Cluster, pods: Iterable[Object]) -> list[Finding]:
@@ -74,7 +74,7 @@ def _state(cluster: Cluster, pod: Object) -> _State:
 
 
 def _deleted(node: Object, pod: Object) -> str:
-    """The shortest toleration counts (Kubernetes, pkg/controller/tainteviction)."""
+    """Returns when the taint evicts the pod: its shortest toleration (pkg/controller/tainteviction of Kubernetes)."""
     evicting = [each for each in node["spec"].get("taints", []) if each["effect"] == "NoExecute"]
     taint = next((each for each in evicting if each["key"] in _TAINTS), None)
     if taint is None:

@@ -1,3 +1,5 @@
+"""Extracts causes from other programs' messages in events and container states."""
+
 from __future__ import annotations
 
 import re
@@ -30,6 +32,7 @@ def cause(message: str) -> str:
 
 
 def is_symptom(message: str) -> bool:
+    """Returns whether the message is empty or reports only a timeout."""
     return not message.strip() or bool(_SYMPTOM.search(message))
 
 

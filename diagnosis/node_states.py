@@ -1,5 +1,5 @@
-"""Explains node states of other controllers (config/data/node_states.yaml), failed checks, and conditions of
-node-problem-detectors, this program's and AKS's.
+"""Reports states of nodes: who removes a node and what to do (config/data/node_states.yaml), problems that checks
+found, and conditions of node-problem-detectors, this program's and AKS's.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ Entry = Mapping[str, Any]
 _OF_PERSONS = re.compile(
     r"(?i)(kubectl|oc$|k9s|(open)?lens|freelens|headlamp|node-fetch|axios|mozilla|python|openapi-generator|curl|okhttp)"
 )
-"""Field managers of people: a tool, or a browser or library without a controller's name."""
+"""Prefix of field managers of people: a tool, or a browser or library without a controller's name."""
 _UNKNOWN = "an unknown client"
 _FINE = re.compile(r"(?<!Not)(Healthy|Ready|OK|Ok|Succeeded)$")
-"""These conditions are True without a problem."""
+"""Suffix of condition types that are True without a problem."""
 _VERDICT = f"{HEALTH_TAINT}-verdict"
 _UNLABEL = f"kubectl label node {{nodes}} {BAD_NODE.partition('=')[0]}-    # once their GPUs work again"
 CHECK_AGAIN = "check it: pulumi up -s <stack> --replace '**:Job::health-check*' (docs/health-check.md)"
@@ -33,11 +33,13 @@ _LABELS = {BAD_NODE: _UNLABEL, f"{AUTOPILOT_LABEL}=EVICT": "kubectl describe nod
 _UNFIT = re.compile(
     rf"{AUTOPILOT_LABEL}=(?!PASS$|EVICT$)|nvidia\.com/(mig\.config\.state=(?!success$|failed$)|gpu\.deploy\..+=paused)"
 )
-"""Labels of checks, of NVIDIA/mig-parted and of k8s-driver-manager that make a cordoned node unusable."""
+"""Labels that make a cordoned node unusable: of a check, of NVIDIA/mig-parted and of k8s-driver-manager."""
 
 
 @dataclass(frozen=True)
 class NodeState:
+    """A node state that a controller set."""
+
     entry: Entry
     mark: str
     since: str = ""
@@ -73,6 +75,7 @@ def of_taints(taints: Iterable[Object], *groups: str) -> NodeState | None:
 
 
 def leaving(node: Object) -> NodeState | None:
+    """Returns the state that explains why a node is being removed; None if nothing indicates that."""
     metadata, conditions = node["metadata"], node["status"].get("conditions", [])
     if tainted := of_taints(node["spec"].get("taints", []), "leaving"):
         return tainted
@@ -90,7 +93,7 @@ def leaving(node: Object) -> NodeState | None:
 
 
 def is_problem(node: Object, condition: Object) -> bool:
-    """On a cordoned node, unknown conditions count too."""
+    """Returns whether a condition is a problem. On a cordoned node, unknown conditions count too."""
     kind, status = condition["type"], condition["status"]
     if like_ours(kind) is not None or CONDITION_PREFIX in kind:
         return bool(status == "True")

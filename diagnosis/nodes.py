@@ -1,3 +1,5 @@
+"""Describes which nodes a pod requires."""
+
 from __future__ import annotations
 
 from fractions import Fraction
@@ -10,7 +12,7 @@ from k8s.resources import pod_requests
 
 _OF_POOL = f"{AGENT_POOL_LABEL}="
 _JOINING_S = 120
-"""AKS and the operators take about a minute until a new node is ready and labelled."""
+"""Longest time until a new node is ready and labelled: AKS and the operators take about a minute."""
 
 
 def too_small(node: Object, pod: Object) -> tuple[str, str, str] | None:
@@ -26,7 +28,7 @@ def _shown(name: str, amount: Fraction) -> str:
 
 
 def describe_nodes(pod: Object) -> str:
-    """Returns text such as `of pool gpu4082 with zone=1`."""
+    """Describes the required pool and labels of a pod's node, such as `of pool gpu4082 with zone=1`."""
     wanted = _requirements(pod)
     pools = [wish.removeprefix(_OF_POOL) for wish in wanted if wish.startswith(_OF_POOL)]
     labels = [wish for wish in wanted if not wish.startswith(_OF_POOL)]
@@ -50,6 +52,7 @@ def required_labels(pod: Object) -> list[str]:
 
 
 def required_pools(pod: Object) -> set[str]:
+    """Returns the names of the pools that the pod requires; empty if any will do."""
     named = [wish.removeprefix(_OF_POOL) for wish in _requirements(pod) if wish.startswith(_OF_POOL)]
     return {name for names in named for name in names.split(" or ")}
 

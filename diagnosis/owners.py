@@ -21,9 +21,9 @@ from k8s.objects import Object, condition, is_ready
 from k8s.quantities import count
 
 _CREATION = re.compile(r"^Failed(To)?Create|^(PodGroup|Plugin|PVC|JobStatus)Error$|^Invalid")
-"""Not all events of failed creations are warnings."""
+"""Event reasons of failed creations; not all of these events are warnings."""
 _SYMPTOM = re.compile(r"^PodGroupPending$|Delete|Restarting$|^BackoffLimitExceeded$|^Unhealthy$")
-"""These warnings do not explain missing pods. The PodGroup has the cause of PodGroupPending."""
+"""Reasons of warnings that do not explain missing pods. The PodGroup has the cause of PodGroupPending."""
 _CAUSE = re.compile(r"forbidden|denied|exceeded quota|not found|invalid|no matches for kind|already exists")
 _LASTING = re.compile(
     r"\bis invalid\b|no matches for kind|^Invalid|usage per (Pod|Container) is|violates PodSecurity"
@@ -31,7 +31,7 @@ _LASTING = re.compile(
     r"|serviceaccount \"(?!default\")[^\"]+\" not found|webhook \"[^\"]*(gatekeeper|kyverno)[^\"]*\" denied"
 )
 _QUOTA = re.compile(r"exceeded quota: \S+, requested: (\S+), used: \S+, limited: (\S+)")
-"""staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go"""
+"""Message of a ResourceQuota (staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go)."""
 
 
 def chain(cluster: Cluster, namespace: str, uid: str) -> list[tuple[Kind, Object]]:
@@ -78,13 +78,13 @@ def _exceeds_alone(message: str) -> bool:
 
 
 def _condition(maker: Object) -> tuple[str, str]:
-    """The failure in the status is current and outlasts events."""
+    """Returns the failure in the status, which is current and outlasts events."""
     failure = condition(maker, "ReplicaFailure")
     return (failure.get("reason", ""), failure.get("message", "")) if failure.get("status") == "True" else ("", "")
 
 
 def _of_ray(kind: Kind, maker: Object, pods: Sequence[Object]) -> str:
-    """Reads a RayCluster's error from its status or the copy in its RayJob or RayService.
+    """Returns the error of a RayCluster from its status or the copy in its RayJob or RayService.
 
     Unless the state is `failed`, the error is ignored while pods start, since it may be obsolete.
     """

@@ -1,3 +1,8 @@
+"""Finds why pods have no node: the reasons of schedulers and the autoscaler, and the obstacles on each node.
+
+It also reports the pods' claims that have no volume, in the provisioner's words.
+"""
+
 from __future__ import annotations
 
 import re
@@ -21,19 +26,19 @@ from k8s.resources import allocatable, device_requests
 from k8s.scheduling import selects, untolerated
 
 _WHY = ("ExternalProvisioning", "FailedBinding", "VolumeMismatch", "ClaimMisbound", "ClaimLost", "ProvisioningFailed")
-"""Claims' events (pkg/controller/volume/events), from waiting for a provisioner to a failed volume."""
+"""Event reasons of claims (pkg/controller/volume/events), from waiting for a provisioner to a failed volume."""
 
 _NO_CLAIM = re.compile(r'persistentvolumeclaim "([^"]+)" not found')
-"""Kubernetes' scheduler (pkg/scheduler/framework/plugins/volumebinding)."""
+"""Message of Kubernetes' scheduler (pkg/scheduler/framework/plugins/volumebinding)."""
 _NO_CLASS = re.compile(r'storageclass\.storage\.k8s\.io "([^"]+)" not found')
 _JOB_LABELS = ("volcano.sh/job-name", "batch.kubernetes.io/job-name")
 _SET_ASIDE = re.compile(
     r"(?i)maintenance|decom|retire|xid|drain|repair|faulty|fail|broken|unhealthy|defect|error|cordon"
 )
-"""Users and controllers set taints with such keys on single nodes, not on pools."""
+"""Words in keys of taints that users and controllers set on single nodes, not on pools."""
 _SYSTEM = {"kubernetes.azure.com/mode": "system"}
 _JOINING = ("node.kubernetes.io/not-ready", "node.kubernetes.io/network-unavailable")
-"""Every new node has these."""
+"""Taints of every new node."""
 
 
 def missing_claims(cluster: Cluster, pods: Sequence[Object]) -> Iterator[Finding]:
@@ -70,7 +75,7 @@ def _claims(pod: Object) -> Iterator[str]:
 
 
 def not_placed(cluster: Cluster, pods: Sequence[Object]) -> list[Finding]:
-    """Pods of a gang that Volcano has not admitted come from their templates."""
+    """Returns why pods have no node. Pods of a gang that Volcano has not admitted come from their templates."""
     held = [pod for pod in pods if schedulers.gates(pod)]
     pods = [pod for pod in pods if not schedulers.gates(pod)]
     gated = list(schedulers.gated(cluster, held))

@@ -1,3 +1,5 @@
+"""Finds why a pod that has a node does not run, from messages of the kubelet and containerd."""
+
 from __future__ import annotations
 
 import re
@@ -14,10 +16,10 @@ _NEVER_RAN = (
     *PULLING, NEVER, "InvalidImageName", "ImageInspectError", "SignatureValidationFailed", "CreateContainerConfigError",
     "CreateContainerError", "PreCreateHookError", "PreStartHookError", "PostStartHookError", "RunContainerError",
 )  # fmt: skip
-"""The kubelet's reasons for a container that cannot start (pkg/kubelet/images/types.go, kuberuntime)."""
+"""Kubelet reasons for a container that cannot start (pkg/kubelet/images/types.go, kuberuntime)."""
 _LOOPS = "CrashLoopBackOff"
 NEVER_STARTED = ("StartError", "ContainerCannotRun")
-"""containerd and Docker end a container with these reasons without a log."""
+"""Reasons of containerd and Docker for a container that ended without a log."""
 _EVENTS = (
     "FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox", "FailedCreatePodContainer", "FailedMapVolume",
     "NetworkNotReady",
@@ -28,11 +30,13 @@ _VARIES = r"\d+ restarts?|back-off \S+ |[0-9a-f]{8}-[0-9a-f-]{27}"
 _KILLED = re.compile(r"Container (\S+) failed (liveness|startup) probe")
 """The kubelet's event Killing (pkg/kubelet/kuberuntime/kuberuntime_manager.go); the probe has its own event."""
 _DRIVEN_OUT = ("Evicted", "Preempting", "Terminated", "NodeShutdown", "Shutdown", "DeadlineExceeded")
-"""The kubelet ends a pod that it had accepted (eviction, preemption and nodeshutdown)."""
+"""Kubelet reasons for ending a pod that it had accepted (eviction, preemption and nodeshutdown)."""
 
 
 @dataclass(frozen=True)
 class Waiting:
+    """A waiting container: why it waits, and how it ended before."""
+
     reason: str
     message: str
     image: str
@@ -73,6 +77,7 @@ def waiting(pod: Object) -> Waiting | None:
 
 
 def ended(state: Object | None) -> str:
+    """Returns the reason, exit code and message of a container's end; empty if it has not ended."""
     end = (state or {}).get("terminated") or {}
     if "exitCode" not in end:
         return ""
@@ -95,6 +100,7 @@ def _common(pod: Object, why: str) -> str:
 
 
 def not_started(cluster: Cluster, pod: Object) -> Finding | None:
+    """Returns why the pod's containers do not start; None if no problem is known."""
     look = f"kubectl describe pod {where(pod)}"
     if pod["status"].get("phase") == "Failed":
         return _rejected(pod, look)
@@ -147,7 +153,7 @@ def _probe(cluster: Cluster, pod: Object, container: str) -> str:
 
 
 def _rejected(pod: Object, look: str) -> Finding | None:
-    """If the node rejected or ended the pod, the pod itself has a reason (kubelet.go, rejectPod)."""
+    """Returns why the node rejected or ended the pod: the pod itself then has a reason (kubelet.go, rejectPod)."""
     status = pod["status"]
     if not status.get("reason") or status.get("containerStatuses"):
         return None

@@ -1,3 +1,5 @@
+"""Reports policies of NVIDIA's operators that are not ready: operators' messages, and pods that they wait for."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -50,7 +52,7 @@ def _unready_states(policy: Object) -> str:
 
 
 def _old(cluster: Cluster, pods: Sequence[Object]) -> Iterator[Finding]:
-    """Old pods that are not ready may be deleted once no pod uses devices there."""
+    """Yields old pods: ready ones, and others, which may be deleted once no pod uses devices there."""
     serving = [pod for pod in pods if is_ready(pod)]
     idle = [pod for pod in pods if pod not in serving]
     if serving:

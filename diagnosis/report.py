@@ -1,3 +1,5 @@
+"""Reports the state of a workload and what it waits for."""
+
 from __future__ import annotations
 
 from collections import Counter
@@ -38,7 +40,7 @@ class Report:
     verdicts: tuple[str, ...] = ()
     """After it ended: verdict lines of its pods, and errors when reading logs."""
     remarks: tuple[str, ...] = ()
-    """About its nodes and, after it ended, its pods."""
+    """Remarks on its nodes and, after it ended, its pods."""
     exits: tuple[str, ...] = ()
     """After it failed: how its containers ended; printed only without verdicts."""
     log: str = ""
@@ -53,7 +55,10 @@ class Report:
         return wrapped(f"{self.name}: {self.phase} {one_line(self.message)}".rstrip(), "  ")
 
     def lines(self, printed: Mapping[Finding, str] | None = None) -> list[str]:
-        """`printed` has the findings that another workload was printed with, and that workload's name."""
+        """Returns the state, and below it verdicts, remarks, causes, and where to look.
+
+        `printed` has the findings that another workload was printed with, and that workload's name.
+        """
         texts = (*(self.verdicts or self.exits), *self.remarks)
         same = dict.fromkeys((printed or {})[each] for each in self.findings if each in (printed or {}))
         return [
@@ -70,7 +75,7 @@ class Report:
 
 
 def report(cluster: Cluster, namespace: str, name: str) -> Report:
-    """`name` may be `kind/name`. If several workloads match, the first one that no other created is used."""
+    """Reports on `name` or `kind/name`. If several workloads match, the first one that no other created is used."""
     found = _found(cluster, namespace, name)
     if not found:
         return Report(name, GONE, "the cluster has no such object")
@@ -127,7 +132,7 @@ def platform(cluster: Cluster) -> Report:
 
 
 def names(cluster: Cluster, namespace: str) -> list[str]:
-    """Adds kinds to ambiguous names, and omits pods with an owner."""
+    """Returns all workloads of a namespace, with kinds if names are ambiguous; pods only without an owner."""
     found = Counter(_name(each) for kind, each in cluster.workloads(namespace) if kind != "pod" or not owners_of(each))
     alike = {name: with_kinds(cluster, namespace, name) for name, count in found.items() if count > 1}
     return [each for name in sorted(found) for each in alike.get(name, [name])]

@@ -1,3 +1,5 @@
+"""Reports schedulers' messages on pods without a node: what pods lack, the state of gangs, and scheduling gates."""
+
 from __future__ import annotations
 
 import re
@@ -16,21 +18,21 @@ _SCHEDULERS = {
 }
 _DEFAULT = "default-scheduler"
 _GATED = "SchedulingGated"
-"""The API server gives this reason to new pods with gates (pkg/registry/core/pod/strategy.go)."""
+"""Reason that the API server gives to new pods with gates (pkg/registry/core/pod/strategy.go)."""
 _FAILED = "FailedScheduling"
 _FITS = "can possibly be assigned to"
-"""Volcano's text for a pod that would fit if the rest of its gang did (api/job_info.go)."""
+"""Volcano's text in conditions and events of a pod that would fit if the rest of its gang did (api/job_info.go)."""
 _NODES = re.compile(r"0/\d+ nodes ")
-"""Kubernetes' scheduler and Volcano begin a single pod's placement message with this."""
+"""Prefix of a single pod's placement message, in Kubernetes' scheduler and in Volcano."""
 _ORIGIN = "Origin reason is "
-"""In Volcano's gang messages, what a pod lacks comes after this text (api/job_info.go, FitError)."""
+"""Text in Volcano's gang messages (api/job_info.go, FitError); after it comes what a pod of the gang lacks."""
 _GANG = re.compile(
     "pod group is not ready"
     "|cannot find enough sibling pods|optimistic rejection in PostFilter|rejection in Unreserve|due to timeout after"
 )
 """Messages with only the state of a gang, from Volcano and Coscheduling (scheduler-plugins' pkg/coscheduling)."""
 _NO_PODS = re.compile(r"\d+/0 tasks in gang unschedulable: (?!.*Origin reason is )")
-"""Volcano's message for a gang without pods yet (cache.go, RecordJobStatusEvent) carries no information."""
+"""Volcano's message for a gang without pods yet (cache.go, RecordJobStatusEvent): it carries no information."""
 _KUEUES = "kueue.x-k8s.io/"
 
 
@@ -74,7 +76,7 @@ def gated(cluster: Cluster, pods: Sequence[Object]) -> Iterator[Finding]:
 
 
 def explain(cluster: Cluster, pods: Sequence[Object], *, known: bool) -> list[Finding]:
-    """Reads the PodGroup if it has no pods yet.
+    """Returns the scheduler's message, from the pods, or from their PodGroup if it has no pods yet.
 
     If the cause is `known`, the state of a gang is omitted: it adds nothing, and changes with each read.
     """
@@ -100,7 +102,7 @@ def explain(cluster: Cluster, pods: Sequence[Object], *, known: bool) -> list[Fi
 
 
 def _before(cluster: Cluster, pods: Sequence[Object]) -> list[str]:
-    """Coscheduling overwrites what a pod lacks with the gang's state."""
+    """Returns what a pod lacked last, since Coscheduling overwrites that with the gang's state."""
     failed = [event for pod in pods for event in cluster.events(pod) if event.get("reason") == _FAILED]
     return [message for message in _causes(sorted(failed, key=event_time)) if not _GANG.search(message)][-1:]
 

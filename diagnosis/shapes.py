@@ -17,7 +17,7 @@ import yaml
 from config.data import data
 
 _MOST_PODS = 100_000
-"""A template may request more pods than can be listed."""
+"""The limit for pod counts, since a template may request more pods than can be listed."""
 _TYPES = {"text": str, "number": int, "flag": bool, "map": dict}
 REPLICA_SPECS = tuple(f"{name}ReplicaSpecs" for name in ("pytorch", "tf", "mpi", "xgb", "paddle", "jax"))
 _NEW_EVENT = {"note": "message", "regarding": "involvedObject", "deprecatedLastTimestamp": "lastTimestamp"}
@@ -41,6 +41,7 @@ def shaped(kind: str, obj: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def document(name: str, text: str) -> dict[str, Any]:
+    """Returns the parsed YAML of a ConfigMap's document without what does not fit; empty if it is not YAML."""
     try:
         return fit(yaml.safe_load(text), _fields()["documents"][name]) or {}
     except yaml.YAMLError:
@@ -48,7 +49,7 @@ def document(name: str, text: str) -> dict[str, Any]:
 
 
 def fit(value: Any, shape: Any) -> Any:
-    """Returns None if the type differs; fields.yaml explains shapes."""
+    """Returns the part of the value that fits the shape, or None if the type differs; fields.yaml explains shapes."""
     if isinstance(shape, dict):
         return _fit_map(value, shape) if isinstance(value, dict) else None
     if isinstance(shape, list):

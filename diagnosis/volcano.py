@@ -24,7 +24,7 @@ _QUOTA = "queue resource quota insufficient"
 _OVERUSED = "resource in cluster is overused"
 _REFUSALS = (_QUOTA, _OVERUSED, "resource quota insufficient")
 _PENDING = "Pending"
-"""Volcano has not admitted the PodGroup. For its own jobs, it creates pods only after admission."""
+"""Phase of a PodGroup that Volcano has not admitted. For its own jobs, Volcano creates pods only after admission."""
 _INQUEUE = "Inqueue"
 _CHANGES = {
     "Restarting": "Volcano deletes its pods, then restarts it",
@@ -33,10 +33,11 @@ _CHANGES = {
     "Completing": "Volcano deletes the pods that are left, since it is complete",
 }
 _MOST_RETRIES = 3
-"""The default of maxRetry (pkg/webhooks/admission/jobs/mutate/mutate_job.go)."""
+"""Default of Volcano's maxRetry (pkg/webhooks/admission/jobs/mutate/mutate_job.go)."""
 
 
 def gang(cluster: Cluster, pod: Object) -> Object | None:
+    """Returns the PodGroup that the pod names, or None."""
     metadata = pod["metadata"]
     wanted = metadata.get("annotations", {}).get(VOLCANO_GROUP)
     groups = cluster.all(POD_GROUP, metadata.get("namespace", "")) if wanted else []
@@ -52,7 +53,7 @@ def messages_of(cluster: Cluster, group: Object | None) -> list[str]:
 
 
 def closed_queue(cluster: Cluster, group: Object | None, *, sure: bool = False) -> list[Finding]:
-    """Volcano does not report a queue that accepts no jobs.
+    """Returns why the queue of a gang or job accepts no jobs, which Volcano does not report itself.
 
     `sure` is whether a queue that is not found does not exist. Volcano creates the queue `default` itself.
     """
@@ -74,8 +75,9 @@ def _queue(cluster: Cluster, group: Object | None) -> tuple[str, Object | None]:
 
 
 def refusal(cluster: Cluster, group: Object | None, message: str, *, known: bool) -> list[Finding] | None:
-    """Returns None if the message is not a refusal. `known` is whether the nodes are known to lack what the gang
-    requests.
+    """Returns the cause of a refusal, or None if the message is not one.
+
+    `known` is whether the nodes are known to lack what the gang requests.
     """
     if message.startswith(_OVERUSED):
         return [_overused(cluster, group, message.removeprefix(_OVERUSED), known=known)]
@@ -93,6 +95,7 @@ def changing(job: Object) -> Iterator[Finding]:
 
 
 def restarts(job: Object) -> str:
+    """Returns how often Volcano restarted its job; empty if never."""
     spent = job["status"].get("retryCount")
     return f"{spent} of {job['spec'].get('maxRetry', _MOST_RETRIES)} restarts used" if spent else ""
 

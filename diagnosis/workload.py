@@ -1,3 +1,5 @@
+"""A workload: its object, its descendants and its pods."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -9,11 +11,13 @@ from k8s.objects import Object, has_ended
 
 ANY_KIND = ("trainjob", "jobset", "leaderworkerset", "cronjob", "daemonset")
 _SERVICES = ("deployment", "statefulset", "daemonset", "leaderworkerset", "rayservice")
-"""These kinds replace their pods, so that ended pods do not matter."""
+"""Kinds that replace their pods, so that ended pods do not matter."""
 
 
 @dataclass(frozen=True)
 class Workload:
+    """One object of a cluster with pods that do the work."""
+
     cluster: Cluster
     kind: str
     obj: Object

@@ -1,8 +1,8 @@
-"""Reports the progress of an AppWrapper.
+"""Reports the progress of an AppWrapper: what it waits for and until when, its retries, and why it failed.
 
 Phases, conditions and their consequences are those of AppWrapper 1.2.1 (project-codeflare/appwrapper,
-internal/controller/appwrapper/appwrapper_controller.go, Reconcile; api/v1beta2/appwrapper_types.go). Periods come
-from its annotations, or else from the ConfigMap of its controller.
+internal/controller/appwrapper/appwrapper_controller.go, Reconcile; api/v1beta2/appwrapper_types.go). Periods come from
+its annotations, or else from the ConfigMap of its controller.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PERIODS = {
 }
 """Annotations, and their defaults: keys of the controller's configuration (pkg/config/config.go)."""
 _NO_RETRY = "AutopilotNoExecute"
-"""A restart with this reason does not count as a retry."""
+"""Reason of a restart that does not count as a retry."""
 _GOING = ("Suspending", "Terminating")
 _ERRORED = "ComponentCreationErrored"
 _UNKNOWN_KIND = "no matches for kind"
@@ -34,7 +34,7 @@ _PART = re.compile(r"(\d+(?:\.\d+)?)(h|ms|m|s)")
 
 
 def wrapped_pods(cluster: Cluster, wrapper: Object) -> list[Object]:
-    """Includes pods of a deleted job: the AppWrapper waits for them too."""
+    """Returns the AppWrapper's pods, including those of a deleted job: it waits for them too."""
     metadata = wrapper["metadata"]
     pods = cluster.all(POD, metadata["namespace"])
     return [pod for pod in pods if labelled(pod, {WRAPPER_LABEL: metadata["name"]})]
@@ -76,8 +76,8 @@ def _not_created(wrapper: Object) -> str:
 
 
 def _going(cluster: Cluster, wrapper: Object, look: str) -> Finding:
-    """Deletion never ends if the API server does not know the kind of its resources (resource_management.go,
-    deleteComponents: only NotFound counts as deleted).
+    """Returns the progress of its deletion, which never ends if the API server does not know the kind of its resources
+    (resource_management.go, deleteComponents: only NotFound counts as deleted).
     """
     deleted = wrapper["metadata"].get("deletionTimestamp", "")
     doing = f"has been deleting its resources since {clock(deleted)}" if deleted else "is deleting its resources"

@@ -1,1 +1,1 @@
-"""Used by the program and the simulator."""
+"""Kubernetes objects and quantities: parsing and formatting for the program and the simulator."""

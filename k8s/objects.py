@@ -1,3 +1,5 @@
+"""Kubernetes objects as JSON, and their conditions and phases."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -7,6 +9,7 @@ Object = dict[str, Any]
 
 
 def condition(obj: Object, kind: str) -> Object:
+    """Returns the condition of that type. Empty if the object does not have it."""
     found: Sequence[Object] = obj.get("status", {}).get("conditions") or []
     return next((entry for entry in found if entry["type"] == kind), {})
 

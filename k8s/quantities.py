@@ -1,8 +1,8 @@
-"""The canonical form of `1024Mi` is `1Gi`, of `1000m` is `1`, and of `0.5` is `500m`.
+"""Kubernetes quantities: their value and canonical form (`1024Mi` is `1Gi`, `1000m` is `1`, `0.5` is `500m`).
 
-Follows apimachinery (pkg/api/resource/quantity.go, ParseQuantity and CanonicalizeBytes): binary quantities are
-capped at 2^63-1, binary numbers below 1024 become decimal, exponents are multiples of three, and fractions of a
-nano are rounded away from zero.
+Follows apimachinery (pkg/api/resource/quantity.go, ParseQuantity and CanonicalizeBytes): binary quantities are capped
+at 2^63-1, binary numbers below 1024 become decimal, exponents are multiples of three, and fractions of a nano are
+rounded away from zero.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _FORM = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))(?:([KMGTPE]i)|([numkMGT
 _LARGEST = 2**63 - 1
 _NANO = 10**9
 _MOST_DIGITS = 999
-"""Also the maximum exponent: above real quantities, but cheap to compute."""
+"""The maximum number of digits of a number, and the maximum exponent: above real quantities, but cheap to compute."""
 
 
 def is_quantity(text: Any) -> bool:
@@ -28,7 +28,7 @@ def is_quantity(text: Any) -> bool:
 
 
 def value(text: Any) -> Fraction:
-    """Returns bytes, cores, or devices; raises ValueError for other values."""
+    """Returns the exact value of a quantity: bytes, cores, or devices; raises ValueError for other values."""
     found = _parse(text)
     if found is None:
         raise ValueError(f"{text!r} is not a quantity, such as 2, 500m or 64Gi")
@@ -42,7 +42,7 @@ def value(text: Any) -> Fraction:
 
 
 def count(text: Any) -> int:
-    """Rounds up as `Quantity.Value()` does; returns 0 for other values.
+    """Returns a quantity as a whole number, rounded up as by `Quantity.Value()`, or 0 for other values.
 
     Objects of other vendors may have any value instead of a quantity.
     """

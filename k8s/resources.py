@@ -1,5 +1,7 @@
-"""Follows PodRequests of Kubernetes (component-helpers, resource/helpers.go, 1.35.4), which the scheduler, the kubelet
-and the cluster autoscaler use. Pod templates lack the API server's defaults, such as requests copied from limits.
+"""Resources that pods request and nodes offer.
+
+Follows PodRequests of Kubernetes (component-helpers, resource/helpers.go, 1.35.4), which the scheduler, the kubelet and
+the cluster autoscaler use. Pod templates lack the API server's defaults, such as requests copied from limits.
 """
 
 from __future__ import annotations
@@ -16,7 +18,10 @@ _POD_LEVEL = ("cpu", "memory", "hugepages-")
 
 
 def pod_requests(pod: Object, counts: Callable[[str], bool] = lambda name: True) -> Resources:
-    """An init container runs at the same time as earlier sidecars; all other containers run together."""
+    """Returns a pod's requests of each resource that `counts`.
+
+    An init container runs at the same time as earlier sidecars; all other containers run together.
+    """
     spec = pod["spec"]
     sidecars, starting = Resources(), Resources()
     for container in spec.get("initContainers") or []:
@@ -44,7 +49,9 @@ def _requests(container: Object, counts: Callable[[str], bool]) -> Resources:
 
 
 def _amounts(quantities: Mapping[str, object] | None, counts: Callable[[str], bool]) -> Resources:
-    """Templates of other vendors may contain values that are not quantities: they count as 0."""
+    """Returns the amounts as numbers. Values that are not quantities count as 0; templates of other vendors may contain
+    them.
+    """
     named = ((name, text) for name, text in (quantities or {}).items() if counts(name))
     return {name: value(text) if is_quantity(text) else Fraction(0) for name, text in named}
 

@@ -1,8 +1,8 @@
-"""Decides whether the scheduler may place a pod on a node, except for free resources.
+"""Tolerations, and whether the scheduler may place a pod on a node, except for free resources.
 
-Follows the scheduler's plugins NodeAffinity, TaintToleration and NodeUnschedulable, which the cluster autoscaler
-runs, too (component-helpers, scheduling/corev1/nodeaffinity/nodeaffinity.go and helpers.go; api,
-core/v1/toleration.go; Kubernetes 1.35.4). Tolerations with operators Lt and Gt match nothing: their feature gate
+Follows the scheduler's plugins NodeAffinity, TaintToleration and NodeUnschedulable, which the cluster autoscaler runs,
+too (component-helpers, scheduling/corev1/nodeaffinity/nodeaffinity.go and helpers.go; api, core/v1/toleration.go;
+Kubernetes 1.35.4). Tolerations with operators Lt and Gt match nothing: their feature gate
 TaintTolerationComparisonOperators is off by default.
 """
 
@@ -28,7 +28,7 @@ def selects(pod: Object, node: Object) -> bool:
 
 
 def repelling_taint(pod: Object, node: Object) -> Object | None:
-    """Cordoned nodes count as tainted."""
+    """Returns the first taint that keeps the pod off the node; cordoned nodes count as tainted."""
     spec = node["spec"]
     cordoned = {**spec, "taints": [*(spec.get("taints") or []), *([_CORDONED] if spec.get("unschedulable") else [])]}
     return next(iter(untolerated({"spec": cordoned}, pod["spec"])), None)
@@ -67,7 +67,7 @@ def _tolerates(toleration: Object, taint: Object) -> bool:
 
 
 def _matches(term: Object, node: Object, labels: Mapping[str, str]) -> bool:
-    """A term without requirements matches no node."""
+    """Returns whether a node meets all requirements of a term; a term without requirements matches no node."""
     fields = {"metadata.name": node["metadata"]["name"]}
     met = [_meets(labels.get(each["key"]), each) for each in term.get("matchExpressions") or []]
     met += [_meets(fields.get(each["key"]), each) for each in term.get("matchFields") or []]

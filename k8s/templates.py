@@ -1,4 +1,4 @@
-"""YAML files may have placeholders such as `${queue}`."""
+"""Kubernetes manifests in YAML files with placeholders such as `${queue}`."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from k8s.objects import Object
 
 
 def filled(file: Path, **values: object) -> Object:
-    """Inserts text unchanged, and other values as JSON, which is also valid CEL. Raises KeyError for a placeholder
-    without a value.
+    """Returns the manifest in a file, with each `${name}` in its text replaced by that value.
+
+    Text is inserted unchanged, other values as JSON, which is also valid CEL. Raises KeyError for a placeholder without
+    a value.
     """
     texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in values.items()}
     manifest: Object = _filled(yaml.safe_load(file.read_text(encoding="utf-8")), texts)

@@ -20,11 +20,11 @@ from config.data.content_tags import IMAGES, UnknownImage, chosen_images, conten
 from simulator.tools.errors import ToolError
 
 PLATFORM = "linux/amd64"
-"""All supported VM sizes have this platform. GB200 and GB300 sizes, which are arm64, are not supported."""
+"""The platform of all supported VM sizes. GB200 and GB300 sizes, which are arm64, are not supported."""
 ACR = ".azurecr.io"
 _REGISTRY = r"[\w.-]+(:\d+)?(/[\w./-]+)?"
 ACR_BUILD_S = 4 * 3600
-"""Azure's default is an hour (az acr build, `--timeout`), and PyTorch's bases have tens of GB."""
+"""The timeout. Azure's default is an hour (az acr build, `--timeout`), and PyTorch's bases have tens of GB."""
 Command = Sequence[str]
 Run = Callable[[Command, dict[str, str]], int]
 
@@ -87,6 +87,7 @@ BUILDERS = {
 
 
 def choose(registry: str, wanted: str | None, works: Callable[[Command], bool]) -> str:
+    """Returns the builder to use. Raises ToolError, with the fix, if none works."""
     if not re.fullmatch(_REGISTRY, registry):
         raise ToolError(f"{registry!r} is not a registry; give its host, as in myregistry{ACR}")
     usable = [name for name in BUILDERS if name != "acr" or registry.endswith(ACR)]
@@ -104,7 +105,7 @@ def choose(registry: str, wanted: str | None, works: Callable[[Command], bool]) 
 
 
 def push_all(registry: str, builder: str, run: Run, *, azure_cli: bool, names: Sequence[str] = ()) -> list[str]:
-    """Skips images that the registry has. Returns the pushed references.
+    """Builds and pushes images that the registry does not have, all or only `names`. Returns the pushed references.
 
     Raises ToolError and UnknownImage.
     """
@@ -142,7 +143,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _log_in(registry: str, builder: str, run: Run, *, azure_cli: bool) -> None:
-    """`az acr build` needs no token, and users log in to other registries."""
+    """Runs `az acr login` for docker or podman. `az acr build` needs no token, and users log in to other registries."""
     if builder == "acr" or not registry.endswith(ACR):
         return
     if not azure_cli:
@@ -164,7 +165,7 @@ def _works(probe: Command) -> bool:
 
 
 def _run(command: Command, environment: dict[str, str]) -> int:
-    """Shows the output of builds only, because a missing image is not a failure."""
+    """Runs a command. Shows the output of builds only, because a missing image in the registry is not a failure."""
     asking = "inspect" in command or "show" in command
     sink = subprocess.DEVNULL if asking else None
     env = {**os.environ, **environment}

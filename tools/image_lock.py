@@ -33,7 +33,7 @@ _TIMEOUT_S = 30.0
 
 @dataclass(frozen=True)
 class Base:
-    """`host` is the registry's API, which differs from the reference for Docker Hub."""
+    """A base image. `host` is the registry's API, which differs from the reference for Docker Hub."""
 
     host: str
     repository: str
@@ -41,7 +41,7 @@ class Base:
 
 
 def parse(reference: str) -> Base:
-    """The default host is Docker Hub, and its default folder is for official images."""
+    """Parses a reference with a tag. The default host is Docker Hub, and its default folder is for official images."""
     name, _, tag = reference.rpartition(":")
     host, slash, path = name.partition("/")
     if slash and ("." in host or ":" in host):
@@ -50,7 +50,10 @@ def parse(reference: str) -> Base:
 
 
 def bases(dockerfile: str) -> list[str]:
-    """Omits digests, and an ARG that no FROM names. Names of other stages have no tag, so they are not included."""
+    """Returns the references of a Dockerfile's bases, without digests. Ignores an ARG that no FROM names.
+
+    Names of other stages have no tag, so they are not included.
+    """
     found = []
     for line in dockerfile.splitlines():
         match = _BASE.match(line)
@@ -60,6 +63,7 @@ def bases(dockerfile: str) -> list[str]:
 
 
 def digest(client: httpx.Client, base: Base) -> str:
+    """Returns the registry's sha256:... of the tag. Raises Unreachable, or ToolError if the image does not exist."""
     url = f"https://{base.host}/v2/{base.repository}/manifests/{base.tag}"
     headers = {"Accept": ", ".join(_MANIFESTS)}
     try:
@@ -82,7 +86,7 @@ def digest(client: httpx.Client, base: Base) -> str:
 
 
 def lock(client: httpx.Client, folder: Path = IMAGES) -> list[str]:
-    """Writes into all Dockerfiles, or into none if one fails. Returns the references. Raises ToolError."""
+    """Writes digests into all Dockerfiles, or into none if one fails. Returns the references. Raises ToolError."""
     dockerfiles = {file: file.read_text(encoding="utf-8") for file in sorted(folder.glob("*/Dockerfile"))}
     references = sorted({reference for text in dockerfiles.values() for reference in bases(text)})
     locked = {reference: f"{reference}@{digest(client, parse(reference))}" for reference in references}
@@ -111,7 +115,7 @@ def _is_base(argument: str, dockerfile: str) -> bool:
 
 
 def _anonymous_token(client: httpx.Client, challenge: str) -> str:
-    """The registry asks for the token by `WWW-Authenticate: Bearer realm=...` (distribution, token specification)."""
+    """Returns the token that `WWW-Authenticate: Bearer realm=...` asks for (distribution, token specification)."""
     parts = dict(_CHALLENGE.findall(challenge))
     realm = parts.pop("realm", "")
     if not realm.startswith("https://"):

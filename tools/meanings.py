@@ -1,7 +1,7 @@
-"""The meaning of a model's field is the docstring below it, read from the source on demand.
+"""The meaning of each field of a model: the docstring below it, read from the source on demand.
 
-Pydantic can read it (`use_attribute_docstrings`), but it searches every module whenever a model is created. That
-took a quarter of the program's import time, for pages that only this folder writes.
+Pydantic can read it (`use_attribute_docstrings`), but it searches every module whenever a model is created. That took a
+quarter of the program's import time, for pages that only this folder writes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 @functools.cache
 def meanings(model: type[BaseModel]) -> Mapping[str, str]:
-    """A field's own description follows its docstring, or replaces it."""
+    """Returns the meanings by field. If a field has a description, it follows the docstring or replaces it."""
     found: dict[str, str] = {}
     for each in reversed(model.__mro__):
         found |= _docstrings(each)

@@ -47,12 +47,14 @@ Row = tuple[str, str, str]
 
 
 def model_in(annotation: Any) -> type[BaseModel] | None:
+    """Returns the model that a type is or contains: itself, `Model | None`, `dict[str, Model]`."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     return next((found for part in get_args(annotation) if (found := model_in(part))), None)
 
 
 def shown(default: Any) -> str:
+    """Returns a default as the table shows it; empty if unset."""
     if isinstance(default, tuple):
         return ", ".join(map(shown, default))
     if isinstance(default, bool):
@@ -65,7 +67,10 @@ def meaning(model: type[BaseModel], name: str) -> str:
 
 
 def keys(model: type[BaseModel], prefix: str = "", above: str = "", *, folded: bool = True) -> Iterator[Row]:
-    """`above` is the meaning of the model itself. `folded` omits keys that the model above it has too."""
+    """Yields all settings of a model. `above` is the meaning of the model itself.
+
+    `folded` omits the keys of a model that the model above it has too.
+    """
     for name, field in model.model_fields.items():
         path = f"{prefix}{field.alias or name}"
         below = model_in(field.annotation)
@@ -200,7 +205,7 @@ FILES: dict[Path, Callable[[str], str]] = {
     ERRORS: errors_page,
     PAGE: page,
 }
-"""The page is last, because it may lack a line for a table."""
+"""Functions that return a file's new text. The page is last, because it may lack a line for a table."""
 
 
 def written(file: Path) -> str:

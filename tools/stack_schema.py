@@ -34,7 +34,7 @@ _AS_TEXT: Mapping[str, Schema] = {
     "number": {"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?$"},
     "boolean": {"enum": ["true", "false"]},
 }
-"""Pulumi stores scalars from the command line as text."""
+"""The text form of scalars that Pulumi stores from the command line."""
 _OF_PULUMI = ("encryptionsalt", "encryptedkey", "secretsprovider")
 
 
@@ -43,7 +43,7 @@ def first_paragraph(text: str) -> str:
 
 
 class _AsWritten(GenerateJsonSchema):
-    """Describes user input, before validators convert it to text or None."""
+    """The schema of user input, before validators convert it to text or None, with the meaning of each key."""
 
     def model_schema(self, schema: core_schema.ModelSchema) -> Schema:
         found: Schema = super().model_schema(schema)
@@ -103,6 +103,7 @@ def _map(schema: Schema) -> Schema:
 
 
 def at_the_top(schema: Schema) -> Schema:
+    """Returns the schema of a key of the project: it may be empty, and a map may also be JSON text or a secret."""
     about = {key: value for key, value in schema.items() if key in ("description", "default")}
     bare = {key: value for key, value in schema.items() if key not in about}
     choices = bare.get("anyOf", [bare])

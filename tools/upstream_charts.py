@@ -22,7 +22,9 @@ Run = Callable[[Sequence[str]], int]
 
 
 def fetch_all(folder: Path, run: Run) -> list[str]:
-    """Returns the fetched charts as `<name> <version>`. If one fails, raises ToolError and keeps the others."""
+    """Downloads all charts. Returns those that were fetched, as `<name> <version>`. If one fails, raises ToolError and
+    keeps the others.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     return [f"{chart.name} {chart.version}" for chart in versions().charts.values() if _fetch(chart, folder, run)]
 
@@ -45,7 +47,9 @@ def _fetch(chart: Chart, folder: Path, run: Run) -> bool:
 
 
 def add_manifests(folder: Path, made: Path = paths.ROOT / "simulator" / "charts") -> None:
-    """`made` has the manifests that kubectl has built from upstream's modules."""
+    """Writes each operator's manifests into its folder. `made` has those that kubectl has built from upstream's
+    modules.
+    """
     for name in versions().manifests:
         if not (file := folder / name / INSTALL).is_file():
             file.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Each module or package has a `WORKLOAD`. A new workload needs no change in other modules."""
+"""The workloads: one module or package each, with a `WORKLOAD`. A new workload needs no change in other modules."""
 
 from __future__ import annotations
 

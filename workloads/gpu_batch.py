@@ -1,3 +1,5 @@
+"""A batch of pods that each load one GPU for a while. The pods queue for free GPUs, and share sliced GPUs."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -19,7 +21,7 @@ from workloads._lib.training import usable_bytes
 
 NAME = "gpu-batch"
 LEAST_MEMORY_MB = 768
-"""gpu-burn needs three matrices of 8192 x 8192 floats (gpu_burn-drv.cpp at 0831a45, SIZE and initBuffers)."""
+"""gpu-burn's least memory: three matrices of 8192 x 8192 floats (gpu_burn-drv.cpp at 0831a45, SIZE and initBuffers)."""
 
 
 class GpuBatchOptions(WorkloadOptions):
@@ -44,7 +46,7 @@ class GpuBatchOptions(WorkloadOptions):
 
 
 class GpuBatch(Workload[GpuBatchOptions]):
-    """Each pod runs as soon as a GPU is free: the Indexed Job has no gang."""
+    """An Indexed Job without a gang: each pod runs as soon as a GPU is free."""
 
     name = NAME
     options = GpuBatchOptions

@@ -21,15 +21,15 @@ _TIMEOUT_S = 10.0
 _METADATA_TIMEOUT_S = 2.0
 """The metadata service runs on the machine's own host, so it answers fast or not at all."""
 _METADATA = "AZURE_POD_IDENTITY_AUTHORITY_HOST"
-"""Overrides the service's address, as in Azure's SDKs (azure-identity, _credentials/imds.py)."""
+"""The variable that overrides the service's address, as in Azure's SDKs (azure-identity, _credentials/imds.py)."""
 _INTERFACES = "/metadata/instance/network/interface?api-version=2021-02-01"
 
 
 def answers(host: str) -> bool:
-    """Uses the environment's proxy, as kubectl and the plugins do.
+    """Returns whether an API server answers. Uses the environment's proxy, as kubectl and the plugins do.
 
-    The certificate is not verified, because the request contains no secrets. The answer must come from Kubernetes:
-    a name may also resolve to a portal or a proxy that answers everything.
+    The certificate is not verified, because the request contains no secrets. The answer must come from Kubernetes: a
+    name may also resolve to a portal or a proxy that answers everything.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InsecureRequestWarning)
@@ -41,7 +41,7 @@ def answers(host: str) -> bool:
 
 
 def _is_of_kubernetes(found: Any) -> bool:
-    """Accepts a version, or a Status that denies it (Kubernetes' API reference, "Status v1 meta")."""
+    """Returns whether this is a version, or a Status that denies it (Kubernetes' API reference, "Status v1 meta")."""
     if not isinstance(found, dict):
         return False
     return "gitVersion" in found or (found.get("kind"), found.get("apiVersion")) == ("Status", "v1")

@@ -1,4 +1,4 @@
-"""A machine in the stack's own network, and a Bastion for logins to it.
+"""Access to a network that the stack creates: a machine in it, and a Bastion for logins to the machine.
 
 The machine has no public address and no password. Its identity deploys, so every user who logs in has its rights.
 """
@@ -62,9 +62,7 @@ class JumpBox(Component):
         )
 
     def _rights(self) -> None:
-        """The machine may deploy the rest of the stack: it has all rights in its group, but assigns only this program's
-        roles.
-        """
+        """Assigns the rights to deploy the rest of the stack: all in its group, but only the roles of this program."""
         scope = self._group.id
         roles.assign("jump-box-contributor", role=roles.CONTRIBUTOR, scope=scope, principal=self.deployer, parent=self)
         roles.assign(

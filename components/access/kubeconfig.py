@@ -1,3 +1,5 @@
+"""Kubeconfigs from AKS."""
+
 from __future__ import annotations
 
 import base64
@@ -23,6 +25,7 @@ def private_server(kubeconfig: str) -> str | None:
 
 
 def login_of(kubeconfig: str) -> str | None:
+    """Returns the login method of kubelogin, or None if the kubeconfig has a certificate."""
     plugin = yaml.safe_load(kubeconfig)["users"][0]["user"].get("exec")
     return str(plugin["args"][plugin["args"].index("--login") + 1]) if plugin else None
 
@@ -57,7 +60,7 @@ def _without(args: list[Any], options: Iterable[str]) -> list[Any]:
 
 
 def as_user(kubeconfig: str, user: str) -> str:
-    """The login must be allowed to impersonate `user`."""
+    """Returns a kubeconfig that impersonates `user` (the field `as`). The login must be allowed to impersonate."""
     config = yaml.safe_load(kubeconfig)
     for each in config["users"]:
         each["user"]["as"] = user

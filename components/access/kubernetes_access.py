@@ -1,3 +1,5 @@
+"""Access to the cluster: a kubeconfig, a Kubernetes provider, and the rights that they need."""
+
 from __future__ import annotations
 
 import pulumi
@@ -17,9 +19,11 @@ _REFUSED = "Getting static credential is not allowed"
 
 
 class KubernetesAccess(Component):
-    """With local accounts, the credential is the admin certificate. Without, it is a kubeconfig that calls kubelogin,
-    and a role assignment, because Azure RBAC gives an owner of the cluster no rights in it. The settings reject
-    clusters with neither local accounts nor Entra ID.
+    """Credentials and provider.
+
+    With local accounts, the credential is the admin certificate. Without, it is a kubeconfig that calls kubelogin, and
+    a role assignment, because Azure RBAC gives an owner of the cluster no rights in it. The settings reject clusters
+    with neither local accounts nor Entra ID.
 
     Disabling local accounts later does not revoke certificates: run `az aks rotate-certs`.
     """
@@ -60,8 +64,10 @@ class KubernetesAccess(Component):
         return place.apply(lambda names: self._certificate(*names))
 
     def _certificate(self, group: str, cluster: str) -> pulumi.Output[str]:
-        """A preview that enables local accounts cannot get the admin kubeconfig yet. With an unknown one, most objects
-        would show as updated. So the preview uses the login that the cluster still has, if its programs are installed.
+        """Returns the admin kubeconfig.
+
+        A preview that enables local accounts cannot get it yet. With an unknown kubeconfig, most objects would show as
+        updated. So the preview uses the login that the cluster still has, if its programs are installed.
         """
         try:
             credentials = containerservice.list_managed_cluster_admin_credentials(

@@ -40,7 +40,7 @@ _FIRST, _SECOND = "outside", "inside"
 
 
 def deploys_inside(settings: Settings, existing: Existing) -> bool:
-    """Returns False to declare only what can be created from outside.
+    """Returns True to declare the whole stack, False to declare only what can be created from outside.
 
     Raises pulumi.RunError, with the access paths, if the second phase has begun and this machine is outside.
     """
@@ -52,7 +52,7 @@ def deploys_inside(settings: Settings, existing: Existing) -> bool:
 
 
 def check_shared_platform(settings: Settings, shared_platform: PlatformStack) -> None:
-    """Raises pulumi.RunError, with the fix, if a consumer stack cannot access the cluster."""
+    """Raises pulumi.RunError, with the fix, if a consumer stack cannot access the cluster of its shared platform."""
     outputs = outputs_of(str(shared_platform.stack))
     check_running(outputs, settings.stack)
     kubeconfig = outputs[KUBECONFIG]
@@ -82,7 +82,7 @@ def _is_inside(settings: Settings, existing: Existing) -> bool:
 
 
 def _seems_inside(settings: Settings, group: str) -> bool:
-    """Logs that an address of this machine is in the network: other networks may use the same ones."""
+    """Returns whether this machine has an address in the network. Logs that: other networks may use the same ones."""
     found = inside.is_in(_ranges(settings, group))
     if found:
         pulumi.log.info(_BY_ADDRESS)

@@ -1,3 +1,5 @@
+"""Adds the stack's tags to every Azure resource, and explains Azure's errors."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
@@ -29,7 +31,7 @@ def prepare_all(settings: Settings) -> None:
 
 
 def tagged(props: Any, tags: Mapping[str, str]) -> Any:
-    """Adds the stack's tags if the type has tags. The resource's own tags take precedence."""
+    """Returns a resource's inputs with the stack's tags, if its type has tags. Its own tags take precedence."""
     inputs = props if isinstance(props, dict) else vars(props)
     if tags and "tags" in inputs:
         inputs["tags"] = {**tags, **(inputs["tags"] or {})}

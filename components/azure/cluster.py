@@ -1,3 +1,5 @@
+"""The AKS cluster with its system pool."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,7 +26,7 @@ _TIMEOUTS = pulumi.CustomTimeouts(create="40m", update="2h", delete="40m")
 
 
 class Cluster(Component):
-    """GPU pools are separate resources, because an inline pool cannot be replaced alone."""
+    """The cluster. GPU pools are separate resources, because an inline pool cannot be replaced alone."""
 
     resource_group: pulumi.Output[str]
     name: pulumi.Output[str]
@@ -47,8 +49,10 @@ class Cluster(Component):
         protect: bool = False,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`there` is whether the cluster exists: `node_os_channel` and `ip_ranges` are then its current values.
-        `protect` makes Pulumi refuse to delete or replace it.
+        """Creates the cluster, in AKS's own network unless `own_network` is set.
+
+        If the cluster exists (`there`), `node_os_channel` and `ip_ranges` are its current values. `protect` makes
+        Pulumi refuse to delete or replace it.
         """
         super().__init__(name, opts)
         self.settings = settings
@@ -147,7 +151,7 @@ class Cluster(Component):
         )
 
     def _allow_groups(self) -> None:
-        """Kubernetes rights do not include getting a kubeconfig."""
+        """Lets groups of cluster admins and of teams get a kubeconfig, which Kubernetes rights do not include."""
         cluster = self.settings.cluster
         of_teams = (group for team in self.settings.teams.values() for group in team.groups)
         groups = {str(each).lower(): str(each) for each in (*of_teams, *cluster.admin_group_object_ids)}
@@ -203,10 +207,10 @@ def chosen_channel(settings: Settings, has: str | None) -> str:
 
 
 def chosen_ranges(settings: Settings, has: Sequence[str], *, gateway: bool = False) -> list[str]:
-    """If ranges are unset, the current ones (`has`) stay, which another tool may have set.
+    """Returns the settings' ranges. If unset, the current ones (`has`) stay, which another tool may have set.
 
-    Logs a warning if they stay or change. With a `gateway`, the cluster has one more, for its nodes. An empty list
-    ends the restriction (MicrosoftDocs/azure-aks-docs, articles/aks/api-server-authorized-ip-ranges.md).
+    Logs a warning if they stay, or if the ranges change. With a `gateway`, the cluster has one more, for its nodes. An
+    empty list ends the restriction (MicrosoftDocs/azure-aks-docs, articles/aks/api-server-authorized-ip-ranges.md).
     """
     cluster, names, path = settings.cluster, settings.names, ("cluster", "authorizedIpRanges")
     wanted = sorted(set(cluster.authorized_ip_ranges))
@@ -258,7 +262,7 @@ def _autoscaler_profile(settings: Settings) -> containerservice.ManagedClusterPr
 
 
 def _storage_profile(storage: StorageSettings) -> containerservice.ManagedClusterStorageProfileArgs:
-    """AKS's blob CSI driver is off if the chart installs one: object names would clash.
+    """Returns the profile of AKS's blob CSI driver. It is off if the chart installs one: object names would clash.
 
     `False` is sent explicitly, because AKS keeps the previous value of omitted fields.
     """

@@ -1,3 +1,5 @@
+"""The network settings of a cluster, as pure functions of the stack's settings."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -16,6 +18,8 @@ SYSTEM_ZONE = "system"
 
 @dataclass(frozen=True, kw_only=True)
 class OwnNetwork:
+    """The parts of a custom network that a cluster uses."""
+
     subnet: pulumi.Input[str]
     identity: pulumi.Input[str]
     needs: Sequence[pulumi.Resource]
@@ -23,7 +27,7 @@ class OwnNetwork:
 
 
 def identity(cluster: ClusterSettings, own: OwnNetwork | None) -> containerservice.ManagedClusterIdentityArgs:
-    """The identity can change in place (AKS's page on managed identities)."""
+    """Returns the identity of the control plane. It can change in place (AKS's page on managed identities)."""
     kinds = containerservice.ResourceIdentityType
     id_ = own.identity if own else cluster.identity
     if id_ is None:
@@ -32,7 +36,7 @@ def identity(cluster: ClusterSettings, own: OwnNetwork | None) -> containerservi
 
 
 def network_profile(network: NetworkSettings) -> containerservice.ContainerServiceNetworkProfileArgs:
-    """With CNI Overlay, pods have their own range. In AKS's network, services use AKS's range."""
+    """Returns the profile of CNI Overlay: pods have their own range. In AKS's network, services use AKS's range."""
     custom_ranges = (
         {"service_cidr": network.service_range, "dns_service_ip": network.dns_service} if network.own else {}
     )
@@ -49,7 +53,7 @@ def network_profile(network: NetworkSettings) -> containerservice.ContainerServi
 
 
 def with_nodes(ip_ranges: list[str], own: OwnNetwork | None) -> pulumi.Input[list[str]]:
-    """Adds the outbound address of nodes to the authorized ranges.
+    """Returns the authorized ranges, with the outbound address of nodes.
 
     AKS adds the address of its load balancer itself, but not that of a gateway (its page on authorized IP ranges,
     "Recommended IP ranges to allow"). Without it, nodes cannot join and the cluster fails
@@ -63,10 +67,10 @@ def with_nodes(ip_ranges: list[str], own: OwnNetwork | None) -> pulumi.Input[lis
 def api_server(
     settings: Settings, ip_ranges: pulumi.Input[list[str]]
 ) -> containerservice.ManagedClusterAPIServerAccessProfileArgs:
-    """Sends empty ranges explicitly, because AKS keeps the previous value of omitted fields.
+    """Returns the profile that limits access to the API server.
 
-    A private API server has no ranges and no public name. By default, AKS would give it a name that everybody can
-    resolve, but not reach.
+    Empty ranges are sent explicitly, because AKS keeps the previous value of omitted fields. A private API server has
+    no ranges and no public name. By default, AKS would give it a name that everybody can resolve, but not reach.
     """
     if not settings.network.private:
         return containerservice.ManagedClusterAPIServerAccessProfileArgs(authorized_ip_ranges=ip_ranges)

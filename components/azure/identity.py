@@ -24,11 +24,13 @@ from components.storage.container_access import ContainerAccess
 from config.data.blobfuse import ACCOUNT, AUDIENCE
 
 CLIENT_ANNOTATION = "azure.workload.identity/client-id"
-"""Used by pods that sign in themselves (label azure.workload.identity/use). The driver does not read it."""
+"""The annotation for pods that sign in themselves (label azure.workload.identity/use). The driver does not read it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Federation:
+    """The place where the identities of a platform's namespaces are created, and the issuer of its cluster's tokens."""
+
     resource_group: pulumi.Input[str]
     location: str
     cluster: str
@@ -36,6 +38,8 @@ class Federation:
 
 
 class WorkloadIdentity(Component):
+    """A managed identity for one service account, with a role on each container that is mounted in the namespace."""
+
     client_id: pulumi.Output[str]
     account: pulumi.Output[str]
 
@@ -49,7 +53,7 @@ class WorkloadIdentity(Component):
         needs: kubernetes.core.v1.Namespace,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """Creates one credential: Azure rejects two at once. `needs` is the namespace."""
+        """Creates an identity with one credential: Azure rejects two at once. `needs` is the namespace."""
         super().__init__(name, opts)
         identity = managedidentity.UserAssignedIdentity(
             "identity",

@@ -1,3 +1,5 @@
+"""The network of nodes and private endpoints: a new one, or an existing one."""
+
 from __future__ import annotations
 
 import pulumi
@@ -9,7 +11,7 @@ from config.schema.network import BASTION, ENDPOINTS, JUMP_BOX, NODES, layout
 
 
 class Network(Component):
-    """A network outlives clusters. Create it only if nodes are not in AKS's own network."""
+    """A network, which outlives clusters. Create it only if nodes are not in AKS's own network."""
 
     id: pulumi.Output[str]
     node_subnet: pulumi.Output[str]
@@ -27,8 +29,10 @@ class Network(Component):
         has_jump_box_subnets: bool = False,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """If `has_jump_box_subnets`, the network has the subnets of a jump box now, and they stay. Pulumi deletes the
-        jump box after it updates the network, and Azure refuses to remove subnets that are in use.
+        """Creates the network, or refers to an existing one.
+
+        If `has_jump_box_subnets`, the network has the subnets of a jump box now, and they stay. Pulumi deletes the jump
+        box after it updates the network, and Azure refuses to remove subnets that are in use.
         """
         super().__init__(name, opts)
         self._settings, self._has_jump_box_subnets = settings, has_jump_box_subnets
@@ -46,7 +50,7 @@ class Network(Component):
         self.register_outputs({"id": self.id})
 
     def _virtual_network(self, address_space: str) -> azure.VirtualNetwork:
-        """If subnets were resources and not inline, concurrent writes would fail with 409."""
+        """Creates the network with inline subnets. If they were resources, concurrent writes would fail with 409."""
         subnets = layout(address_space)
         self.nat_gateway = outbound = self._nat_gateway().id if self._settings.network.nat_gateway else None
         jump_box_subnets = [
@@ -71,7 +75,7 @@ class Network(Component):
         return pulumi.Output.concat(self.id, f"/subnets/{name}")
 
     def _nat_gateway(self) -> azure.NatGateway:
-        """AKS does not offer its own NAT gateway in a custom network (its page on NAT gateways)."""
+        """Creates a NAT gateway. AKS does not offer its own in a custom network (its page on NAT gateways)."""
         name, location = self._settings.names.cluster, self._settings.location
         address = public_address(self, "outbound-address", f"{name}-outbound", self._resource_group, location)
         self.outbound_address = address.ip_address.apply(str)
@@ -89,7 +93,7 @@ class Network(Component):
 def public_address(
     parent: Component, logical: str, name: str, resource_group: pulumi.Input[str], location: str
 ) -> azure.PublicIPAddress:
-    """NAT gateways and Bastions require this tier."""
+    """Creates a static address, in the tier that NAT gateways and Bastions require."""
     return azure.PublicIPAddress(
         logical,
         public_ip_address_name=name,
@@ -102,7 +106,7 @@ def public_address(
 
 
 def _subnet(name: str, prefix: str, nat_gateway: pulumi.Input[str] | None = None) -> azure.SubnetArgs:
-    """AKS no longer uses default outbound access, but this API version still enables it.
+    """Returns a subnet without default outbound access. AKS no longer uses it, but this API version still enables it.
 
     Network policies for private endpoints are off (Azure's default), so that rules of the subnet do not affect them.
     """

@@ -1,4 +1,4 @@
-"""Each pool of the settings is one AgentPool, and so one scale set and one InfiniBand fabric."""
+"""GPU node pools. Each pool of the settings is one AgentPool, and so one scale set and one InfiniBand fabric."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ _IMMUTABLE = [
 # which AKS ignores for an autoscaled pool, bounds included (Azure/AKS, releases 2019-10-28 and 2019-12-02).
 _AUTOSCALED = ["count"]
 CONFIG_MAP, NAMESPACE = "cluster-autoscaler-priority-expander", "kube-system"
-"""AKS's page articles/aks/cluster-autoscaler-overview.md."""
+"""The name and namespace of the ConfigMap (AKS's page articles/aks/cluster-autoscaler-overview.md)."""
 
 
 class NodePools(Component):
-    """A pool's ARM name depends on its immutable properties, so a replacement can exist beside it."""
+    """All GPU pools. A pool's ARM name depends on its immutable properties, so a replacement can exist beside it."""
 
     pools: dict[str, GpuPool]
     resources: list[pulumi.Resource]
@@ -153,7 +153,7 @@ def _priority(pool: PoolSettings) -> dict[str, Any]:
 
 
 class AutoscalerPriorities(Component):
-    """The autoscaler's expander `priority` reads this ConfigMap before each scale-up."""
+    """The ConfigMap that the autoscaler's expander `priority` reads before each scale-up."""
 
     def __init__(
         self,

@@ -24,6 +24,8 @@ _EVERYWHERE: Final = "Global"
 
 
 class PrivateEndpoints(Component):
+    """Private endpoints, which outlive clusters."""
+
     ready: list[pulumi.Resource]
 
     def __init__(
@@ -43,11 +45,11 @@ class PrivateEndpoints(Component):
         self.register_outputs({})
 
     def connect(self, name: str, target: pulumi.Input[str], uses: tuple[Use, ...], key: str = "") -> None:
-        """`target` is the resource's id, `name` its ARM name. `key` distinguishes resources of one kind in Pulumi
-        names, which must stay the same when ARM names change.
+        """Creates an endpoint for each use of the resource with the id `target` and the ARM name `name`.
 
-        Endpoints are created one after another: two at once on one account fail with
-        StorageAccountOperationInProgress (hashicorp/terraform-provider-azurerm#28112).
+        `key` distinguishes resources of one kind in Pulumi names, which must stay the same when ARM names change.
+        Endpoints are created one after another: two at once on one account fail with StorageAccountOperationInProgress
+        (hashicorp/terraform-provider-azurerm#28112).
         """
         last: list[pulumi.Resource] = []
         for use in uses:
@@ -83,7 +85,7 @@ class PrivateEndpoints(Component):
         return self._zones[use]
 
     def _theirs(self, use: Use) -> str | None:
-        """Links the user's zone to a network that the stack creates. Users link existing networks."""
+        """Returns the user's zone, and links it to a network that the stack creates. Users link existing networks."""
         found = self._settings.network.zone(use, self._settings.location)
         if found and self._network.made:
             place = ResourceName.of(found)

@@ -1,3 +1,5 @@
+"""The stack's container registry, for the images of `docker/`."""
+
 from __future__ import annotations
 
 import pulumi
@@ -12,7 +14,7 @@ from config.schema.registry import login_server
 
 
 class Registry(Component):
-    """The registry has no admin user: pushing needs a login, pulling a role."""
+    """Azure Container Registry without an admin user: pushing needs a login, pulling a role."""
 
     name: str
     login_server: str

@@ -16,9 +16,9 @@ import re
 import pulumi
 
 PAUSE_SECONDS, ATTEMPTS = 15, 28
-"""Seven minutes in total, for roles."""
+"""The retries for roles: seven minutes in total."""
 WEBHOOK_PAUSE_SECONDS, WEBHOOK_ATTEMPTS = 5, 24
-"""Two minutes in total."""
+"""The retries for webhooks: two minutes in total."""
 _NOT_JOINED = re.compile(
     r"MissingPermission|Check access result not allowed|Microsoft\.Network/\S+/join/action", re.IGNORECASE
 )
@@ -26,13 +26,13 @@ _NOT_JOINED = re.compile(
 Azure/Azure-Landing-Zones#2892, MicrosoftDocs/azure-aks-docs#110).
 """
 _NOT_ANSWERED = re.compile(r"failed calling webhook.*(no endpoints available|connection refused)", re.DOTALL)
-"""kubernetes, staging/src/k8s.io/apiserver/pkg/util/webhook/error.go, ErrCallingWebhook."""
+"""The API server's error: kubernetes, staging/src/k8s.io/apiserver/pkg/util/webhook/error.go, ErrCallingWebhook."""
 _OBJECTS, _RELEASE = "kubernetes:", "kubernetes:helm.sh/v3:Release"
 """Helm releases are not retried: a failed one keeps its name ("cannot reuse a name that is still in use")."""
 
 
 async def retry_forbidden(args: pulumi.ErrorHookArgs) -> bool:
-    """Pauses and returns True to retry. `args.errors` has the newest error first."""
+    """Pauses and returns True if a 403 is to be retried. `args.errors` has the errors so far, the newest first."""
     return await _retry(args, late="forbidden" in args.errors[0].lower())
 
 

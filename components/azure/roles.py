@@ -1,3 +1,5 @@
+"""Azure RBAC: role assignments, the deployer, and the subscription."""
+
 from __future__ import annotations
 
 import uuid
@@ -14,7 +16,7 @@ from config.schema.cluster import ClusterSettings, PrincipalType
 
 RBAC_CLUSTER_ADMIN = guid("Azure Kubernetes Service RBAC Cluster Admin")
 CLUSTER_USER = guid("Azure Kubernetes Service Cluster User Role")
-"""Allows `az aks get-credentials` (AKS's page on access to kubeconfigs)."""
+"""The role for `az aks get-credentials` (AKS's page on access to kubeconfigs)."""
 CONTRIBUTOR = guid("Contributor")
 RBAC_ADMINISTRATOR = guid("Role Based Access Control Administrator")
 ACR_PULL = guid("AcrPull")
@@ -39,19 +41,19 @@ ASSIGNED_ROLES = {
         STORAGE_ACCOUNT_CONTRIBUTOR,
     )
 }
-"""The deployer must be allowed to assign these roles. The values are their names."""
+"""The roles that this program assigns, with their names. The deployer must be allowed to assign them."""
 JUMP_BOX_ROLES = {role: name_of(role) for role in (CONTRIBUTOR, RBAC_ADMINISTRATOR)}
-"""The jump box gets these too, from the deployer that creates it."""
+"""The roles that the jump box gets in addition, from the deployer that creates it."""
 
 _NAMESPACE = uuid.UUID("6f0f7c0e-3a0e-5a53-9d0c-5b6a1c1f3a77")
-"""ARM requires GUIDs as assignment names, and each update must produce the same ones."""
+"""The namespace of assignment names. ARM requires GUIDs, and each update must produce the same ones."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Principal:
     object_id: pulumi.Output[str]
     kind: pulumi.Input[PrincipalType]
-    """The type is explicit, because Azure RBAC cannot look up new service principals for a while."""
+    """The type. It is explicit, because Azure RBAC cannot look up new service principals for a while."""
 
 
 def deployer(settings: ClusterSettings, parent: Component) -> Principal:
@@ -111,5 +113,5 @@ def _definition(scope: str, role: str) -> str:
 
 
 def subscription_id() -> str:
-    """The id is not an output, because names of Azure resources derive from it."""
+    """Returns the id directly and not as an output, because names of Azure resources derive from it."""
     return str(authorization.get_client_config().subscription_id)

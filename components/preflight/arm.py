@@ -28,10 +28,10 @@ from config.schema.regions import cloud
 
 Json = dict[str, Any]
 _METADATA = "/metadata/endpoints?api-version=2022-09-01"
-"""A custom cloud's endpoint has this path, as the plugin reads it (pulumi-azure-native, pkg/azure/cloud/metadata)."""
+"""The path of a custom cloud's endpoint, as the plugin reads it (pulumi-azure-native, pkg/azure/cloud/metadata)."""
 _TIMEOUT_S = 20.0
 _RETRIED = frozenset({408, 429, 500, 502, 503, 504})
-"""The plugin retries these too (its client_azcore.go)."""
+"""The statuses that the plugin retries (its client_azcore.go)."""
 _RETRY = Retry(
     total=4, connect=0, read=0, status_forcelist=_RETRIED, backoff_factor=0.5, retry_after_max=8, raise_on_status=False
 )
@@ -41,6 +41,8 @@ _PARALLEL = 10
 
 @dataclass(frozen=True)
 class Unread:
+    """The reason why a response from Azure is missing."""
+
     why: str
 
     @property
@@ -54,7 +56,7 @@ class Arm:
     token: str = field(repr=False)
 
     def get(self, paths: Mapping[str, str]) -> dict[str, Json | Unread]:
-        """Requests paths (with queries) in parallel, and joins the pages of lists."""
+        """Returns the answers at these paths (with queries), requested in parallel. Joins the pages of lists."""
         with ThreadPoolExecutor(_PARALLEL) as pool:
             return dict(zip(paths, pool.map(self._read_pages, paths.values()), strict=True))
 
@@ -121,7 +123,7 @@ def _code(refusal: Json | None) -> str:
 
 
 def fetch(url: str, token: str = "") -> tuple[int, bytes]:
-    """Retries temporary failures.
+    """Returns the status and content of one GET request. Retries temporary failures.
 
     Raises:
         OSError: The host does not answer.
@@ -142,7 +144,7 @@ def fetch(url: str, token: str = "") -> tuple[int, bytes]:
 
 
 class MachineTrust(HTTPAdapter):
-    """Trusts the machine's certificates (SSL_CERT_FILE, system store), not only the library's."""
+    """An adapter that trusts the machine's certificates (SSL_CERT_FILE, system store), not only the library's."""
 
     def init_poolmanager(self, *args: Any, **options: Any) -> None:
         super().init_poolmanager(*args, ssl_context=_trusted(), **options)
@@ -153,7 +155,7 @@ class MachineTrust(HTTPAdapter):
 
 @cache
 def _trusted() -> ssl.SSLContext:
-    """The context is cached: reading all certificates takes longer than a request."""
+    """Returns a cached context: reading all certificates takes longer than a request."""
     return ssl.create_default_context()
 
 

@@ -34,7 +34,7 @@ def missing_programs(login: str) -> list[str]:
 
 
 def check_all(checks: Iterable[Callable[[], None]]) -> None:
-    """Raises one pulumi.RunError with all errors, so that fixes that take days start together."""
+    """Runs all checks, and raises one pulumi.RunError with all errors, so that fixes that take days start together."""
     refused: list[str] = []
     for check in checks:
         try:

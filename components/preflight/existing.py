@@ -47,8 +47,10 @@ _ABSENT = ("ResourceNotFound", "ResourceGroupNotFound")
 
 @dataclass(frozen=True)
 class Existing:
+    """The state of a stack in Azure and Pulumi before its program declares anything."""
+
     outputs: Mapping[str, Any]
-    """The outputs are empty before the first `up`, and a failed update keeps them."""
+    """The stack's outputs. They are empty before the first `up`, and a failed update keeps them."""
     group: str
     cluster_name: str
     cluster: containerservice.GetManagedClusterResult | None
@@ -67,7 +69,7 @@ class Existing:
 
     @property
     def node_os_channel(self) -> str | None:
-        """A cluster without a channel gets no patches, as with `None`."""
+        """The OS channel of the existing cluster. A cluster without one gets no patches, as with `None`."""
         if self.cluster is None:
             return None
         profile = self.cluster.auto_upgrade_profile
@@ -75,6 +77,7 @@ class Existing:
 
     @property
     def ip_ranges(self) -> list[str]:
+        """The address ranges that the existing cluster's API server accepts; empty for all addresses."""
         profile = self.cluster.api_server_access_profile if self.cluster else None
         return list((profile and profile.authorized_ip_ranges) or ())
 
@@ -97,7 +100,7 @@ class Existing:
 
 
 def check_existing(settings: Settings) -> Existing:
-    """Logs warnings.
+    """Returns what exists, and logs warnings.
 
     Raises pulumi.RunError, which the engine shows without a traceback, if the settings require an impossible change.
     """
@@ -214,6 +217,7 @@ def _irreplaceable(existing: Existing) -> Iterator[str]:
 
 
 def get_if_exists(ask: Callable[[], Found]) -> Found | None:
+    """Returns Azure's answer, or None if the resource or its group does not exist, as before a stack's first `up`."""
     try:
         return ask()
     except Exception as error:  # noqa: BLE001 - invokes raise bare exceptions
@@ -223,7 +227,7 @@ def get_if_exists(ask: Callable[[], Found]) -> Found | None:
 
 
 def images_first(settings: Settings) -> str:
-    """Warns of GPU nodes that start with the registry: they cost money before images are pushed.
+    """Returns the warning about GPU nodes that start with the registry: they cost money before images are pushed.
 
     If another pool autoscales, a fixed one gets bounds and no `count`, as in the warning of config/rules/advice.py.
     """

@@ -37,7 +37,10 @@ def check_running(platform: Mapping[str, Any], stack: str) -> None:
     """Raises pulumi.RunError if the cluster of a shared platform is stopped.
 
     A cluster that cannot be looked up counts as running: users of a platform may have no rights in Azure.
-    `platform` has the outputs of the platform's stack.
+
+    Args:
+        platform: The outputs of the platform's stack.
+        stack: The stack that is deployed.
     """
     group, name = platform["resourceGroup"], platform["clusterName"]
     try:
@@ -87,7 +90,7 @@ def excluded_nodes(settings: Settings, cluster: containerservice.GetManagedClust
 
 
 def cluster_refusals(settings: Settings, cluster: containerservice.GetManagedClusterResult) -> Iterator[str]:
-    """Yields an error for each setting that AKS would reject or ignore.
+    """Yields an error for each setting that AKS would reject or ignore for the existing cluster.
 
     Versions: https://learn.microsoft.com/azure/aks/upgrade-aks-cluster. Versions without support, or with only
     long-term support, may skip some (tests/contract/recordings/clusters.yaml). Entra "can't be disabled":
@@ -117,8 +120,10 @@ def _refusal(what: str, fix: Fix, stack: str) -> str:
 def removed_nodes(settings: Settings, outputs: Mapping[str, Any], counts: Mapping[str, int]) -> Iterator[str]:
     """Yields a warning for each pool of the last update that loses nodes.
 
-    `outputs` are those of the last update: their `pools` has the ARM names of pools by key. `counts` has the
-    current number of nodes by ARM name.
+    Args:
+        settings: The settings of this update.
+        outputs: The stack's outputs of the last update. Their `pools` has the ARM names of pools by key.
+        counts: The current number of nodes by the pool's ARM name.
     """
     names = {key: agent_pool_name(key, pool) for key, pool in settings.gpu_pools().items()}
     wanted = {names[key]: pool for key, pool in settings.gpu_pools().items()}
@@ -139,7 +144,7 @@ def removed_nodes(settings: Settings, outputs: Mapping[str, Any], counts: Mappin
 
 
 def report_pool_changes() -> pulumi.ResourceHook:
-    """The hook also runs in previews."""
+    """Returns a hook for updates of the cluster, which also runs in previews."""
 
     def report(update: pulumi.ResourceHookArgs) -> None:
         for line in pool_changes(_profiles(update.old_inputs), _profiles(update.new_inputs)):

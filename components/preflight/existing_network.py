@@ -25,6 +25,8 @@ _OUTBOUND: Mapping[str, str] = {"userAssignedNATGateway": "natGateway", "loadBal
 
 @dataclass(frozen=True)
 class Difference:
+    """A setting that differs from Azure, and the fix that keeps Azure's value."""
+
     what: str
     keep: Fix
     change: str = ""
@@ -56,7 +58,7 @@ def network_refusal(settings: Settings, cluster: Any, address_space: str | None)
 
 
 def jump_box_warnings(settings: Settings, group: str, machine: Any) -> Iterator[str]:
-    """Warns of a jump box that is deleted, or of a key that it does not get. `machine` is its VM."""
+    """Yields warnings about a jump box that is deleted, or a key that it does not get. `machine` is its VM."""
     path: Path = ("network", "jumpBox", "sshPublicKey")
     keys = [each.key_data for each in machine.os_profile.linux_configuration.ssh.public_keys]
     chosen = settings.network.jump_box
@@ -115,7 +117,7 @@ def _cluster(settings: Settings, cluster: Any, address_space: str | None) -> Ite
 
 
 def _policy_command(settings: Settings, has: str) -> str:
-    """Installs a policy engine, or replaces Calico by Cilium. Engines cannot be removed.
+    """Returns the command that installs a policy engine, or replaces Calico by Cilium. Engines cannot be removed.
 
     https://learn.microsoft.com/azure/aks/use-network-policies; AKS requires both options for Cilium
     (Azure/azure-container-networking#4417).
@@ -129,7 +131,10 @@ def _policy_command(settings: Settings, has: str) -> str:
 
 
 def _wider_pod_range(settings: Settings, has: str) -> str:
-    """The new range must contain the one in use (https://learn.microsoft.com/azure/aks/azure-cni-overlay-pod-expand)."""
+    """Returns the command that widens the pods' range, if the one in the settings contains the one in use.
+
+    https://learn.microsoft.com/azure/aks/azure-cni-overlay-pod-expand
+    """
     names, wanted = settings.names, settings.network.pod_range
     if not IPv4Network(has).subnet_of(IPv4Network(wanted)):
         return ""
@@ -137,7 +142,7 @@ def _wider_pod_range(settings: Settings, has: str) -> str:
 
 
 def _zone(settings: Settings, has: str | None) -> Iterator[Difference]:
-    """The API server's DNS zone can only change to `none` (AKS's page on private clusters)."""
+    """Yields a changed DNS zone of the API server. It can only change to `none` (AKS's page on private clusters)."""
     zones, found = settings.network.zones, settings.network.zone("cluster", settings.location)
     if has in (None, "none") or str(has).lower() == (found or SYSTEM_ZONE).lower():
         return

@@ -1,4 +1,4 @@
-"""Azure cannot change the VM size or `maxPods` of an existing system pool."""
+"""Rejects another VM size or `maxPods` of an existing system pool, because Azure cannot change them."""
 
 from __future__ import annotations
 
@@ -63,10 +63,10 @@ def system_pool_refusals(settings: Settings, cluster: containerservice.GetManage
 def system_pool_refusal(
     pool: SystemPool, size: str, stack: str, cluster: str, pods: int | None = None, place: str = ""
 ) -> str:
-    """`size` is that of the pool. If `pods` is given, the error is about `maxPods`.
+    """Returns the error for a system pool of `size` that cannot change its VM size, or `maxPods` if `pods` is given.
 
-    `cluster` names the cluster for Azure's CLI, `place` its subnet and zones: either all pools have a subnet or
-    none (Azure/AKS#2927). A pool's VM size and pods are fixed, and a system pool can be deleted once another exists
+    `cluster` names the cluster for Azure's CLI, `place` its subnet and zones: either all pools have a subnet or none
+    (Azure/AKS#2927). A pool's VM size and pods are fixed, and a system pool can be deleted once another exists
     (https://learn.microsoft.com/azure/aks/resize-node-pool, .../aks/use-system-pools).
     """
     key, value = ("maxPods", str(pods)) if pods else ("vmSku", size)

@@ -1,4 +1,4 @@
-"""AKSInfinibandSupport is the feature of a subscription that puts the nodes of a pool on one InfiniBand fabric.
+"""AKSInfinibandSupport: the feature of a subscription that puts the nodes of a pool on one InfiniBand fabric.
 
 AKS reads the feature when it creates a pool. If it is missing, AKS does not warn, and jobs on the pool fail. So the
 program checks it before it declares any resource. It does not register the feature, because that affects the whole

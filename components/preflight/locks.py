@@ -24,8 +24,12 @@ _VERSION = "api-version=2016-09-01"
 
 
 def lock_objections(locks: Iterable[Json], group: str, deleted: Iterable[str]) -> Iterator[Objection]:
-    """`locks` are those of the group, of its resources, and of its subscription. `group` is an id. `deleted` names in
-    messages what the update deletes.
+    """Yields an objection for each lock.
+
+    Args:
+        locks: The locks of the group, of its resources, and of its subscription.
+        group: The id of the stack's resource group.
+        deleted: What the update deletes, as named in messages.
     """
     pools = ", ".join(deleted)
     for lock in {str(each["id"]).lower(): each for each in locks}.values():

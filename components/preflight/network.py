@@ -69,12 +69,12 @@ def _about_the_network(settings: Settings) -> Iterator[Question]:
 
 
 def network_path(network: str) -> str:
-    """The network may be in any subscription, unlike in the SDK's functions."""
+    """Returns the path of a network, by its id. It may be in any subscription, unlike in the SDK's functions."""
     return f"{network}?api-version={_NETWORK_API}"
 
 
 def _about_roles(settings: Settings) -> Iterator[Question]:
-    """Only the user's identity is checked: the stack's own identity gets its roles from the stack."""
+    """Asks for the roles of the user's identity. The stack's own identity gets them from the stack."""
     zone = settings.network.zone("cluster", settings.location)
     reserved = sorted({pool.capacity_reservation_group or "" for pool in settings.gpu_pools().values()})
     needed = [("Network Contributor", settings.network.id), ("Private DNS Zone Contributor", zone)]
@@ -89,7 +89,7 @@ def _about_roles(settings: Settings) -> Iterator[Question]:
 
 
 def _principal(settings: Settings) -> str | None:
-    """components/azure/reservations.py reports a missing identity."""
+    """Returns the principal of `cluster.identity`. components/azure/reservations.py reports a missing identity."""
     if settings.cluster.identity is None:
         return None
     place = ResourceName.of(settings.cluster.identity)
@@ -99,7 +99,7 @@ def _principal(settings: Settings) -> str | None:
 
 
 def _about_zones(settings: Settings, *, forwarded: bool) -> Iterator[Question]:
-    """AKS links its own zone, the stack links new networks, and the user links the rest."""
+    """Asks for the user's zones. AKS links its own zone, the stack links new networks, and the user links the rest."""
     cluster = settings.network.zone("cluster", settings.location)
     for zone in settings.network.zones:
         links = f"{zone}/virtualNetworkLinks?api-version={_ZONE_API}"
@@ -116,7 +116,7 @@ def _about_zones(settings: Settings, *, forwarded: bool) -> Iterator[Question]:
 
 
 def _zones_elsewhere(settings: Settings) -> Iterator[Objection]:
-    """azure-native cannot link a zone in another subscription to the network that the stack creates.
+    """Yields zones in another subscription, which azure-native cannot link to the network that the stack creates.
 
     AKS links the API server's zone in any subscription. The last zone comes first, because removing it does not
     renumber the others.

@@ -1,3 +1,5 @@
+"""Blob storage: an account, its containers, and access to them."""
+
 from __future__ import annotations
 
 import pulumi
@@ -15,7 +17,7 @@ from config.schema.storage import Account, ContainerSettings
 
 
 class Storage(Component):
-    """A storage account outlives clusters. Create it only if it has containers."""
+    """One storage account, which outlives clusters. Create it only if it has containers."""
 
     account: Account
     account_name: str
@@ -33,7 +35,9 @@ class Storage(Component):
         signs: bool = True,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`deployer` signs SAS, by default the identity that runs this program. Without `signs`, no SAS are issued,
+        """Creates the account, with private `endpoints` if given.
+
+        `deployer` signs SAS, by default the identity that runs this program. Without `signs`, no SAS are issued,
         because signing needs access to the network.
         """
         super().__init__(name, opts)
@@ -76,7 +80,7 @@ class Storage(Component):
         )
 
     def _signing_role(self) -> authorization.RoleAssignment:
-        """The signer's role limits user-delegation SAS. Signing keys are issued per account."""
+        """Assigns the signer's role, which limits user-delegation SAS. Signing keys are issued per account."""
         containers = self.account.settings.containers.values()
         changes_permissions = any(each.sas == "user-delegation" and "p" in each.permissions for each in containers)
         return roles.assign(

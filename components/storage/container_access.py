@@ -1,3 +1,5 @@
+"""Access to one blob container, for the stack that creates it and for others."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -9,17 +11,19 @@ from config.schema.storage import ContainerSettings
 
 @dataclass(frozen=True, kw_only=True)
 class Sas:
+    """The SAS of a container, all with one validity period."""
+
     rotation: str
     start: pulumi.Input[str]
     expiry: pulumi.Input[str]
-    """ISO 8601"""
+    """The end of the validity period. Both times are in ISO 8601."""
     mount: pulumi.Output[str]
     upload: pulumi.Output[str] | None
 
 
 @dataclass(frozen=True, kw_only=True)
 class ContainerAccess:
-    """The SAS are secret and separate: everything else can be read without them."""
+    """A container and its access. The SAS are secret and separate: everything else can be read without them."""
 
     account: str
     account_key: str = ""
@@ -29,5 +33,5 @@ class ContainerAccess:
     generation: str
     url: pulumi.Input[str]
     sas: Sas | None
-    """None if identities open the container by roles at `scope`."""
+    """The SAS, or None if identities open the container by roles at `scope`."""
     scope: pulumi.Input[str]

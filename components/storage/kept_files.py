@@ -24,7 +24,7 @@ _IN_USE = "in use"
 
 
 def kept_before(outputs: Mapping[str, Any]) -> Mapping[str, str]:
-    """Returns the claims as namespace/name, each with `in use` or the command that deletes it."""
+    """Returns the claims in the last outputs, as namespace/name, each with `in use` or the command that deletes it."""
     return outputs.get(FILES) or {}
 
 
@@ -37,7 +37,12 @@ def protects_cluster(settings: Settings, outputs: Mapping[str, Any]) -> bool:
 
 
 def files(made: Iterable[pulumi.Resource], before: Mapping[str, str]) -> pulumi.Output[dict[str, str]]:
-    """Warns of each claim that this update stops using. `before` has the claims of the last update."""
+    """Returns the output `files`, and warns of each claim that this update stops using.
+
+    Args:
+        made: All resources of the stack.
+        before: The claims of the last update.
+    """
     claims = [each for each in made if isinstance(each, kubernetes.core.v1.PersistentVolumeClaimPatch)]
     names = [pulumi.Output.concat(each.metadata["namespace"], "/", each.metadata["name"]) for each in claims]
     return pulumi.Output.all(*names).apply(lambda used: _files(used, before))
@@ -68,9 +73,11 @@ class _Stored(NamedTuple):
 
 
 def storage_warnings(settings: Settings, outputs: Mapping[str, Any]) -> Iterator[str]:
-    """Warns of a deleted registry, of each account that loses data, and once of all protection that ends.
+    """Yields a warning for a deleted registry, for each account that loses data, and one for all protection that ends.
 
-    `outputs` are those of the last update; they are empty before the first one.
+    Args:
+        settings: The settings of this update.
+        outputs: The stack's outputs of the last update. They are empty before the first one.
     """
     yield from _registry(settings, outputs.get(REGISTRY))
     if PLATFORM not in outputs:

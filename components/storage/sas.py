@@ -27,17 +27,19 @@ from config.schema.storage import UPLOAD_PERMISSIONS, ContainerSettings, account
 LONGEST_WARNING = timedelta(days=14)
 ALERT = "SASEnds"
 _ARM_SIGNS = frozenset("racwdl")
-"""ARM can sign these permissions of a container.
+"""The permissions of a container that ARM can sign.
 
-`listServiceSas` signs for version 2015-04-05 and knows r, d, w, l, a, c, u and p, where p means "process" (Azure
-REST API, ServiceSasParameters.signedPermission). Move and permissions came with version 2020-02-10.
+`listServiceSas` signs for version 2015-04-05 and knows r, d, w, l, a, c, u and p, where p means "process" (Azure REST
+API, ServiceSasParameters.signedPermission). Move and permissions came with version 2020-02-10.
 """
 _VERSION = "2020-12-06"
-"""The version is fixed, so that equal arguments give an equal SAS in all versions of the SDK."""
+"""The version in SAS. It is fixed, so that equal arguments give an equal SAS in all versions of the SDK."""
 _CONTAINER = "c"
 
 
 class SasWindow(pulumi.dynamic.Resource, module="ai-on-aks", name="SasWindow"):
+    """The validity period of SAS."""
+
     start: pulumi.Output[str]
     expiry: pulumi.Output[str]
 
@@ -48,7 +50,7 @@ class SasWindow(pulumi.dynamic.Resource, module="ai-on-aks", name="SasWindow"):
 
 
 class DelegationSas(pulumi.dynamic.Resource, module="ai-on-aks", name="DelegationSas"):
-    """Azure Resource Manager cannot issue a user-delegation SAS."""
+    """A user-delegation SAS, which Azure Resource Manager cannot issue."""
 
     sas: pulumi.Output[str]
 
@@ -76,7 +78,7 @@ class DelegationSas(pulumi.dynamic.Resource, module="ai-on-aks", name="Delegatio
 
 
 class ContainerSas(Component):
-    """SAS without a leading `?`: for mounts and, if the settings enable it, for uploads."""
+    """The SAS of one container without a leading `?`: for mounts and, if the settings enable it, for uploads."""
 
     mount: pulumi.Output[str]
     upload: pulumi.Output[str] | None
@@ -94,7 +96,7 @@ class ContainerSas(Component):
         needs: Sequence[pulumi.Resource],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`needs` must exist before the deployer can sign user-delegation SAS."""
+        """Issues the SAS of container `name`. `needs` must exist before the deployer can sign user-delegation SAS."""
         super().__init__(f"sas-{name}", opts)
         self._container_name, self._container = name, container
         self._account, self._resource_group, self._needs = account, resource_group, needs
@@ -176,6 +178,7 @@ def check_expiry(access: ContainerAccess, *, users: Sequence[str] = (), stack: s
 def expiry_warning(
     container: str, start: str, expiry: str, rotation: str, *, now: datetime, stack: str, account_key: str = ""
 ) -> str | None:
+    """Returns the warning for a SAS that has ended or ends soon, or None."""
     ends = instant(expiry)
     if ends - now > warned_for(start, expiry):
         return None
@@ -188,7 +191,7 @@ def expiry_warning(
 
 
 def warned_for(start: str, expiry: str) -> timedelta:
-    """A SAS causes warnings for the last third of its validity, at most 14 days."""
+    """Returns how long before its end a SAS causes warnings: a third of its validity, at most 14 days."""
     return min((instant(expiry) - instant(start)) / 3, LONGEST_WARNING)
 
 
@@ -245,7 +248,7 @@ def spec(rules: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def rule(container: str, start: str, expiry: str, *, fix: str) -> dict[str, Any]:
-    """The alert fires when previews warn, until the SAS is renewed. Its value is the seconds left."""
+    """Returns an alert that fires when previews warn, until the SAS is renewed. Its value is the seconds left."""
     left = warned_for(start, expiry)
     return {
         "alert": ALERT,

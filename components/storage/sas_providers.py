@@ -19,13 +19,14 @@ from pulumi import dynamic
 Properties = dict[str, Any]
 
 CLOCK_SKEW = timedelta(minutes=15)
-"""A SAS begins this long before now, for clocks that are behind (Microsoft's advice for SAS)."""
+"""The time before now at which a SAS begins, for clocks that are behind (Microsoft's advice for SAS)."""
 PAUSE_SECONDS = 15
 ATTEMPTS = 41
 """Attempts for ten minutes: by then, a new role assignment applies to blobs (Microsoft, RBAC troubleshooting)."""
 _OTHER_LOGINS = ("ARM_CLIENT_ID", "ARM_USE_MSI", "ARM_USE_OIDC")
-"""These variables make the azure-native provider log in without Azure's CLI
-(https://www.pulumi.com/registry/packages/azure-native/installation-configuration/).
+"""Environment variables that make the azure-native provider log in without Azure's CLI.
+
+https://www.pulumi.com/registry/packages/azure-native/installation-configuration/
 """
 _TIME = "%Y-%m-%dT%H:%M:%SZ"
 
@@ -73,7 +74,7 @@ class DelegationProvider(dynamic.ResourceProvider):
         return dynamic.CreateResult(str(uuid.uuid4()), {**props, "sas": sas})
 
     def diff(self, _id: str, olds: Properties, news: Properties) -> dynamic.DiffResult:
-        """The endpoint is not signed."""
+        """Replaces the SAS if anything that is signed changes. The endpoint is not signed."""
         return _replaced(olds, news, ("account", "container", "permissions", "start", "expiry"))
 
 
@@ -105,8 +106,9 @@ def _delegation_key(props: Properties) -> Any:
 
 
 def _credential() -> Any:
-    """The login must be the one that the azure-native provider deploys with. On a VM, DefaultAzureCredential alone
-    prefers the machine's managed identity to the user of `az login`.
+    """Returns the login that the azure-native provider deploys with.
+
+    On a VM, DefaultAzureCredential alone prefers the machine's managed identity to the user of `az login`.
     """
     from azure.identity import AzureCliCredential, ChainedTokenCredential, DefaultAzureCredential
 

@@ -27,7 +27,7 @@ from config.schema.network import OF_FILES
 from config.schema.storage import SHARED_CLASS
 
 SKU = "Premium_LRS"
-"""NFS requires premium, with shares of at least 100 GiB (driver-parameters.md, `skuName`).
+"""The SKU of the account. NFS requires premium, with shares of at least 100 GiB (driver-parameters.md, `skuName`).
 
 PremiumV2_LRS, which AKS's page on Azure Files recommends, requires driver 1.35. Kubernetes 1.34 has 1.34.
 """
@@ -36,7 +36,7 @@ MOUNT_OPTIONS = ["nconnect=4", "noresvport", "actimeo=30"]
 
 
 class SharedFiles(Component):
-    """The account outlives clusters. Create it only if `storage.sharedFiles` is `nfs`."""
+    """The account, which outlives clusters. Create it only if `storage.sharedFiles` is `nfs`."""
 
     account_name: str
 
@@ -66,7 +66,7 @@ class SharedFiles(Component):
         self.register_outputs({"account": self.account_name})
 
     def _account(self, settings: Settings) -> storage.StorageAccount:
-        """NFS lacks keys and secure transfer (Azure's page on troubleshooting NFS shares)."""
+        """Creates it without keys or secure transfer, which NFS lacks (Azure's page on troubleshooting NFS shares)."""
         return storage.StorageAccount(
             "files-account",
             account_name=self.account_name,
@@ -96,7 +96,9 @@ class SharedFiles(Component):
 def shared_class(
     settings: Settings, made: Sequence[pulumi.Resource], opts: pulumi.ResourceOptions
 ) -> SharedClass | None:
-    """Reads the class if neither the stack nor AKS creates it. If it does not exist, previews fail and show this
+    """Returns the class of shared files, or None without shared files.
+
+    Reads the class if neither the stack nor AKS creates it. If it does not exist, previews fail and show this
     resource's name, which is the key of the setting.
     """
     name = settings.shared_class
@@ -108,7 +110,7 @@ def shared_class(
 
 
 def storage_class(account: str, resource_group: pulumi.Input[str]) -> dict[str, Any]:
-    """A share is deleted with its claim.
+    """Returns the class without its name. A share is deleted with its claim.
 
     `networkEndpointType` makes nodes use the share at `<account>.privatelink.file.core.windows.net`. Without it, the
     driver would add service endpoints to all subnets of the network (CreateVolume, updateSubnetServiceEndpoints).

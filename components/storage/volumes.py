@@ -20,7 +20,7 @@ from components.storage.container_access import ContainerAccess, Sas
 from config.data.blobfuse import DRIVER, mount_options
 
 STORAGE_CLASS = "ai-on-aks-blob"
-"""The class does not exist: its name prevents provisioning by a default class, and binds claim and volume."""
+"""A class that does not exist. The name prevents provisioning by a default class, and binds claim and volume."""
 
 
 class ContainerVolume(Component):
@@ -39,14 +39,16 @@ class ContainerVolume(Component):
         identity: WorkloadIdentity | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`space` is the namespace, if the stack creates it, and `space_goes` if it is deleted with the stack.
-        `identity` opens the container if it has no SAS. `hooks` are those of the volume.
+        """Creates the objects. `identity` opens the container if it has no SAS.
+
+        `space` is the namespace, if the stack creates it, and `space_goes` if it is deleted with the stack. `hooks` are
+        those of the volume.
 
         The volume does not depend on the namespace. A claim that a killed update did not record is deleted with its
         namespace, and the volume only after its claim. If the namespace waited for the volume, both would wait forever.
 
-        The claim is not deleted before the namespace either. If users' pods (batches) mount it, storage object in
-        use protection keeps it until they end, and only deleting the namespace ends them.
+        The claim is not deleted before the namespace either. If users' pods (batches) mount it, storage object in use
+        protection keeps it until they end, and only deleting the namespace ends them.
         """
         super().__init__(name, opts)
         self._names = volume_names(access, namespace, prefix)
@@ -90,12 +92,14 @@ class ContainerVolume(Component):
 
 
 class VolumeNames(NamedTuple):
+    """Names of the objects that mount a container into a namespace. Each new SAS has new ones."""
+
     namespace: str
     claim: str
     secret: str
     upload: str
     volume: str
-    """A PersistentVolume needs a unique name in the cluster."""
+    """The PersistentVolume, which needs a unique name in the cluster."""
 
 
 def volume_names(access: ContainerAccess, namespace: str, prefix: str) -> VolumeNames:
@@ -109,7 +113,7 @@ def volume_names(access: ContainerAccess, namespace: str, prefix: str) -> Volume
 def volume_spec(
     access: ContainerAccess, names: VolumeNames, client_id: pulumi.Input[str] | None = None
 ) -> core.PersistentVolumeSpecArgs:
-    """Only the Secret, or the identity `client_id`, opens the container.
+    """Returns the PersistentVolume's spec. Only the Secret, or the identity `client_id`, opens the container.
 
     With an identity, the driver mounts separately for each pod, with the pod's token (nodeserver.go,
     NodePublishVolume). Without mountWithWorkloadIdentityToken, it would use the identity to get the account's key
@@ -159,10 +163,10 @@ def _driver_keys(access: ContainerAccess, sas: Sas) -> dict[str, pulumi.Input[st
 
 
 def _access_modes(access: ContainerAccess) -> list[str]:
-    """The driver adds `-o ro` to mounts with ReadOnlyMany."""
+    """Returns modes for many nodes at once. The driver adds `-o ro` to mounts with ReadOnlyMany."""
     return ["ReadOnlyMany" if access.settings.read_only else "ReadWriteMany"]
 
 
 def _digest(sas: str) -> str:
-    """Identifies a SAS without exposing it: its signature alone has 256 bits."""
+    """Returns a text that identifies a SAS without exposing it: its signature alone has 256 bits."""
     return hashlib.sha256(sas.encode()).hexdigest()[:12]

@@ -1,5 +1,6 @@
-"""AKS reserves resources on each node (its page on node resource reservations). Recorded nodes and Azure's health
-checks confirm the numbers (tests/contract/recordings/nodes.yaml).
+"""The resources that AKS reserves on each node, and the rest for pods (AKS's page on node resource reservations).
+
+Recorded nodes and Azure's health checks confirm the numbers (tests/contract/recordings/nodes.yaml).
 """
 
 from __future__ import annotations
@@ -9,28 +10,29 @@ from dataclasses import dataclass
 from config.data.skus import VmSku
 
 MAX_PODS = 250
-"""The default with CNI Overlay, which all of our clusters use."""
+"""The default maximum number of pods per node with CNI Overlay, which all of our clusters use."""
 MIN_PODS, MIN_SYSTEM_PODS = 10, 30
-"""AKS's minimum for a pool and for a system pool
-(https://learn.microsoft.com/azure/aks/node-auto-provisioning-aksnodeclass,
-https://learn.microsoft.com/azure/aks/use-system-pools).
+"""The smallest allowed maximum for a pool and for a system pool.
+
+Sources: https://learn.microsoft.com/azure/aks/node-auto-provisioning-aksnodeclass and
+https://learn.microsoft.com/azure/aks/use-system-pools
 """
 
 
 _KERNEL_KIB = 320 * 1024
-"""The most that kernel and firmware kept on recorded nodes, besides 1/64 of the memory for page tables."""
+"""The most memory that kernel and firmware kept on recorded nodes, besides 1/64 of it for page tables."""
 
 
 @dataclass(frozen=True)
 class Allocatable:
-    """The resources for pods on a node, including those of DaemonSets."""
+    """The resources for pods on a node of a VM size, including those of DaemonSets."""
 
     cpu_millis: int
     memory_kib: int
 
 
 def allocatable(size: VmSku, pods: int = MAX_PODS) -> Allocatable:
-    """Returns the minimum. AKS computes its reservation from the VM size."""
+    """Returns the minimum for a node with this pod limit. AKS computes its reservation from the VM size."""
     memory_kib = size.memory_gib * 1024**2
     return Allocatable(
         cpu_millis=size.vcpus * 1000 - reserved_cpu_millis(size.vcpus),
@@ -39,10 +41,10 @@ def allocatable(size: VmSku, pods: int = MAX_PODS) -> Allocatable:
 
 
 def reserved_cpu_millis(cores: int) -> int:
-    """AKS reserves 60, 100, 140, 180 m for 1, 2, 4, 8 cores; then 10 m per core."""
+    """Returns AKS's CPU reservation: 60, 100, 140, 180 m for 1, 2, 4, 8 cores; then 10 m per core."""
     return 60 + 40 * min(max(cores - 1, 0), 1) + 20 * min(max(cores - 2, 0), 2) + 10 * max(cores - 4, 0)
 
 
 def reserved_memory_kib(memory_kib: int, pods: int) -> int:
-    """AKS reserves the lesser of 20 MiB per pod + 50 MiB and a quarter of the memory, plus 100 MiB for evictions."""
+    """Returns the lesser of 20 MiB per pod + 50 MiB and a quarter of the memory, plus 100 MiB for evictions."""
     return min((20 * pods + 50) * 1024, memory_kib // 4) + 100 * 1024

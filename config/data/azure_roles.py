@@ -1,3 +1,5 @@
+"""Azure's built-in roles, from `azure_roles.yaml`."""
+
 from __future__ import annotations
 
 import functools
@@ -13,6 +15,7 @@ def _guids() -> Mapping[str, str]:
 
 
 def guid(name: str) -> str:
+    """Returns the GUID of a role definition; raises KeyError for a role that the file lacks."""
     return _guids()[name]
 
 

@@ -1,3 +1,5 @@
+"""Mounts of blob containers: the CSI driver, and the profiles of `blobfuse.yaml` as mount options."""
+
 from __future__ import annotations
 
 import functools
@@ -7,7 +9,7 @@ from config.data import data
 DRIVER = "blob.csi.azure.com"
 ACCOUNT = "blobs"
 AUDIENCE = "api://AzureADTokenExchange"
-"""The driver requests tokens with this audience (tokenRequests of its CSIDriver)."""
+"""The audience of the tokens that the driver requests for mounts by identity (tokenRequests of its CSIDriver)."""
 _WRITTEN_WITHOUT = 4
 _MOST_BLOCKS = 50_000
 Profile = dict[str, bool | int | float | str]
@@ -21,7 +23,7 @@ def profiles() -> dict[str, Profile]:
 
 
 def remembers(profile: str) -> bool:
-    """A node may briefly see stale metadata after another node changes a file."""
+    """Returns whether a node may briefly see stale metadata after another node changes a file."""
     flags = profiles()[profile]
     timeouts = (flags.get(f"{of}-timeout") for of in ("attr", "entry", "negative"))
     return any(timeout != 0 for timeout in timeouts) or flags.get("use-attr-cache") is not False
@@ -44,12 +46,12 @@ def files_at_once(profile: str) -> int:
 
 
 def largest_file(profile: str) -> float:
-    """Returns bytes: a blob has 50,000 blocks at most."""
+    """Returns the size in bytes of the largest file that can be written: a blob has 50,000 blocks at most."""
     return _MOST_BLOCKS * float(profiles()[profile]["block-cache-block-size"]) * 2**20
 
 
 def mount_options(profile: str, volume: str, *, hierarchical_namespace: bool) -> list[str]:
-    """Raises KeyError for an unknown profile.
+    """Returns the mount options of a volume; raises KeyError for an unknown profile.
 
     Pods run as any user, so other users than root need access. Without `--use-adls`, an account with a hierarchical
     namespace is mounted as if it had none (kubernetes-sigs/blob-csi-driver, docs/driver-parameters.md).

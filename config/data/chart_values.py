@@ -18,13 +18,15 @@ from config.data.data import FOLDER
 
 _TYPES: dict[str, tuple[type, ...]] = {"bool": (bool,), "int": (int,), "float": (int, float), "str": (str, int, float)}
 _KUBERNETES = ("annotations", "labels", "nodeselector", "resources", "affinity", "securitycontext", "updatestrategy")
-"""Kubernetes defines the contents of keys with these endings."""
+"""The ends of keys with contents that Kubernetes defines."""
 _ALERTMANAGER = ("alertmanager", "config")
 _FREE = {"map": (dict,), "list": (list,), "null": ()}
 
 
 @dataclass(frozen=True)
 class ValueProblem:
+    """A value that the chart does not accept: not of the `expected` type, or its key is not among the `known` ones."""
+
     path: tuple[str, ...]
     value: Any
     expected: str = ""
@@ -34,6 +36,8 @@ class ValueProblem:
 
 @dataclass(frozen=True)
 class ChartKey:
+    """One line of a keys file."""
+
     path: tuple[str, ...]
     kind: str
     default: str
@@ -46,7 +50,7 @@ class _Node:
 
 
 def own_keys(chart: str) -> list[ChartKey]:
-    """Omits subcharts that have a file; raises FileNotFoundError for an unknown chart."""
+    """Returns the chart's keys without subcharts that have a file; raises FileNotFoundError for an unknown chart."""
     _, *lines = _lines(chart)
     return [_key(line) for line in lines if line.strip()]
 

@@ -1,3 +1,5 @@
+"""Reads the YAML data files of this folder, and other long YAML."""
+
 from __future__ import annotations
 
 from pathlib import Path

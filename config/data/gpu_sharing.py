@@ -1,3 +1,5 @@
+"""GPUs shared by several pods: time slicing, or partitions (MIG, from `mig.yaml`)."""
+
 from __future__ import annotations
 
 import functools
@@ -9,7 +11,7 @@ from config.data.skus import VmSku
 SLICING_LABEL = "nvidia.com/device-plugin.config"
 MIG_LABEL = "nvidia.com/mig.config"
 MIG_STATE_LABEL = "nvidia.com/mig.config.state"
-"""`pending`, `rebooting`, `success` or `failed` (NVIDIA/mig-parted, reconfigure_mig.go)."""
+"""The result as a node label: `pending`, `rebooting`, `success` or `failed` (NVIDIA/mig-parted, reconfigure_mig.go)."""
 
 
 @functools.cache
@@ -19,7 +21,7 @@ def _partitions() -> dict[str, dict[str, int]]:
 
 
 def mig_profiles(gpu_product: str) -> Mapping[str, int]:
-    """Returns the number of partitions by profile; empty without MIG. nvidia-smi names the GPU."""
+    """Returns the partitionings of a GPU (named as by nvidia-smi), with the number of partitions; empty without MIG."""
     return _partitions().get(gpu_product, {})
 
 

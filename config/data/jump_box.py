@@ -1,3 +1,5 @@
+"""The software of a jump box and its installation at first boot. `jump_box.yaml` has the data with its sources."""
+
 from __future__ import annotations
 
 import base64
@@ -18,7 +20,7 @@ class _Fact(BaseModel):
 
 
 class Tool(_Fact):
-    """URLs contain `{version}`."""
+    """A release of a tool; its URLs contain `{version}`."""
 
     version: str
     url: str
@@ -31,6 +33,8 @@ class Tool(_Fact):
 
 
 class AzureCli(_Fact):
+    """The Azure CLI from a repository of Debian packages."""
+
     version: str
     repository: str
     distribution: str
@@ -43,6 +47,8 @@ class AzureCli(_Fact):
 
 
 class JumpBox(_Fact):
+    """The image of the jump box, and its software."""
+
     image: dict[str, str]
     disk_gb: int
     packages: list[str]
@@ -56,14 +62,14 @@ def jump_box() -> JumpBox:
 
 
 def installer() -> str:
-    """The script verifies each tool against its release."""
+    """Returns a script that installs all tools and verifies each against its release."""
     found = jump_box()
     calls = [found.azure_cli.command(), *(tool.command(name) for name, tool in found.tools.items())]
     return "\n".join([FUNCTIONS.read_text(encoding="utf-8"), *calls, ""])
 
 
 def custom_data() -> str:
-    """Returns cloud-init's data, encoded for Resource Manager."""
+    """Returns cloud-init's data for the machine, encoded for Resource Manager."""
     script = {"path": INSTALLER, "permissions": "0755", "content": installer()}
     config = {
         "package_update": True,

@@ -1,3 +1,5 @@
+"""Language models by their names on huggingface.co: their architecture and memory needs."""
+
 from __future__ import annotations
 
 import difflib
@@ -10,9 +12,9 @@ from config.data import data
 from config.data.skus import Facts
 
 BYTES = 2
-"""bf16: bytes of a parameter, and of an entry of the KV cache."""
+"""Bytes of a parameter, and of an entry of the KV cache: bf16."""
 _TYPO = 0.95
-"""difflib's ratio of one or two wrong letters of forty."""
+"""The minimum similarity (difflib's ratio) of a misspelt name: one or two wrong letters of forty."""
 
 
 class LanguageModel(Facts):
@@ -30,14 +32,14 @@ class LanguageModel(Facts):
     context: int
     """The maximum number of tokens of a prompt and its answer."""
     tied: bool = False
-    """The embedding is also the output layer."""
+    """Whether the embedding is also the output layer."""
     targets: list[str] = []
     """Layers with LoRA, if peft has no default for them."""
     gated: bool = False
 
     @property
     def swiglu(self) -> bool:
-        """SwiGLU multiplies two projections, instead of ReLU."""
+        """Whether feed-forward layers use SwiGLU, which multiplies two projections, instead of ReLU."""
         return self.type != "opt"
 
     @property
@@ -46,7 +48,7 @@ class LanguageModel(Facts):
 
     @property
     def parameters(self) -> int:
-        """OPT has biases, norms with two vectors, and two more positions than its context."""
+        """The number of parameters. OPT has biases, norms with two vectors, and two more positions than its context."""
         projected = self.head * self.heads + 2 * self.kv_width
         attention = self.width * (projected + self.head * self.heads)
         embedded = self.vocabulary * self.width * (1 if self.tied else 2)
@@ -62,7 +64,7 @@ class LanguageModel(Facts):
         return BYTES * self.parameters
 
     def kv_bytes(self, gpus: int) -> int:
-        """Returns bytes per token on each of `gpus`, which share the heads (at least one each)."""
+        """Returns the KV cache's bytes per token on each of `gpus`, which share the heads (at least one each)."""
         return 2 * BYTES * self.layers * max(1, self.kv_heads // gpus) * self.head
 
 
@@ -72,7 +74,7 @@ def language_models() -> Mapping[str, LanguageModel]:
 
 
 def misspelt(name: str) -> list[str]:
-    """Returns nothing if numbers differ, which means another model."""
+    """Returns the known models that a name clearly misspells; none if numbers differ, which means another model."""
     known = language_models()
     if name in known:
         return []

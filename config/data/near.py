@@ -1,3 +1,5 @@
+"""Finds known names that a mistyped name resembles."""
+
 from __future__ import annotations
 
 import difflib
@@ -8,9 +10,9 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from config.data import data
 
 _LONGEST = 200
-"""Known names are much shorter, and comparisons take time."""
+"""The maximum length of a name that is compared; known names are much shorter, and comparisons take time."""
 _LONG = 9
-"""A first word of this length, with hyphens, may stand for a longer name."""
+"""The minimum length, with hyphens, of a first word that may stand for a longer name."""
 _NEGATIONS = "disabled disable no not without skip public unprotected allow"
 _GENERAL = "day gpu group permission policy taint upload"
 """Names of protecting settings that are also words in other names (resourceGroupName, eviction_policy)."""
@@ -21,14 +23,14 @@ _OF_SECTIONS = (
 _OF_RESOURCES = ("location", "sku", "tier", "version")
 _KINDS = ("enabled", "id", "profile", "type")
 _NEAR, _ALIKE, _ALIKE_WORD = 0.6, 0.8, 0.75
-"""difflib's ratio of names in hints, of misspelt names, and of misspelt words.
+"""The minimum similarity (difflib's ratio) of names in hints, of misspelt names, and of misspelt words.
 
 The limit for words is lower, because one letter of a short word weighs more.
 """
 
 
 def near(name: str, known: Iterable[str], limit: int = 3) -> list[str]:
-    """Ignores case. Names that end with the given one come first, then those like it.
+    """Returns similar known names, the best first, ignoring case: first those that end with it, then those like it.
 
     Without any, returns names with a similar first word, or else names that contain it.
     """
@@ -111,17 +113,17 @@ def plainly(name: str, known: Collection[str]) -> bool:
 
 
 def is_general(name: str) -> bool:
-    """The name is meaningless without its section."""
+    """Returns whether a name is meaningless without its section."""
     return name in _OF_SECTIONS
 
 
 def is_shared(name: str) -> bool:
-    """Several sections or resources have the name, so that no command may move its value."""
+    """Returns whether several sections or resources have the name, so that no command may move its value."""
     return name in (*_OF_SECTIONS, *_OF_RESOURCES)
 
 
 def is_negated(name: str) -> bool:
-    """The name negates its other words (`disableLocalAccounts`)."""
+    """Returns whether a name negates its other words (`disableLocalAccounts`)."""
     words = words_of(name).replace("-public-key-", "-key-").split("-")[1:-1]
     return not {*words}.isdisjoint(words_of(_NEGATIONS).split("-")[1:-1])
 
@@ -141,7 +143,7 @@ def is_spelling(name: str, known: str) -> bool:
 
 
 def resembles(name: str, known: str) -> bool:
-    """The names differ by more or fewer words, and the last word of `name` is in both."""
+    """Returns whether a name may mean a similar one: with fewer or more words, and its last word in both."""
     own, words = [word for word in words_of(name).split("-")[1:-1] if word not in _KINDS], words_of(known).split("-")
     fits = own and own[-1] in words and ({*own} <= {*words} or {*words} - {""} <= {*own})
     return is_spelling(name, known) or bool(fits and not is_general(name))
@@ -162,7 +164,7 @@ def resembled(name: str, known: tuple[str, ...]) -> list[str]:
 
 
 def words_of(name: str) -> str:
-    """Returns the words in the singular, with hyphens around each."""
+    """Returns the words of a name in the singular, with hyphens around each."""
     return "".join(f"-{word.removesuffix('s')}" for word in _words(name)) + "-"
 
 

@@ -1,4 +1,4 @@
-"""The program also reads these stack outputs. `components/stack_outputs.py` defines their contents."""
+"""The names of stack outputs that the program also reads. `components/stack_outputs.py` defines their contents."""
 
 CLUSTER_ID = "clusterId"
 FILES = "files"

@@ -1,4 +1,4 @@
-"""US dollars per hour. `prices.yaml` has the data with sources and dates."""
+"""Azure's list prices, in US dollars per hour. `prices.yaml` has the data with sources and dates."""
 
 from __future__ import annotations
 
@@ -13,21 +13,23 @@ from config.data.skus import catalogue
 
 
 class PriceList(BaseModel):
+    """Pay-as-you-go list prices."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     as_of: str
     currency: str
     region: str
-    """Used if a size has no price in the stack's region."""
+    """The default region, if a size has no price in the stack's region."""
     hours_per_month: int
     vms: dict[str, dict[str, float]]
-    """Per hour, by VM size and region."""
+    """The price per hour, by VM size and region."""
     vcpus: dict[str, dict[str, float]]
-    """Per vCPU, by quota family and region, for sizes without GPUs."""
+    """The price of a vCPU by quota family and region, for sizes without GPUs."""
     disks: dict[int, float]
-    """Per month, by the tier's maximum size in GiB."""
+    """The price per month, by the tier's maximum size in GiB."""
     control_plane: dict[str, float]
-    """Per hour, by tier."""
+    """The price per hour, by tier."""
     registry_per_day: dict[str, float]
     load_balancer: float
     public_address: float
@@ -35,7 +37,7 @@ class PriceList(BaseModel):
     private_endpoint: float
 
     def node(self, size: str, region: str) -> float | None:
-        """Excludes the disk; None if the price is unknown."""
+        """Returns the price of a node without its disk; None if it is unknown."""
         known, vcpus = self.of_size(size)
         price = known.get(region, known.get(self.region))
         return None if price is None else round(price * vcpus, 6)
@@ -48,11 +50,12 @@ class PriceList(BaseModel):
         return self.vcpus.get(found.family, {}), found.vcpus
 
     def disk(self, gib: int) -> float | None:
+        """Returns the price of a managed disk in its tier; None if it is larger than all tiers."""
         tier = min((most for most in self.disks if most >= gib), default=None)
         return None if tier is None else self.disks[tier] / self.hours_per_month
 
     def registry(self, tier: str) -> float:
-        """Excludes storage above the included amount."""
+        """Returns the price of a container registry, without storage above the included amount."""
         return self.registry_per_day[tier] / 24
 
 

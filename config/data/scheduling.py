@@ -1,52 +1,55 @@
+"""The labels, taints and tolerations that pools, operators and workloads share."""
+
 from __future__ import annotations
 
 from typing import Any, Final
 
 AGENT_POOL_LABEL = "kubernetes.azure.com/agentpool"
-"""The ARM name of a node's pool."""
+"""AKS's label: the ARM name of a node's pool."""
 POOL_LABEL = "ai-on-aks/pool"
-"""The key of a GPU pool in the settings."""
+"""Our label: the key of a GPU pool in the settings."""
 GPU_LABEL = "ai-on-aks/gpu"
-"""AKS's accelerator label is not guaranteed on pools without AKS's driver."""
+"""Our label: "true" on every GPU node. AKS's accelerator label is not guaranteed on pools without AKS's driver."""
 ACCELERATOR_LABEL = "kubernetes.azure.com/accelerator"
-"""AKS's autoscaler reads it (cloudprovider/azure/azure_cloud_provider.go)."""
+"""AKS's label of GPU nodes, which its autoscaler reads (cloudprovider/azure/azure_cloud_provider.go)."""
 ALL_GPUS_COUNTED_SINCE = 1, 35
-"""Since this version, AKS's autoscaler counts the GPUs of all nodes before each scale-up (kubernetes/autoscaler#10301).
+"""The first version of Kubernetes with an AKS autoscaler that counts the GPUs of all nodes before each scale-up
+(kubernetes/autoscaler#10301).
 """
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 GPU_TAINT = "sku=gpu:NoSchedule"
 SCRATCH_LABEL = "local-nvme-scratch"
-""""true" on pools with `scratch`: makes one file system of a node's local NVMe disks."""
+"""The label that makes one file system of a node's local NVMe disks; "true" on pools with `scratch`."""
 SCRATCH_MOUNT = "/mnt/nvme"
 SCRATCH_FOLDER = f"{SCRATCH_MOUNT}/scratch"
-"""Exists only once that file system is mounted; pods use it as a hostPath of type Directory."""
+"""A folder that exists only once that file system is mounted; pods use it as a hostPath of type Directory."""
 SYSTEM_NODES = {"kubernetes.azure.com/mode": "system"}
 SYSTEM_PRIORITY = "system-cluster-critical"
-"""Jobs depend on these operators: they are evicted last, except for parts of a node. MLBatch gives its operators
-system-node-critical (project-codeflare/mlbatch, setup.k8s/*/manager_resources_patch.yaml).
+"""The priority class of operators that jobs depend on: evicted last, except for parts of a node. MLBatch gives its
+operators system-node-critical (project-codeflare/mlbatch, setup.k8s/*/manager_resources_patch.yaml).
 """
 SYSTEM_TAINT = "CriticalAddonsOnly=true:NoSchedule"
 SPOT_LABEL = "kubernetes.azure.com/scalesetpriority"
 SPOT_TAINT = f"{SPOT_LABEL}=spot:NoSchedule"
 TEAM_LABELS = {"mlbatch-team-namespace": "true"}
-"""Kueue manages all jobs in namespaces with MLBatch's label."""
+"""MLBatch's labels of team namespaces; Kueue manages all jobs there."""
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 LOCAL_QUEUE = "default-queue"
 BAD_NODE = "ai-on-aks/gpu-health=failed"
-"""AppWrapper moves jobs away from these nodes."""
+"""Our label for nodes with a failing GPU: AppWrapper moves jobs away from them."""
 WRAPPER_ANNOTATION = "workload.codeflare.dev.appwrapper"
-"""Annotations with this prefix count an AppWrapper's retries."""
+"""The prefix of an AppWrapper's annotations, which count its retries."""
 WRAPPER_NAMESPACE, WRAPPER_CONFIG = "appwrapper-system", "appwrapper-operator-config"
-"""AppWrapper's webhooks and roles require this namespace."""
+"""AppWrapper's namespace (required by its webhooks and roles) and its ConfigMap."""
 AUTOPILOT_LABEL = "autopilot.ibm.com/gpuhealth"
-"""IBM/autopilot, pkg/utils/nodelabels.go"""
+"""Autopilot's label with the result of its GPU checks (IBM/autopilot, pkg/utils/nodelabels.go)."""
 HEALTH_TAINT = "aznhc"
-"""Taints nodes that fail a check, with the value `failed`, as in Azure's guide ("Pre-Job Health Checks on AKS"). It
-also begins annotations with the results.
+"""The key of the taint on nodes that fail a check, with the value `failed`, as in Azure's guide ("Pre-Job Health Checks
+on AKS"). It is also the prefix of annotations with the results.
 """
 HEALTH_ACCOUNT = "aksnhc-sa"
 HEALTH_ROLE = "aksnhc-role"
-"""Azure's guide has the same name."""
+"""The service account and role of pods that check their node, as in that guide."""
 CONDITION_PREFIX = "ai-on-aks/"
 GPU_RESOURCE = "nvidia.com/gpu"
 NVIDIA_RUNTIME = "nvidia"
@@ -55,15 +58,15 @@ controllers/object_controls.go, DefaultRuntimeClass).
 """
 VOLCANO: Final = "volcano"
 COSCHEDULER: Final = "scheduler-plugins-scheduler"
-"""A stack uses only one of these as `schedulerName`, because two would allocate the same devices. The latter is
-Kubernetes' scheduler with the plugin Coscheduling.
+"""The possible schedulers of pods on GPU nodes, as in `schedulerName`. A stack uses only one, because two would
+allocate the same devices. The latter is Kubernetes' scheduler with the plugin Coscheduling.
 """
 VOLCANO_GROUP: Final = "scheduling.k8s.io/group-name"
 
 SYSTEM_TOLERATIONS: list[dict[str, Any]] = [{"key": "CriticalAddonsOnly", "operator": "Exists"}]
-"""For pods on the system pool, tainted or not."""
+"""The tolerations of pods on the system pool, tainted or not."""
 ON_SYSTEM_POOL: dict[str, Any] = {"nodeSelector": SYSTEM_NODES, "tolerations": SYSTEM_TOLERATIONS}
 ANY_TAINT: list[dict[str, Any]] = [{"operator": "Exists"}]
-"""For all DaemonSets on GPU nodes. A list of the pools' taints would change the pod template with each taint; driver
-pods with the old template keep their operator's policy from being ready until they are restarted.
+"""The tolerations of all DaemonSets on GPU nodes. A list of the pools' taints would change the pod template with each
+taint; driver pods with the old template keep their operator's policy from being ready until they are restarted.
 """

@@ -1,3 +1,5 @@
+"""VM sizes: hardware and expected performance, from `skus.yaml`, `nccl.yaml` and `topologies.yaml`."""
+
 from __future__ import annotations
 
 import functools
@@ -15,25 +17,27 @@ def _tuples(value: object) -> object:
 
 
 class Facts(BaseModel):
-    """Facts from data files: unknown keys are errors."""
+    """The base of facts from data files: immutable; unknown keys are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class InfiniBand(Facts):
-    """In the VM, each HCA is an SR-IOV virtual function (PCI vendor 15b3, class 0207)."""
+    """The InfiniBand HCAs of a node; in the VM, each is an SR-IOV virtual function (PCI vendor 15b3, class 0207)."""
 
     hcas: int
     gbps: int
     """Line rate of each HCA, Gb/s."""
     device_id: str
     sharp: bool
-    """The fabric supports in-switch reduction (SHARP)."""
+    """Whether the fabric supports in-switch reduction (SHARP)."""
     aks_feature: bool = True
-    """AKSInfinibandSupport must be registered for its nodes to share a fabric, or must not."""
+    """Whether the feature AKSInfinibandSupport must be registered for its nodes to share a fabric, or must not."""
 
 
 class Nvme(Facts):
+    """The local NVMe disks of a node ("Microsoft NVMe Direct Disk")."""
+
     count: int
     total_tib: int
 
@@ -45,30 +49,30 @@ class Health(Facts):
     memory: str | None = None
     """The memory that Linux reports, in NHC's format: 1915071MB (in fact MiB)."""
     memory_percent: int = 3
-    """The allowed deviation from that."""
+    """The allowed deviation from that, in percent."""
     gpu_host_gbs: float | None = None
-    """Copies between host and GPU in both directions, GB/s."""
+    """The minimum bandwidth of copies between host and GPU in both directions, GB/s."""
     gpu_peer_gbs: float | None = None
-    """GPU to GPU copies, GB/s."""
+    """The minimum bandwidth of GPU to GPU copies, GB/s."""
     nccl_bytes: str | None = None
     """The message size of the all-reduce in the node, in the format of nccl-tests."""
     nccl_gbs: float | None = None
-    """The bus bandwidth of that all-reduce, GB/s, for sizes without `nccl_busbw`."""
+    """The minimum bus bandwidth of that all-reduce, GB/s, for sizes without `nccl_busbw`."""
     ib_write_gbps: float | None = None
-    """GPUDirect RDMA write per HCA, Gb/s."""
+    """The minimum GPUDirect RDMA write per HCA, Gb/s."""
     ib_loopback_gbs: float | None = None
-    """The bus bandwidth of the all-reduce in the node if all traffic uses the HCAs, GB/s."""
+    """The minimum bus bandwidth of the all-reduce in the node if all traffic uses the HCAs, GB/s."""
 
 
 class Fabric(Facts):
-    """GB/s between nodes, without and with SHARP."""
+    """The bus bandwidth between nodes, GB/s, without and with SHARP (None without SHARP)."""
 
     plain: float
     sharp: float | None = None
 
 
 class BusBandwidth(Facts):
-    """NCCL all-reduce at 16 GiB, GB/s: in one node, between two, between more."""
+    """NCCL all-reduce bus bandwidth at 16 GiB, GB/s: in one node, between two, between more."""
 
     one: float
     two: Fabric
@@ -89,7 +93,7 @@ class NcclBusBandwidth(Facts):
 
 
 class VmSku(Facts):
-    """GPU fields are empty or 0 on sizes without GPUs."""
+    """One VM size. GPU fields are empty or 0 on sizes without GPUs."""
 
     name: str
     family: str
@@ -98,7 +102,7 @@ class VmSku(Facts):
     memory_gib: int
     temp_gib: int
     temp_is_nvme: bool = False
-    """NVMe disks, where Azure puts no OS disk for these families."""
+    """Whether it consists of NVMe disks, where Azure puts no OS disk for these families."""
     cache_gib: int = 0
     """The host's cache for disks; 0 if it is missing or unknown."""
     arch: Literal["amd64", "arm64"] = "amd64"
@@ -110,13 +114,13 @@ class VmSku(Facts):
     """The name in nvidia-smi."""
     gpu_memory_gb: int = 0
     gpu_pci_device: str = ""
-    """Lower-case hex without 0x."""
+    """The PCI device id of the GPU, lower-case hex without 0x."""
     gpu_bf16_tflops: float = 0
-    """Dense TFLOPS per GPU; 0 if the GPU has no bf16."""
+    """Dense bf16 TFLOPS per GPU; 0 if the GPU has no bf16."""
     gpu_pcie_gbs: float | None = None
-    """A GPU's link to the host, GB/s in one direction; None if unknown."""
+    """The bandwidth of a GPU's link to the host, GB/s in one direction; None if unknown."""
     gpu_nvlink_gbs: float | None = None
-    """All links to other GPUs; None without links, or if unknown."""
+    """The bandwidth of all links to other GPUs; None without links, or if unknown."""
     gpu_nvlinks_unused: Annotated[tuple[int, ...], BeforeValidator(_tuples)] = ()
     """The NVLinks of a GPU that are never active."""
     infiniband: InfiniBand | None = None
@@ -126,7 +130,7 @@ class VmSku(Facts):
     nccl_busbw: NcclBusBandwidth | None = None
     reservable: bool = False
     refusal: str | None = None
-    """Why this size is not supported yet; None if it is."""
+    """The reason why this size is not supported yet; None if it is."""
 
     @property
     def supported(self) -> bool:
@@ -134,7 +138,7 @@ class VmSku(Facts):
 
     @property
     def local_gib(self) -> int:
-        """Limits ephemeral OS disks: AKS uses the disk where they fit, the cache first (Azure/AKS#2672)."""
+        """The size limit of ephemeral OS disks: AKS uses the disk where they fit, the cache first (Azure/AKS#2672)."""
         return max(self.cache_gib, self.temp_gib)
 
     @property
@@ -152,7 +156,7 @@ class VmSku(Facts):
         return pci_vendor(self.gpu_vendor) if self.gpu_vendor else ""
 
     def busbw_floor(self, nodes: int, *, sharp: bool = False) -> float | None:
-        """The minimum that passes, GB/s; None if no limit is known."""
+        """Returns the minimum NCCL all-reduce bus bandwidth that passes, GB/s; None if no limit is known."""
         return self.nccl_busbw.floor.at(nodes, sharp=sharp) if self.nccl_busbw else None
 
 
@@ -194,12 +198,16 @@ class NcclProfile(Facts):
 
 
 class Cpu(Facts):
+    """A CPU as NCCL identifies it."""
+
     vendor: str
     family: int
     model: int
 
 
 class Link(Facts):
+    """The PCI link of GPUs, HCAs and bridges."""
+
     speed: str
     width: int
 
@@ -212,7 +220,7 @@ class NumaNode(Facts):
 
 
 class Topology(Facts):
-    """`numa` is ordered by NUMA id."""
+    """The PCI topology of a VM size; `numa` is ordered by NUMA id."""
 
     cpu: Cpu
     link: Link
@@ -221,6 +229,8 @@ class Topology(Facts):
 
 
 class GpuModel(Facts):
+    """The facts that all GPUs of one model share."""
+
     family: str
     compute: str
     """Compute capability, as in 9.0."""
@@ -244,7 +254,7 @@ def _file() -> dict[str, Any]:
 
 
 def pci_vendor(name: Literal["nvidia", "amd", "mellanox"]) -> str:
-    """Lower-case hex without 0x."""
+    """Returns the vendor's PCI id, lower-case hex without 0x."""
     found: str = _file()["pci_vendors"][name]
     return found
 
@@ -267,7 +277,7 @@ def series() -> tuple[Series, ...]:
 
 
 def sku(name: str) -> VmSku:
-    """The name must be exact: labels and quotas are case-sensitive, ARM is not."""
+    """Returns the VM size of that exact name; labels and quotas are case-sensitive, ARM is not."""
     return catalogue()[name]
 
 

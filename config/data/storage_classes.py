@@ -1,3 +1,5 @@
+"""The StorageClasses that AKS creates, by kind of volume, from `storage_classes.yaml`."""
+
 from __future__ import annotations
 
 import functools
@@ -6,17 +8,19 @@ from dataclasses import dataclass
 from config.data import data
 
 AKS_SHARED_CLASS = "azurefile-csi"
-"""Pods of several nodes can mount its shares; every cluster has it."""
+"""The class of shares that pods of several nodes can mount; every cluster has it."""
 
 
 @dataclass(frozen=True)
 class AksClasses:
+    """Names of the classes, by kind of volume."""
+
     files: tuple[str, ...]
     """SMB shares, in an account with a public address, which several nodes can mount."""
     disks: tuple[str, ...]
-    """One node mounts a disk at a time."""
+    """Disks, which one node mounts at a time."""
     blobs: tuple[str, ...]
-    """Blob containers do not support file locks (Azure's pages on known issues of NFS 3.0, and of BlobFuse)."""
+    """Blob containers, which do not support file locks (Azure's pages on known issues of NFS 3.0, and of BlobFuse)."""
 
     @property
     def all(self) -> tuple[str, ...]:

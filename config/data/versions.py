@@ -1,3 +1,5 @@
+"""Pinned versions of Kubernetes, charts, manifests and images, from `versions.yaml`."""
+
 from __future__ import annotations
 
 import functools
@@ -18,6 +20,8 @@ class _Pin(BaseModel):
 
 
 class Chart(_Pin):
+    """A Helm chart: from a classic repository or, with `oci`, from a registry."""
+
     name: str
     version: str
     read_from: str | None = None
@@ -42,18 +46,20 @@ class Kustomization(_Pin):
     module: str
     folder: str
     namespace: str
-    """All its objects are in this namespace, in place of upstream's."""
+    """The namespace of all its objects, in place of upstream's."""
     images: Sequence[str] = ()
     sum: str
     """The module's hash in Go's checksum database and in go.sum files."""
 
     @property
     def address(self) -> str:
-        """Unlike an archive of a tag, this version in Go's mirror never changes."""
+        """The URL of the pinned version in Go's mirror; unlike an archive of a tag, it never changes."""
         return f"https://proxy.golang.org/{self.module}/@v/{self.version}.zip"
 
 
 class Image(_Pin):
+    """A container image that the program uses directly."""
+
     name: str
     repository: str
     version: str
@@ -70,32 +76,36 @@ class Kubernetes(_Pin):
     lts_ends: dict[str, _Day]
     platform_upgrades_since: _Day
     platform_upgrade_grace_days: int
-    """Between the end of support and that upgrade."""
+    """Days between the end of support and that upgrade."""
 
     def offered(self, *, lts: bool) -> list[str]:
         return sorted({*self.newest, *(self.lts_ends if lts else ())}, key=lambda minor: int(minor.split(".")[1]))
 
     def end(self, version: str, *, lts: bool) -> date | None:
+        """Returns the last day of support of a version, or None if it is unknown."""
         return (self.lts_ends if lts else self.ends).get(minor_of(version) or "")
 
 
 def minor_of(version: str) -> str | None:
+    """Returns the minor version of a version with or without patch, or None for other text."""
     match = re.fullmatch(r"(\d+\.\d+)(?:\.\d+)?", version)
     return match[1] if match else None
 
 
 class IdentityMounts(_Pin):
+    """The first versions with mounts by a workload's identity."""
+
     driver: str
     addon: str
     """Minor version of Kubernetes with such a driver in AKS's add-on."""
 
     def is_older(self, version: str) -> bool:
-        """Other text (`latest`) is assumed to be new."""
+        """Returns whether a version of the driver is too old; other text (`latest`) is assumed to be new."""
         numbers, since = (re.findall(r"\d+", text)[:3] for text in (version, self.driver))
         return len(numbers) == len(since) and [int(part) for part in numbers] < [int(part) for part in since]
 
     def lacks_addon(self, kubernetes: str) -> bool:
-        """Returns True if the version is not valid."""
+        """Returns whether the add-on of this version of Kubernetes is too old, or the version is not valid."""
         found, since = (re.match(r"(\d+)\.(\d+)", text) for text in (kubernetes, self.addon))
         return not (found and since) or [int(part) for part in found.groups()] < [int(part) for part in since.groups()]
 
@@ -106,8 +116,8 @@ class Coscheduling(_Pin):
     kubernetes: str
 
     def supports(self, version: str) -> bool:
-        """The scheduler may be at most one minor version older than the API server
-        (kubernetes.io/releases/version-skew-policy). Unreadable versions are assumed to be supported.
+        """Returns whether its scheduler supports that Kubernetes: it may be at most one minor version older than the
+        API server (kubernetes.io/releases/version-skew-policy). Unreadable versions are assumed to be supported.
         """
         found, newest = (re.match(r"(\d+)\.(\d+)", text) for text in (version, self.kubernetes))
         return not (found and newest) or tuple(map(int, found.groups())) <= tuple(map(int, newest.groups()))

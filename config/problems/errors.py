@@ -1,3 +1,5 @@
+"""Problems of a stack's settings, which are reported all at once, each with its fix."""
+
 from __future__ import annotations
 
 import re
@@ -27,14 +29,17 @@ def lines(*each: str) -> str:
 
 
 def first(problems: Iterable[Problem]) -> Iterator[Problem]:
-    """The additional problem lets the message mention more. Finding thousands takes time, and they usually have one
-    cause.
+    """Yields at most one problem more than a message reports, so that the message can mention more.
+
+    Finding thousands takes time, and they usually have one cause.
     """
     return islice(problems, MAX_LISTED + 1)
 
 
 @dataclass(frozen=True)
 class Problem:
+    """One error in the settings."""
+
     path: Path
     what: str
     """The error, as the rest of a sentence that begins with the path."""
@@ -62,7 +67,7 @@ class Problem:
         return replace(self, path=path, suggestion=fix)
 
     def in_stack(self, name: str, keys: Collection[str]) -> Problem:
-        """The top-level `keys` belong to another stack, which is deployed after the fix."""
+        """Returns the same problem if the top-level `keys` belong to another stack, which is deployed after the fix."""
         theirs = bool(self.path) and self.path[0] in keys
         return replace(self, stack=name if theirs else "", suggestion=self.suggestion.in_stack(name, keys))
 
@@ -79,20 +84,20 @@ class Problem:
 
 
 def in_order(problems: Iterable[Problem]) -> list[Problem]:
-    """Removes duplicates; problems of one key keep their order."""
+    """Returns each problem once, in the order of messages and fixes; those of one key keep their order."""
     return sorted(dict.fromkeys(problems), key=_order)
 
 
 def _order(problem: Problem) -> tuple[str, list[tuple[int, str]]]:
-    """Sorts list entries from the end, so that removals do not shift later ones."""
+    """Returns the sort key: stack and path; list entries from the end, so that removals do not shift later ones."""
     return problem.stack, [(-part, "") if isinstance(part, int) else (0, part) for part in problem.path]
 
 
 def one_for_each_key(problems: Iterable[Problem]) -> list[Problem]:
-    """Omits problems that moving another key solves, and moves only one key to each place.
+    """Returns the problems without those that moving another key solves, and with one move to each key.
 
-    A missing key may be set under another name; only that is then reported. If several keys with different values
-    mean one setting, the user decides.
+    A missing key may be set under another name; only that is then reported. If several keys with different values mean
+    one setting, the user decides.
     """
     found = in_order(problems)
     named = {name for problem in found for name in settings_in(problem.fix) if not problem.is_absent}
@@ -115,6 +120,8 @@ def _rival_fix(rivals: Sequence[Problem], problem: Problem, there: Path) -> Fix:
 
 
 class SettingsError(Exception):
+    """An error because a stack's settings are invalid; `problems` has every reason."""
+
     def __init__(self, problems: Iterable[Problem], stack: str = "") -> None:
         self.problems: Sequence[Problem] = in_order(problems)
         self.stack = stack

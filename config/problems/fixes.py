@@ -1,4 +1,4 @@
-"""Fixes of settings as data. Only this module renders them."""
+"""Fixes of settings as data: edits of keys, commands and text. Only this module renders them."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ _PLAIN_SEGMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SECRET = re.compile(r"(password|token|secret)$", re.IGNORECASE)
 _MAX_WORDS = 400
 MAX_COMMAND = 1000
-"""A command to paste, and a list of allowed values, have at most this many characters."""
+"""The maximum length, in characters, of a command to paste and of a list of allowed values."""
 _MAX_MOVED = 5
-"""Commands move at most this many values to another key; more are moved by hand."""
+"""The maximum number of values that commands move to another key; more are moved by hand."""
 ANY = object()
-"""Only the user knows the value; commands show `<value>`, which a shell rejects if it is pasted unchanged."""
+"""A value that only the user knows; commands show `<value>`, which a shell rejects if it is pasted unchanged."""
 
 
 def path_text(path: Path) -> str:
-    """`pulumi config set --path` reads this form: `pools.gpu.taints[0]`, `pools.gpu.labels["a/b"]`."""
+    """Returns a path as `pulumi config set --path` reads it: `pools.gpu.taints[0]`, `pools.gpu.labels["a/b"]`."""
     text = str(path[0]) if path else ""  # a top-level key is a name, never a path
     for part in path[1:]:
         if isinstance(part, int):
@@ -34,7 +34,7 @@ def path_text(path: Path) -> str:
 
 
 def settings_in(text: str) -> list[str]:
-    """Searches only the printed part of a message, because it may contain a long value."""
+    """Returns the settings in a message; only in its printed part, because it may contain a long value."""
     return re.findall(r"[A-Za-z]\w*(?:\.[A-Za-z]\w*|\[[^]]*\])+", printable(text))
 
 
@@ -51,10 +51,12 @@ def printable(text: str, most: int = _MAX_WORDS) -> str:
 
 @dataclass(frozen=True)
 class Edit:
+    """A key that a fix sets or removes."""
+
     path: Path
     value: object = None
     secret: bool = False
-    """The user enters a secret value; `value` is the known one, if any."""
+    """Whether the value is a secret, which the user enters; `value` is the known one, if any."""
     stack: str = ""
 
     @property
@@ -95,6 +97,8 @@ class Say:
 
 @dataclass(frozen=True)
 class Fix:
+    """The fix of a problem, in steps."""
+
     steps: tuple[Edit | Say, ...]
 
     def __str__(self) -> str:
@@ -131,7 +135,7 @@ class Fix:
         return self._with_edits(lambda edit: replace(edit, path=there) if edit.path == here else edit)
 
     def in_stack(self, name: str, keys: Collection[str]) -> Fix:
-        """The top-level `keys` belong to another stack; its `pulumi up` follows."""
+        """Returns the same fix if the top-level `keys` belong to another stack, followed by its `pulumi up`."""
         fix = self._with_edits(
             lambda edit: replace(edit, stack=name) if edit.path[0] in keys and edit.is_command else edit
         )
@@ -195,7 +199,7 @@ def by_hand(path: Path) -> Fix:
 
 
 def in_file(path: Path) -> Fix:
-    """No single command can set a list or a map."""
+    """Returns the instruction to change a list or a map, which no single command can set."""
     return say(f"change {printable(path_text(path))} in the stack file to an allowed value")
 
 
@@ -204,7 +208,7 @@ def rename_by_hand(path: Path) -> Fix:
 
 
 def replace_by_hand(path: Path, places: Mapping[str, bool]) -> Fix:
-    """These settings replace an unknown key; True marks those with the opposite meaning."""
+    """Returns text with the settings that replace an unknown key; True marks those with the opposite meaning."""
     if not places:
         return say(
             f"remove {printable(path_text(path))} if you do not need it: no setting of this program has a similar name"
@@ -235,10 +239,10 @@ def either_by_hand(path: Path, other: str) -> Fix:
 
 
 def _pasted(command: str, path: Path, verb: str, where: str) -> str:
-    r"""Returns text if the shell or the CLI cannot express the command.
+    r"""Returns the command, or text if the shell or the CLI cannot express it.
 
-    Source: ParsePropertyPath (pulumi/pulumi, sdk/go/common/resource/property_path.go) reads `\"` as a quotation
-    mark, so no quoted key can end in a backslash; a key cannot contain two colons.
+    Source: ParsePropertyPath (pulumi/pulumi, sdk/go/common/resource/property_path.go) reads `\"` as a quotation mark,
+    so no quoted key can end in a backslash; a key cannot contain two colons.
     """
     named = path[0] and str(path[0]).count(":") < 2 and not any(str(part).endswith("\\") for part in path[1:])
     if named and command.isprintable() and len(command) <= MAX_COMMAND:
@@ -247,5 +251,5 @@ def _pasted(command: str, path: Path, verb: str, where: str) -> str:
 
 
 def _key(path: Path) -> str:
-    """Pulumi never parses a top-level key as a path."""
+    """Returns the arguments for a key; a top-level key is never parsed as a path."""
     return f"--path {shlex.quote(path_text(path))}" if len(path) > 1 else shlex.quote(path_text(path))

@@ -31,7 +31,7 @@ USUAL_HINT = "compare this line with the lines around it"
 
 
 class _NoDuplicates(yaml.SafeLoader):
-    """Pulumi's parser rejects duplicate keys, PyYAML does not."""
+    """A loader that rejects duplicate keys, as Pulumi's parser does and PyYAML does not."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen: set[Hashable] = set()
@@ -44,6 +44,7 @@ class _NoDuplicates(yaml.SafeLoader):
 
 
 def fault(file: Path) -> str | None:
+    """Returns the complete error message for a file, or None if Pulumi can read it."""
     try:
         text = file.read_text(encoding="utf-8")
     except FileNotFoundError:

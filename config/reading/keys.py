@@ -1,3 +1,5 @@
+"""Parses the text of each key of a stack file, and finds unknown keys."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping

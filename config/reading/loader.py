@@ -1,4 +1,4 @@
-"""No other module reads Pulumi's configuration."""
+"""Reads a stack's settings from Pulumi's configuration. No other module does."""
 
 from __future__ import annotations
 
@@ -35,13 +35,18 @@ from config.schema.translate import place, problems_of
 
 @dataclass(frozen=True, kw_only=True)
 class Surroundings:
+    """The context of the settings: the stack, local files, and other stacks."""
+
     stack: StackName
     is_file: IsFile
     outputs_of: OutputsOf
 
 
 def load(inventory: Inventory) -> Settings:
-    """Raises pulumi.RunError with all problems, which the engine shows without a traceback."""
+    """Returns the settings of the deployed stack.
+
+    Raises pulumi.RunError with all problems, which the engine shows without a traceback.
+    """
     raw, secret = _engine_config()
     around = Surroundings(stack=this_stack(), is_file=os.path.isfile, outputs_of=outputs_of)
     for warning in unread_keys(raw, around.stack.project, inventory.stack_file):
@@ -60,7 +65,7 @@ def this_stack() -> StackName:
 
 
 def _engine_config() -> tuple[dict[str, str], set[str]]:
-    """`pulumi.Config` cannot list keys. The second result has the secret ones."""
+    """Returns all keys from the engine, and the secret ones; `pulumi.Config` cannot list keys."""
     engine = pulumi.runtime.config
     raw: dict[str, str] = {**engine.get_config_env(), **engine.CONFIG.get()}
     named = set(engine.get_config_secret_keys_env())
@@ -68,7 +73,7 @@ def _engine_config() -> tuple[dict[str, str], set[str]]:
 
 
 def outputs_of(stack: str) -> Mapping[str, Any]:
-    """Includes secrets; raises LookupError with the engine's reason.
+    """Returns a stack's outputs, including secrets; raises LookupError with the engine's reason.
 
     A StackReference would return only Outputs, which rules cannot read in time.
     """
@@ -183,7 +188,7 @@ def _with_next_fix(problem: Problem, later: Iterable[Problem]) -> Problem:
 
 
 def _follows(problem: Problem, broken: Collection[Path]) -> bool:
-    """Reporting a problem that only follows from broken settings would confuse.
+    """Returns whether a problem may only follow from broken settings, so that reporting it would confuse.
 
     Either its path is, contains or is inside a broken path; or an entry is missing in a map that has lost a broken
     entry. An entry missing in storage.containers may be one of an account.
@@ -196,7 +201,7 @@ def _follows(problem: Problem, broken: Collection[Path]) -> bool:
 
 
 def _names(problem: Problem, broken: Collection[str]) -> bool:
-    """The problem involves another broken setting, or the setting that a broken key means.
+    """Returns whether a problem involves another broken setting, or the setting that a broken key means.
 
     The broken setting has its default for now, so the rule may hold after the fix.
     """
@@ -230,7 +235,7 @@ def _validate(parsed: dict[str, Any], inventory: Inventory, problems: list[Probl
 
 
 def _order(location: Path) -> tuple[tuple[int, str], ...]:
-    """Sorts list positions as numbers, so that removals from the end do not shift others."""
+    """Returns a sort key with numeric list positions, so that removals from the end do not shift others."""
     return tuple((part, "") if isinstance(part, int) else (-1, part) for part in location)
 
 

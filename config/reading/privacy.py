@@ -21,6 +21,8 @@ _HIDDEN = "is not valid (its value is a secret, so it is not shown)"
 
 @dataclass(frozen=True)
 class Privacy:
+    """The secrets in the settings of one stack."""
+
     secret: Collection[str]
     inventory: Inventory
 

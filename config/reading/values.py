@@ -1,3 +1,5 @@
+"""Parses the text of a key in Pulumi's configuration, with limits on length and depth."""
+
 from __future__ import annotations
 
 import functools
@@ -10,8 +12,9 @@ from config.problems.errors import Problem
 from config.problems.fixes import Path, say
 
 _MAX_LENGTH = 1 << 16
-"""Linux limits all keys together to 128 KiB, because they are in one variable (pulumi/pulumi,
-sdk/python/cmd/pulumi-language-python/main.go, PULUMI_CONFIG; execve(2), MAX_ARG_STRLEN).
+"""The maximum length of a value. Linux limits all keys together to 128 KiB, because they are in one variable.
+
+Sources: pulumi/pulumi, sdk/python/cmd/pulumi-language-python/main.go (PULUMI_CONFIG); execve(2), MAX_ARG_STRLEN.
 """
 _MAX_LEVELS = 50
 Keys = Mapping[str, str]
@@ -49,7 +52,7 @@ def data(text: str) -> Any:
 
 @functools.lru_cache(32)
 def data_or_text(key: str, text: str) -> Any:
-    """Returns the text if it is not JSON, and None if it is too large.
+    """Returns the parsed value of a key, its text if it is not JSON, or None if it is too large.
 
     More lenient than `data`, so that the checks also see protecting settings in invalid values.
     """
@@ -67,7 +70,7 @@ def value_at(keys: Keys, path: Path, absent: Any = None) -> Any:
 
 
 def names(text: str) -> object:
-    """Accepts JSON text (the form of a YAML list, too) or text with commas."""
+    """Returns a list of names from JSON text (the form of a YAML list, too) or from text with commas."""
     try:
         parsed = data(text)
     except ValueError:

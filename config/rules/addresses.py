@@ -1,3 +1,5 @@
+"""Rules for the address ranges of a custom network, and the addresses that pools need."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,22 +14,22 @@ from config.schema.network import NetworkSettings, Use, layout, usable
 from config.schema.pools import PoolSettings
 
 _SURGE = 1
-"""AKS adds these nodes to a pool during an upgrade by default (its page on rolling upgrades)."""
+"""Nodes that AKS adds to a pool during an upgrade by default (its page on rolling upgrades)."""
 _API_SERVER = 1
-"""A private cluster's endpoint needs an address in the first pool's subnet (AKS's page on private clusters)."""
+"""The address of a private cluster's endpoint in the first pool's subnet (AKS's page on private clusters)."""
 _NODE_PREFIX = 24
-"""Each node has such a part of the pods' range (AKS's overview of CNI Overlay)."""
+"""The prefix of each node's part of the pods' range (AKS's overview of CNI Overlay)."""
 _SERVICES_PREFIX = 13
-"""Services need less than a /12 (AKS's overview of CNI Overlay)."""
+"""The shortest prefix for services: smaller than a /12 (AKS's overview of CNI Overlay)."""
 _WIDTHS = range(24, 7, -1)
 _ADDRESSES: Mapping[Use, int] = {"registry": 2}
-"""A registry's endpoint has an address for itself and one for its data, all others have one."""
+"""Addresses of an endpoint: a registry has one for itself and one for its data, all others have one."""
 
 Ranges = Mapping[str, IPv4Network]
 
 
 def most_nodes(stack: StackFile) -> int:
-    """Counts all pools at their maximum, with surge nodes.
+    """Returns the maximum number of nodes: all pools at their maximum, with surge nodes.
 
     Nodes of a pool that replaces another are not counted: only the next settings contain it.
     """
@@ -36,7 +38,7 @@ def most_nodes(stack: StackFile) -> int:
 
 
 def surge(pool: PoolSettings) -> int:
-    """AKS upgrades nodes with InfiniBand in place."""
+    """Returns the surge nodes of a pool's upgrade: none with InfiniBand, because AKS upgrades those nodes in place."""
     return 0 if pool.sku.infiniband and not pool.spot else _SURGE
 
 

@@ -1,4 +1,4 @@
-"""Valid settings that will cause problems. Previews print the warnings; they stop nothing."""
+"""Warnings about valid settings that will cause problems. Previews print them; they stop nothing."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _few_pods(settings: Settings) -> Iterator[Problem]:
 
 
 def _fixed_beside_autoscaled(settings: Settings) -> Iterator[Problem]:
-    """Nodes without autoscaling can stop every scale-up.
+    """Yields warnings about pools with nodes that can stop every scale-up.
 
     Since 1.35 the autoscaler counts the GPUs of all nodes before each scale-up. If a node offers none, it uses the
     template of the node's pool, and fixed pools have no template (kubernetes/autoscaler#10301).
@@ -132,7 +132,7 @@ def _without_effect(settings: Settings) -> Iterator[Problem]:
 
 
 def _makes_no_files(storage: StorageSettings) -> Iterator[Problem]:
-    """In a hierarchical namespace, blobfuse2 sets the permissions of each new file, which requires `p`."""
+    """Yields containers without `p`: with a hierarchical namespace, blobfuse2 sets the permissions of each new file."""
     for name, account in storage.by_container().items():
         chosen, of_sas = account.settings.containers[name], account.settings.auth == "sas"  # identities own their files
         lacks = "w" in chosen.permissions and "p" not in chosen.permissions
@@ -144,7 +144,7 @@ def _makes_no_files(storage: StorageSettings) -> Iterator[Problem]:
 
 
 def _unmounted(name: str, placement: Placement[Any], storage: StorageSettings) -> Iterator[Problem]:
-    """The driver may be missing only during a change of drivers, or because the user provides one."""
+    """Yields a missing driver: temporary during a change of drivers, or provided by the user."""
     containers = placement.options.containers
     if storage.driver == "none" and containers:
         path = ("storage", "driver")
@@ -153,7 +153,7 @@ def _unmounted(name: str, placement: Placement[Any], storage: StorageSettings) -
 
 
 def _outlived(name: str, placement: Placement[Any], storage: StorageSettings) -> Iterator[Problem]:
-    """Long trainings outlast a SAS, and mounts then fail; a SAS of a year lasts longer."""
+    """Yields long trainings with mounts that fail when their SAS expires; a SAS of a year lasts longer."""
     end, accounts = placement.options.open_end, storage.by_container()
     for container in placement.options.containers if end else ():
         account = accounts[container]

@@ -1,3 +1,5 @@
+"""Explains Azure's errors and their fixes, from the table `config/data/azure_errors.yaml`."""
+
 from __future__ import annotations
 
 import functools
@@ -11,12 +13,12 @@ from config.problems.fixes import set_command
 
 _CODE = re.compile(r"(?i)exit(?:ed with)?[ _]?(?:status|code)\W{0,8}(\d{1,3})\b")
 _NEXT_ERROR = re.compile(r"(?=Status=\d{3} Code=|\"status\": ?\d{3}|ERROR: \(|RESPONSE \d{3}: |(?<!\\)\"code\"\s*:)")
-"""An error starts so in logs of pulumi, az and the SDK for Go, and in JSON with several errors in `details`."""
+"""The start of an error in logs of pulumi, az and the SDK for Go, and in JSON with several errors in `details`."""
 _NODE_SETUP = re.compile(r"(?i)vmssCSE|CSE failed|VMExtension|AKSNode")
 
 
 class Entry(Facts):
-    """The head of the data file explains the keys."""
+    """One kind of error; the head of the data file explains the keys."""
 
     error: str = ""
     exit: list[int] = []
@@ -28,13 +30,15 @@ class Entry(Facts):
 
 @dataclass(frozen=True)
 class Place:
+    """The resource that failed. In commands, <name> stands for an unknown value."""
+
     stack: str = "<stack>"
     region: str = "<region>"
     group: str = "<resource group>"
     cluster: str = "<cluster>"
     pool: str = "<pool>"
     tags: Collection[str] = ()
-    """Tags that the stack sets. If a policy requires several tags, the others are missing."""
+    """Names of the tags that the stack sets. If a policy requires several tags, the others are missing."""
     managed_disk: str = "pulumi config set --path pools.<pool>.osDiskType Managed"
 
 
@@ -63,6 +67,7 @@ def entries() -> tuple[Entry, ...]:
 
 
 def explain(error: str, place: Place | None = None) -> Explanation | None:
+    """Returns the explanation of the first entry that matches the text, or None."""
     exit_code = _exit_code(error)
     for entry in entries():
         if exit_code in entry.exit or (entry.error and re.search(entry.error, error)):

@@ -1,3 +1,5 @@
+"""The stack's cost per hour in Azure's list prices, which previews and updates print."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,9 +19,11 @@ _NOT_COUNTED = "not counted: blobs, traffic, volumes of workloads"
 
 @dataclass(frozen=True)
 class Item:
+    """A number of identical items with a price per hour."""
+
     what: str
     each: float | None
-    """None if the price is unknown."""
+    """US dollars per hour; None if the price is unknown."""
     count: int = 1
     note: str = ""
     override: str = ""
@@ -42,7 +46,7 @@ class Cost:
         return tuple(item for item in self.items if item.each is None)
 
     def output(self) -> dict[str, Any]:
-        """Rounded to a hundredth of a cent."""
+        """Returns the stack output: US dollars per hour, rounded to a hundredth of a cent."""
         return {
             "perHour": self.per_hour,
             "currency": price_list().currency,
@@ -52,7 +56,7 @@ class Cost:
         }
 
     def heading(self, before: Mapping[str, Any] | None) -> str:
-        """`before` is the output of the last update."""
+        """Returns the sum for readers; `before` is that output of the last update."""
         changed = before is not None and before["perHour"] != self.per_hour
         was = f", before ${before['perHour']:,.2f}" if before and changed else ""
         return f"${self.per_hour:,.2f} per hour{was} (Azure's list prices, {price_list().as_of})"
@@ -67,8 +71,9 @@ class Cost:
 
 
 def hourly_cost(settings: Settings, node_counts: Mapping[str, int], *, within: bool = True) -> Cost:
-    """`node_counts` are the pools' current nodes, by names in ARM. The first phase of a private network (not `within`)
-    creates no pools.
+    """Returns the cost of the stack's own platform. `node_counts` are the pools' current nodes, by names in ARM.
+
+    The first phase of a private network (not `within`) creates no pools.
     """
     prices, system = price_list(), settings.cluster.system_pool
     pools = settings.gpu_pools() if within else {}

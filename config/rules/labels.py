@@ -1,3 +1,5 @@
+"""Rules of Kubernetes and AKS for labels and taints of nodes."""
+
 from __future__ import annotations
 
 import re

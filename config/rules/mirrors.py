@@ -1,3 +1,5 @@
+"""Rules for mirrors of charts and images."""
+
 from __future__ import annotations
 
 import re
@@ -37,8 +39,8 @@ def mirror_problems(installation: Installation, is_file: IsFile) -> Iterator[Pro
 
 
 def _registry_fault(registry: str) -> str:
-    """Names without dot or port are errors: images would come from Docker Hub (distribution/reference, normalize.go:
-    splitDockerDomain).
+    """Returns the error of a registry. Names without dot or port are errors: images would come from Docker Hub
+    (distribution/reference, normalize.go: splitDockerDomain).
     """
     if not re.fullmatch(REGISTRY, registry):
         return "not a registry"

@@ -1,4 +1,7 @@
-"""Checks Azure's answers about an existing network. Answers are JSON from the REST API."""
+"""Checks Azure's answers about an existing network for a stack.
+
+Answers are JSON from the REST API. config/rules/addresses.py checks networks that the stack creates.
+"""
 
 from __future__ import annotations
 
@@ -47,6 +50,7 @@ def network_objections(answer: Json, settings: Settings) -> Iterator[Objection]:
 
 
 def dns_servers(answer: Json) -> list[str]:
+    """Returns a network's custom DNS servers; empty if it uses Azure's."""
     return list((answer["properties"].get("dhcpOptions") or {}).get("dnsServers") or ())
 
 
@@ -83,7 +87,7 @@ def _find_subnet(properties: Json, key: str, id_: str | None, network_id: str | 
 
 
 def _node_subnet(properties: Json, settings: Settings) -> Iterator[Objection]:
-    """The nodes' subnet must have no delegation (AKS's page on CNI networking)."""
+    """Yields problems of the nodes' subnet: no delegation (AKS's page on CNI networking), an existing NAT gateway."""
     for subnet in _find_subnet(properties, "nodeSubnet", settings.network.node_subnet, settings.network.id):
         if isinstance(subnet, Objection):
             yield subnet
@@ -107,8 +111,9 @@ def _node_subnet(properties: Json, settings: Settings) -> Iterator[Objection]:
 
 
 def _routed(subnet: Json, settings: Settings) -> Iterator[Objection]:
-    """Authorized ranges may lack the firewall (https://learn.microsoft.com/azure/aks/egress-udr and
-    https://learn.microsoft.com/azure/aks/limit-egress-traffic).
+    """Yields a missing route table, and a warning about authorized ranges that may lack the firewall.
+
+    https://learn.microsoft.com/azure/aks/egress-udr and https://learn.microsoft.com/azure/aks/limit-egress-traffic
     """
     if not subnet.get("routeTable"):
         what = "network.outbound is userDefinedRouting, but network.nodeSubnet has no route table"
@@ -191,7 +196,7 @@ _FEWER_ACCOUNTS = "set fewer storage accounts in the stack file, or another netw
 
 
 def _too_small(subnet: Json, key: str, needed: int, fix: str) -> Iterator[Objection]:
-    """Does not count addresses in use, because the answer lacks their number."""
+    """Yields a subnet that is too small; addresses in use are not counted, because the answer lacks their number."""
     prefixes = subnet.get("addressPrefixes") or [subnet.get("addressPrefix")]
     available = sum(usable(IPv4Network(prefix)) for prefix in prefixes if prefix and ":" not in prefix)
     if available < needed:
@@ -219,9 +224,10 @@ def _policies(subnet: Json, key: str, id_: str | None) -> Iterator[Objection]:
 def link_objections(
     answer: Json, zone: str, network: str, *, wanted: bool, forwarded: bool = False
 ) -> Iterator[Objection]:
-    """The user's zone must be linked, and no other zone with a name that the stack will create.
+    """Yields a zone of the user that is not linked to the network, or another with a name that the stack will create.
 
     If the network uses custom DNS servers (`forwarded`), a link to their network is enough, so this is only a warning.
+
     A network can have one zone per name (ARM's 400 "A virtual network cannot be linked to multiple zones with
     overlapping namespaces", MicrosoftDocs/azure-aks-docs#212). `answer` is of privateDnsZones/virtualNetworkLinks.
     """

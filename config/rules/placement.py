@@ -42,6 +42,8 @@ _MAX_NAMES = 100
 
 
 class Placer:
+    """Places the workloads of one stack, and collects `problems`."""
+
     def __init__(self, installation: Installation, inventory: Inventory) -> None:
         self._installation = installation
         self._stack = installation.stack
@@ -221,12 +223,12 @@ def too_many_gpus(spec: WorkloadSpec[Any], options: WorkloadOptions, candidate: 
 
 
 def most_gpus(options: WorkloadOptions, pool: PoolSettings) -> int:
-    """Counts slices or partitions, or whole GPUs if the workload takes whole nodes."""
+    """Returns the most GPUs per node for a workload: slices or partitions, or whole GPUs if it takes whole nodes."""
     return pool.sku.gpus if options.gpus_per_node is None else pool.gpus
 
 
 def partitioned(spec: WorkloadSpec[Any], options: WorkloadOptions, candidate: Candidate) -> Iterator[Problem]:
-    """A process uses one partition, and NCCL cannot join them.
+    """Yields whole-node workloads on partitioned GPUs: a process uses one partition, and NCCL cannot join them.
 
     NVIDIA's MIG User Guide: no GPU-to-GPU P2P, and CUDA sees only one compute instance.
     """

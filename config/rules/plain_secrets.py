@@ -1,4 +1,4 @@
-"""The stack file is committed, so it must not contain secrets in plain text."""
+"""Rejects secrets in plain text in the stack file, which is committed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ _LONGEST = 10_000
 
 
 def plain_secrets(options: Mapping[str, WorkloadOptions], *, encrypted: bool) -> Iterator[Problem]:
-    """Pulumi marks the whole key as secret (`encrypted`) if any value below it is encrypted."""
+    """Yields a problem for each secret option of these workloads, unless `workloadOptions` is encrypted.
+
+    Pulumi marks the whole key as secret if any value below it is encrypted.
+    """
     for workload, chosen in options.items() if not encrypted else ():
         for name, field in type(chosen).model_fields.items():
             if isinstance(getattr(chosen, name), SecretStr):
@@ -45,7 +48,7 @@ def unset_secret(path: Path, what: str, allowed: str) -> Problem:
 
 
 def plain_values(settings: Settings, *, encrypted: bool) -> Iterator[str]:
-    """Looks for secrets in operator settings and pod values; the warnings omit the value.
+    """Yields a warning for each operator setting or pod value that looks like a secret, without the value.
 
     Operator settings are skipped if Pulumi marks `operators` as `encrypted`.
     """

@@ -1,4 +1,4 @@
-"""Consumer stacks run on another stack's platform.
+"""Rules for consumer stacks, which run on another stack's platform, and the platform's output for them.
 
 A platform exports the settings that consumers need as the output `platform`. They read it before they register any
 resource, so that the same rules apply to their workloads as to those of the platform's own stack.
@@ -25,7 +25,7 @@ _PART = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 CONSUMER_KEYS = ("workloads", "workloadOptions", "platformStack", *OVERRIDABLE)
 
 OutputsOf = Callable[[str], Mapping[str, Any]]
-"""Takes a stack's full name; raises LookupError with the reason if its outputs cannot be read."""
+"""Returns the outputs of a stack by its full name; raises LookupError with the reason if they cannot be read."""
 
 
 def shared_settings(settings: StackFile) -> dict[str, Any]:
@@ -36,7 +36,7 @@ def shared_settings(settings: StackFile) -> dict[str, Any]:
 
 
 def platform_keys(own: Collection[str], stack: StackFile, of_workloads: Collection[str]) -> Iterator[Problem]:
-    """Keys of the platform may have their default in a consumer stack."""
+    """Yields a problem for each of the keys `own` that belongs to the platform, unless it has its default."""
     for name, field in type(stack).model_fields.items():
         key = str(field.alias)
         if key not in (*CONSUMER_KEYS, *of_workloads) and key in own and getattr(stack, name) != field.default:
@@ -53,7 +53,7 @@ def in_platform(problems: Iterable[Problem], platform: str) -> list[Problem]:
 def read_platform_stack(
     text: str, here: StackName, outputs_of: OutputsOf, stack_file: type[StackFile]
 ) -> PlatformStack:
-    """Raises SettingsError if the platform is not usable."""
+    """Returns the platform that `platformStack` names; raises SettingsError if it is not usable."""
     stack = _full_name(text, here)
     if stack == here:
         raise _refused("is this stack itself", say(_LIST))

@@ -1,4 +1,4 @@
-"""`podOverrides` must keep what pods on GPU nodes need."""
+"""Rules for `podOverrides`, which must keep what pods on GPU nodes need, and for node checks."""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""Rules for a GPU node pool and its shared GPUs that types cannot express."""
+
 from __future__ import annotations
 
 import re
@@ -63,7 +65,7 @@ def _autoscale_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:
 
 
 def autoscale_fixed(path: Path, nodes: int, *, least: int | None = None, counted: bool = True) -> Fix:
-    """The pool keeps its nodes, or at least `least`.
+    """Returns the commands that make a fixed pool autoscale with the same nodes, or at least `least`.
 
     `counted` is whether the user may have set `count`. Pulumi ignores the removal of a missing key.
     """
@@ -104,7 +106,7 @@ def _scratch_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:
 
 
 def _reservation_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:
-    """See Azure's pages on capacity reservations, and on those of AKS node pools."""
+    """Yields problems of capacity reservations (Azure's pages on these, and on those of AKS node pools)."""
     if pool.capacity_reservation_group is None:
         return
     where = (*path, "capacityReservationGroup")

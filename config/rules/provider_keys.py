@@ -1,4 +1,4 @@
-"""Pulumi does not report unused keys in other namespaces than the project's."""
+"""Checks keys in other namespaces than the project's, because Pulumi does not report unused ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from config.schema.unknown_keys import unknown_key
 PROVIDERS = ("azure-native", "kubernetes")
 _READ = ("", "pulumi", *PROVIDERS)
 _SECRETS = ("clientSecret", "clientCertificatePassword", "oidcToken", "oidcRequestToken")
-"""These keys of azure-native hold a secret and not a file path (its `ProviderArgs`)."""
+"""Keys of azure-native that hold a secret and not a file path (its `ProviderArgs`)."""
 _SUBSCRIPTION = "azure-native:subscriptionId"
 _UUID = "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _CREDENTIAL = re.compile("secret|password|token|kubeconfig", re.IGNORECASE)
@@ -135,5 +135,5 @@ def provider_keys(namespace: str) -> Collection[str]:
 
 
 def is_credential(key: str) -> bool:
-    """Pulumi may not mark such a key as secret."""
+    """Returns whether a provider's key holds a secret, even if Pulumi does not mark it."""
     return ":" in key and bool(_CREDENTIAL.search(key))

@@ -1,3 +1,5 @@
+"""Rules for schedulers: only one may place pods on GPU nodes, and it must support the workloads."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -14,7 +16,7 @@ _CHOICE: Path = ("operators", "scheduler")
 
 
 def second_schedulers(installation: Installation) -> Iterator[Problem]:
-    """Ignores schedulers that are enabled only by default."""
+    """Yields additional schedulers that the user enabled; those enabled only by default are ignored."""
     chosen = installation.stack.operators.scheduler
     for operator in installation.operators.values():
         settings = installation.stack.operators.of(operator)

@@ -1,4 +1,4 @@
-"""Rules between settings, or that types cannot express."""
+"""Rules between settings, or that types cannot express. Each rule yields its problems."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from config.schema.pools import gpu_sizes
 from config.schema.unknown_keys import unknown_key
 
 SYSTEM_POOL_VCPUS = 4
-"""AKS needs 4 vCPUs for its add-ons, and operators' controllers need more."""
+"""The minimum number of vCPUs of a system node: AKS needs 4 for its add-ons, and operators' controllers need more."""
 TYPE_WORDS = {
     "bool": "true or false",
     "int": "a whole number",
@@ -46,7 +46,7 @@ def problems(installation: Installation) -> Iterator[Problem]:
 
 
 def _kubernetes_version(stack: StackFile) -> Iterator[Problem]:
-    """Checks only minor versions: patches change monthly, and Azure rejects unknown ones at once."""
+    """Yields unavailable minor versions. Patches change monthly, and Azure rejects unknown ones at once."""
     known = versions().kubernetes
     version = stack.cluster.kubernetes_version
     minor, offered = minor_of(version), known.offered(lts=stack.cluster.lts)
@@ -79,7 +79,7 @@ def _pools(stack: StackFile) -> Iterator[Problem]:
 
 
 def _placement_groups(stack: StackFile) -> Iterator[Problem]:
-    """Azure would reject the first node above the limit only after the others have started."""
+    """Yields pools above the limit: Azure would reject the first node above it only after the others have started."""
     limit = stack.cluster.placement_group_limit
     for key, pool in stack.gpu_pools().items():
         if pool.sku.infiniband is None or pool.max_nodes <= limit:
@@ -131,7 +131,7 @@ def _login(stack: StackFile) -> Iterator[Problem]:
 
 
 def _identity(stack: StackFile) -> Iterator[Problem]:
-    """Capacity reservations do not work with a system-assigned identity (AKS's page on capacity reservation groups)."""
+    """Yields a system-assigned identity, which does not work (AKS's page on capacity reservation groups)."""
     users = [f"pools.{key}" for key, pool in stack.pools.items() if pool.capacity_reservation_group]
     if not users or stack.cluster.identity:
         return

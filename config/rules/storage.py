@@ -1,6 +1,8 @@
-"""Rules for storage accounts, mounts by identity, and shared files.
+"""Rules for storage: accounts, mounts by identity, and shared files.
 
-Mounts by identity (`auth`) exclude settings that only apply to SAS, permissions that no role grants, and old drivers.
+Several accounts (`storage.accounts`): keys of an account without containers, and duplicate names. Mounts by identity
+(`auth`): settings that only apply to SAS, permissions that no role grants, and old drivers. Shared files
+(`storage.sharedFiles`, `storage.sharedClass`): their storage, and whether the network allows it.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ def account_problems(stack: StackFile) -> Iterator[Problem]:
 
 
 def _unused_settings(stack: StackFile) -> Iterator[Problem]:
-    """If only other accounts have containers, settings of the account of `storage` may be meant for those.
+    """Yields settings of the account of `storage` that may be meant for others, if only others have containers.
 
     `protect` also protects the cluster if claims keep files in it.
     """
@@ -53,7 +55,7 @@ def _move_to_accounts(storage: StorageSettings, name: str, key: str) -> Fix:
 
 
 def _duplicate_containers(storage: StorageSettings) -> Iterator[Problem]:
-    """Workloads and volumes name only the container."""
+    """Yields duplicate container names, because workloads and volumes name only the container."""
     first: dict[str, Account] = {}
     for account in storage.all_accounts():
         for name in account.settings.containers:
@@ -113,7 +115,7 @@ def _unsupported_permissions(account: Account) -> Iterator[Problem]:
 
 
 def _old_addon(kubernetes: str, auth: str) -> Iterator[Problem]:
-    """Old drivers ignore the request and look for the account's key."""
+    """Yields old drivers, which ignore the request and look for the account's key."""
     facts = versions()
     since = facts.identity_mounts
     if since.lacks_addon(kubernetes):
@@ -124,7 +126,7 @@ def _old_addon(kubernetes: str, auth: str) -> Iterator[Problem]:
 
 
 def shared_files_problems(stack: StackFile) -> Iterator[Problem]:
-    """NFS has no login: only the network limits access (Azure's page on NFS)."""
+    """Yields problems of shared files. NFS has no login: only the network limits access (Azure's page on NFS)."""
     chosen, network = stack.storage.shared_files, stack.network
     if chosen == "nfs" and not (network.own or network.private):
         what = "is nfs, which needs a custom network, but nodes are in AKS's network"

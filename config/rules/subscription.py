@@ -1,5 +1,6 @@
-"""Checks Azure's answers about a subscription, which are JSON from the REST API. Quota is in
-config/rules/vcpu_quota.py.
+"""Checks Azure's answers about a subscription: available VM sizes, resource providers and the deployer's rights.
+
+Quota is in config/rules/vcpu_quota.py. Answers are JSON from the REST API.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ PROVIDERS = (
     "Microsoft.Network",
     "Microsoft.Storage",
 )
-"""AKS uses some of these, and Azure's CLI registers them before it creates a cluster (Azure/azure-cli#6327;
-acs/custom.py).
+"""The providers of the stack's resources, and those that AKS uses and Azure's CLI registers before it creates a cluster
+(Azure/azure-cli#6327; acs/custom.py).
 
 The azure-native plugin registers the providers that it calls, if the deployer may, and waits for five minutes
-(azure-sdk-for-go, arm/runtime/policy_register_rp.go). It does not register those behind AKS. Without them, the
-cluster fails halfway (dotnet/core#3776).
+(azure-sdk-for-go, arm/runtime/policy_register_rp.go). It does not register those behind AKS. Without them, the cluster
+fails halfway (dotnet/core#3776).
 """
 IDENTITY_PROVIDERS = ("Microsoft.ManagedIdentity",)
 ASSIGN = "Microsoft.Authorization/roleAssignments/write"
@@ -42,6 +43,8 @@ _ACCESS = "https://learn.microsoft.com/troubleshoot/azure/general/region-access-
 
 @dataclass(frozen=True)
 class Objection:
+    """A condition that Azure would reject, or that could not be checked."""
+
     what: str
     steps: tuple[str, ...] = ()
     stops: bool = True
@@ -51,12 +54,13 @@ class Objection:
 
 
 def refusal(objections: Iterable[Objection]) -> str:
+    """Returns all objections that stop an update in one message; empty if nothing stops it."""
     stopping = [str(each) for each in objections if each.stops]
     return "\n".join([*stopping, "Nothing was changed. Do this, and then `pulumi up` again."]) if stopping else ""
 
 
 def size_objections(sizes: Mapping[str, str], answer: Json, region: str) -> Iterator[Objection]:
-    """`sizes` has the pools by VM size.
+    """Yields the VM sizes (by name, with their pools) that are not available in a region.
 
     `answer` is of Microsoft.Compute/skus (azure-rest-api-specs, Skus 2021-07-01, ListAvailableResourceSkusForARegion).
     Restrictions of zones are ignored: pools name no zone, and Azure uses one that is open.
@@ -134,18 +138,18 @@ def condition_objections(answer: Json, given: Mapping[str, str]) -> Iterator[Obj
 
 
 def _left_out(condition: str, given: Iterable[str]) -> list[str]:
-    """A condition excludes roles that it does not name, or names as exceptions.
+    """Returns the roles that a condition excludes: those that it does not name, or names as exceptions.
 
-    Exceptions are usually Owner, User Access Administrator and Role Based Access Control Administrator (Azure's
-    page of examples of delegated role assignments, "Allow most roles, but don't allow others to assign roles").
+    Exceptions are usually Owner, User Access Administrator and Role Based Access Control Administrator (Azure's page of
+    examples of delegated role assignments, "Allow most roles, but don't allow others to assign roles").
     """
     exceptions = _EXCEPT in condition.lower()
     return [guid for guid in given if (guid in condition.lower()) is exceptions]
 
 
 def allows(role: Json, action: str) -> bool:
-    """The action is in `actions` and not in `notActions`, both with wildcards (Microsoft, "Understand Azure role
-    definitions").
+    """Returns whether a role allows an action: in `actions` and not in `notActions`, both with wildcards (Microsoft,
+    "Understand Azure role definitions").
     """
 
     def among(patterns: Iterable[str] | None) -> bool:

@@ -16,7 +16,7 @@ from config.problems.fixes import Fix, say, set_command
 from config.schema.models import Settings
 
 NOTICE = timedelta(days=90)
-"""An upgrade reboots every node, so users plan it."""
+"""The lead time: an upgrade reboots every node, so users plan it."""
 _PATH = ("cluster", "kubernetesVersion")
 
 
@@ -48,7 +48,7 @@ def _end(settings: Settings, known: Kubernetes, today: date) -> Iterator[Problem
 
 
 def _kept_by_scheduler(settings: Settings, known: Kubernetes, what: str, following: str) -> Problem:
-    """Names no command, because each option has a cost."""
+    """Returns the options of a stack that cannot be upgraded yet, without a command, because each has a cost."""
     lts_end = known.end(settings.cluster.kubernetes_version, lts=True)
     premium = f", or cluster.tier Premium (support until {lts_end})" if lts_end and not settings.cluster.lts else ""
     allowed = f"{following}, once a newer scheduler-plugins supports it, or with operators.scheduler {VOLCANO}{premium}"
@@ -58,7 +58,7 @@ def _kept_by_scheduler(settings: Settings, known: Kubernetes, what: str, followi
 
 
 def _patches(settings: Settings, known: Kubernetes, today: date) -> Iterator[Problem]:
-    """The program sets `upgradeChannel` to none, because upgrades restart nodes under jobs."""
+    """Yields outdated patches. The program sets `upgradeChannel` to none, because upgrades restart nodes under jobs."""
     cluster = settings.cluster
     community = known.end(cluster.kubernetes_version, lts=False)
     if cluster.lts and (community is None or community < today):
@@ -68,7 +68,7 @@ def _patches(settings: Settings, known: Kubernetes, today: date) -> Iterator[Pro
 
 
 def _upgrade_to(minor: str, stack: str) -> Fix:
-    """AKS cannot skip a minor version."""
+    """Returns the command for the next minor version, because AKS cannot skip one."""
     return say(f"while no job runs: {set_command(_PATH, minor).text(stack)} && pulumi up -s {stack}")
 
 

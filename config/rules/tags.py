@@ -1,7 +1,8 @@
-"""https://learn.microsoft.com/azure/azure-resource-manager/management/tag-resources#limitations
+"""Azure's rules for tags:
+https://learn.microsoft.com/azure/azure-resource-manager/management/tag-resources#limitations.
 
-Reserved prefixes: Azure's REST reference of tags (Tags - Create Or Update). AKS copies the cluster's tags to
-everything that it creates, and adds its own (https://learn.microsoft.com/azure/aks/use-tags).
+Reserved prefixes: Azure's REST reference of tags (Tags - Create Or Update). AKS copies the cluster's tags to everything
+that it creates, and adds its own (https://learn.microsoft.com/azure/aks/use-tags).
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from config.schema.unknown_keys import key_fix
 
 OWN_PREFIXES = ("ai-on-aks", "k8s.io_cluster-autoscaler_node-template_")
 MAX_TAGS, MAX_TAGS_OF_ZONES = 50, 15
-"""Private DNS zones allow fewer tags than most resources."""
+"""The maximum number of tags of most resources, and of private DNS zones."""
 MAX_NAME, MAX_VALUE = 128, 256
-"""Most names can have 512 characters, but those of storage accounts 128."""
+"""Characters. Most names can have 512, but those of storage accounts 128."""
 _OWN = 4
 _FORBIDDEN = re.compile(r"[<>%&\\?/\x00-\x1f\x7f]")
 _RESERVED = ("microsoft", "azure", "windows", *OWN_PREFIXES)

@@ -1,3 +1,5 @@
+"""Rules for teams: their names, their members, and quotas within the cluster's GPUs."""
+
 from __future__ import annotations
 
 import re
@@ -72,8 +74,8 @@ def _groups_without_entra(stack: StackFile) -> Iterator[Problem]:
 
 
 def _too_many_gpus(stack: StackFile) -> Iterator[Problem]:
-    """The largest quota is most likely mistyped, but the user chooses the team; a command lowers only slackGpus, which
-    belong to no team. Without nodes, nothing runs.
+    """Yields the largest quota if the sum exceeds the cluster's maximum number of GPUs. It is most likely mistyped, but
+    the user chooses the team; a command lowers only slackGpus, which belong to no team. Without nodes, nothing runs.
     """
     total, slack = _all_gpus(stack), ("slackGpus",)
     given: dict[Path, int] = {slack: stack.slack_gpus}
@@ -95,6 +97,7 @@ def _all_gpus(stack: StackFile) -> int:
 
 
 def quota_table(stack: StackFile) -> str:
+    """Returns the table of quotas for previews; empty without teams."""
     total = _all_gpus(stack)
     rows = [(team.gpus, f"team {name}{_limits(team)}") for name, team in sorted(stack.teams.items())]
     rows += [(stack.slack_gpus, "slack, which teams borrow")] if stack.slack_gpus else []
@@ -109,12 +112,12 @@ def _limits(team: TeamSettings) -> str:
 
 
 def _is_taken(name: str, of_operators: Collection[str]) -> bool:
-    """AKS, its add-ons and operators use the suffix -system."""
+    """Returns whether a namespace is taken; AKS, its add-ons and operators use the suffix -system."""
     return name == SLACK or name.endswith("-system") or is_taken(name, of_operators)
 
 
 def reachable_gpus(teams: Mapping[str, TeamSettings], slack: int, name: str) -> int:
-    """Counts the team's own GPUs, and those that others lend while idle."""
+    """Returns the most GPUs that a team's jobs can have: its own, and those that others lend while idle."""
     team = teams[name]
     lendable = [
         each.gpus if each.lending_limit is None else each.lending_limit for key, each in teams.items() if key != name

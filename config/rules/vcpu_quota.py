@@ -33,13 +33,15 @@ class Nodes:
 
 @dataclass(frozen=True)
 class Growth:
+    """The nodes that an update adds to a pool."""
+
     pool: str
     sku: VmSku
     spot: bool
     key: Path
     there: int
     now: int
-    """Excludes reserved nodes, which count whether they are used or not."""
+    """Nodes that the update adds, without reserved ones, which count whether they are used or not."""
     later: int
     new: bool
     replaced: Nodes | None = None
@@ -74,8 +76,9 @@ class _Usage:
 def growths(
     settings: Settings, there: Mapping[str, Nodes], system_pool: str, reserved: Mapping[str, int]
 ) -> list[Growth]:
-    """`there` are the existing nodes, by the pools' names in ARM. `reserved` are the numbers of reserved nodes, by the
-    pools' keys.
+    """Returns all pools that are created or grow. `there` are the existing nodes, by the pools' names in ARM.
+
+    `reserved` are the numbers of reserved nodes, by the pools' keys.
     """
     found = [_system_growth(settings, there.get(system_pool), system_pool)]
     found += [_growth(settings, key, pool, there, reserved.get(key, 0)) for key, pool in settings.gpu_pools().items()]
@@ -91,7 +94,7 @@ def _system_growth(settings: Settings, has: Nodes | None, name: str) -> Growth:
 
 
 def _jump_box_growth(chosen: JumpBoxSettings) -> Growth:
-    """A jump box is created with the cluster; a later one is not checked."""
+    """Returns the growth of the jump box, which is created with the cluster; a later one is not checked."""
     return Growth("the jump box", catalogue()[chosen.vm_sku], False, ("network", "jumpBox", "vmSku"), 0, 1, 0, True)
 
 
@@ -117,7 +120,7 @@ def _growth(settings: Settings, key: str, pool: PoolSettings, there: Mapping[str
 
 
 def _surge(settings: Settings, pool: PoolSettings, has: Nodes | None) -> int:
-    """AKS rejects surge nodes without quota (ErrCode_InsufficientVCPUQuota).
+    """Returns the surge nodes of an upgrade, which AKS rejects without quota (ErrCode_InsufficientVCPUQuota).
 
     Spot pools and pools with InfiniBand have none (components/azure/node_pools.py).
     """
@@ -138,7 +141,7 @@ def _quotas(sku: VmSku, *, spot: bool) -> tuple[str, ...]:
 
 
 def quota_objections(growing: Sequence[Growth], answer: Json, settings: Settings) -> Iterator[Objection]:
-    """Missing quota is an error for nodes of this update, and a warning for those of the autoscaler."""
+    """Yields missing quota: an error for nodes of this update, a warning for those of the autoscaler."""
     usages, region = dict(_usages(answer)), settings.location
     more = [growth for growth in growing if growth.at_once or growth.later]
     by_name = {name: [growth for growth in more if name in growth.quotas] for name in _names(more)}
@@ -173,7 +176,7 @@ def _usages(answer: Json) -> Iterator[tuple[str, _Usage]]:
 
 
 def _plain(family: str) -> str:
-    """Azure writes the same family in any case, with and without spaces."""
+    """Returns a comparable name: Azure writes the same family in any case, with and without spaces."""
     return family.replace(" ", "").lower()
 
 

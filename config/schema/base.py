@@ -1,3 +1,5 @@
+"""The base class and the common types of all settings models."""
+
 from __future__ import annotations
 
 import re
@@ -35,13 +37,13 @@ class Model(BaseModel):
 
 
 def may_be(text: str) -> FieldInfo:
-    """Messages need the allowed values if the type alone explains too little."""
+    """Returns an `Annotated` marker with the allowed values for messages, if the type alone explains too little."""
     info: FieldInfo = Field(json_schema_extra={"allowed": text})
     return info
 
 
 def protects(rule: list[Any] | Literal["stated", "limit", "letters", "ranges"]) -> FieldInfo:
-    """Marks a field that protects access or data: no suggested fix may weaken its value.
+    """Returns an `Annotated` marker of a field that protects access or data: no suggested fix may weaken its value.
 
     A list has the choices, the strongest first. `stated`: it stays set, with as many entries. `limit`: no higher
     number. `letters`: no additional letter. `ranges`: no address outside the given ranges.
@@ -55,6 +57,7 @@ def stated(model: Model) -> dict[str, Any]:
 
 
 def field_name(model: type[Model], key: str) -> str:
+    """Returns the field that a stack-file key sets; raises StopIteration for an unknown key."""
     return next(name for name, field in model.model_fields.items() if field.alias == key)
 
 
@@ -67,6 +70,8 @@ UNFIT: Final = "unfit"
 
 @dataclass(frozen=True)
 class Unfit:
+    """An error that a validator finds, at its own key or at a key `below` it."""
+
     what: str
     instead: object = None
     """The value to set instead; None if only the user knows it."""
@@ -102,7 +107,7 @@ _SHORT = {
 
 
 def number_in(value: Any, name: str = "usd") -> float:
-    """Reads `$4,50`, `8 nodes` or `3d`; returns 0 if the unit does not match `name`."""
+    """Returns the positive number in `$4,50`, `8 nodes` or `3d`, or 0 if the unit does not match `name`."""
     found = re.fullmatch(
         r"(?:\$|USD ?)?\+?([0-9]{1,18}(?:\.[0-9]+|,[0-9]{1,2})?(?:[eE]\+?[0-9])?) ?([A-Za-z$]*)", str(value).strip()
     )
@@ -122,7 +127,7 @@ def _plain_digits(value: Any) -> Any:
 
 
 PLAIN_DIGITS = BeforeValidator(_plain_digits)
-"""`true` is not 1, and 1_0 is not 10.
+"""A validator for non-negative whole numbers: `true` is not 1, and 1_0 is not 10.
 
 Place it after the bounds in `Annotated`; otherwise pydantic's schema, and so our messages, lack the bounds.
 """
@@ -137,5 +142,5 @@ def _as_text(value: Any) -> Any:
 
 
 AS_TEXT = BeforeValidator(_as_text)
-"""Place it after the pattern (see `PLAIN_DIGITS`)."""
+"""A validator for text with a pattern. Place it after the pattern (see `PLAIN_DIGITS`)."""
 Text = Annotated[str, AS_TEXT]

@@ -1,3 +1,5 @@
+"""Settings of the AKS cluster, its system pool, its node image updates and its cluster autoscaler."""
+
 from __future__ import annotations
 
 import re
@@ -16,19 +18,19 @@ from config.schema.resource_ids import ObjectId, UserAssignedIdentityId
 NodeOsChannel = Literal["None", "Unmanaged", "SecurityPatch", "NodeImage"]
 ROLLING: tuple[NodeOsChannel, ...] = ("SecurityPatch", "NodeImage")
 MAX_CLUSTER_NODES = 5000
-"""https://learn.microsoft.com/azure/aks/quotas-skus-regions"""
+"""The maximum number of nodes in a cluster (https://learn.microsoft.com/azure/aks/quotas-skus-regions)."""
 AKS_UNREADY_NODES = 3
 """AKS's default of `ok-total-unready-count`."""
 Minutes = Annotated[int, Field(ge=0, le=1440), PLAIN_DIGITS]
 SYSTEM_DISK_GB, SYSTEM_DISK_TYPE = 128, "Managed"
 
 PLACEMENT_GROUP_NODES = 100
-"""AKS sets a single placement group for sizes with RDMA (Azure/AKS, CHANGELOG.md, 2022-03-20;
-https://learn.microsoft.com/azure/virtual-machine-scale-sets/virtual-machine-scale-sets-placement-groups).
+"""The maximum number of VMs in a single placement group, which AKS sets for sizes with RDMA (Azure/AKS, CHANGELOG.md,
+2022-03-20; https://learn.microsoft.com/azure/virtual-machine-scale-sets/virtual-machine-scale-sets-placement-groups).
 """
 
 PrincipalType = Literal["User", "ServicePrincipal", "Group"]
-"""Managed identities are service principals."""
+"""The kind of an object id's owner in role assignments; managed identities are service principals."""
 
 
 _TIME = r"^([01]\d|2[0-3]):[0-5]\d$"
@@ -36,7 +38,7 @@ _OFFSET = r"^[+-](0\d|1[0-4]):[0-5]\d$"
 
 
 def _clock(form: str) -> BeforeValidator:
-    """Suggests AKS's format for `9:00`, `14.30`, `22h`, `+1` and `+0530`."""
+    """Rejects `9:00`, `14.30`, `22h`, `+1` and `+0530`, and suggests the same time in AKS's format."""
 
     def read(value: Any) -> Any:
         found = re.fullmatch(r"([+-]?)(\d{1,2})(?:h|[:.](\d\d)(?::00)?)?|([+-])(\d\d)(\d\d)", str(value))
@@ -77,8 +79,8 @@ class MaintenanceWindow(Model):
 
 
 def reimages(before: str, after: str) -> bool:
-    """AKS reimages all nodes after such a change ("Node OS channel changes that cause a reimage", AKS's page on node OS
-    images).
+    """Returns whether a change of the channel makes AKS reimage all nodes ("Node OS channel changes that cause a
+    reimage", AKS's page on node OS images).
     """
     return before != after and (after == "Unmanaged" or (before, after) == ("Unmanaged", "None"))
 
@@ -209,7 +211,10 @@ class ClusterSettings(Model):
     @field_validator("system_pool")
     @classmethod
     def _fit_the_tier(cls, pool: SystemPool, info: ValidationInfo) -> SystemPool:
-        """AKS recommends three nodes of 8 vCPUs (https://learn.microsoft.com/azure/aks/use-system-pools)."""
+        """Returns the system pool with the defaults of the tier.
+
+        AKS recommends three nodes of 8 vCPUs (https://learn.microsoft.com/azure/aks/use-system-pools).
+        """
         if info.data.get("tier") != "Free":  # pydantic validates in the order of the fields: `tier` comes first
             return pool
         return FreeSystemPool.model_validate(stated(pool), by_alias=False, by_name=True)

@@ -1,4 +1,4 @@
-"""Callers pass the operators and workloads in: `config` imports neither."""
+"""The operators and workloads that this program can install. Callers pass them in: `config` imports neither."""
 
 from __future__ import annotations
 
@@ -69,6 +69,7 @@ class Inventory:
         return len(path) > 2 and path[0] == "workloadOptions" and path[1] in self.workloads
 
     def schema(self, path: Path) -> Schema:
+        """Returns the JSON schema at a path; empty if no model describes it."""
         model, below = self._model_of(path)
         return schema_at(schema_of(model), below)
 

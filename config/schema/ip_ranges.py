@@ -1,3 +1,5 @@
+"""Ranges of IPv4 addresses: clients of the API server, and address spaces of networks."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -9,13 +11,13 @@ from pydantic import AfterValidator, Field
 from config.schema.base import Text, may_be, unfit
 
 MOST_RANGES = 200
-"""AKS's page on authorized IP ranges."""
+"""The maximum number of ranges (AKS's page on authorized IP ranges)."""
 _WIDEST_PUBLIC = 8
-"""IANA allocates no larger block (IPv4 Address Space Registry); a shorter prefix is a mistake."""
+"""The largest block that IANA allocates (IPv4 Address Space Registry); a shorter prefix is a mistake."""
 _LIKELY_TYPO = 16
-"""Below this prefix, host bits are more likely a typo in the prefix than in the address."""
+"""A prefix below this with host bits set is more likely a typo than the address is."""
 _EXAMPLES = tuple(map(IPv4Network, ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24")))
-"""Published settings use the documentation ranges of RFC 5737 in place of real ones, and AKS accepts them."""
+"""The documentation ranges of RFC 5737: published settings use them in place of real ones, and AKS accepts them."""
 _ALLOWED = "a range of public IPv4 addresses that starts at its first address, as in 137.117.106.88/29; or one address"
 
 
@@ -50,11 +52,12 @@ IpRanges = Annotated[tuple[IpRange, ...], Field(max_length=MOST_RANGES)]
 
 
 RESERVED = tuple(map(IPv4Network, ("169.254.0.0/16", "172.30.0.0/16", "172.31.0.0/16", "192.0.2.0/24")))
-"""AKS allows these neither for nodes nor for pods or services (its page on CNI networking, "AKS CNI networking
+"""Ranges that AKS allows neither for nodes nor for pods or services (its page on CNI networking, "AKS CNI networking
 prerequisites").
 """
 PRIVATE = tuple(map(IPv4Network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10")))
-"""RFC 1918 and RFC 6598: AKS supports only these for pods, although Azure accepts others (CNI Overlay overview)."""
+"""RFC 1918 and RFC 6598: the ranges that AKS supports for pods, although Azure accepts others (CNI Overlay overview).
+"""
 _WIDEST, _NARROWEST = 8, 24
 _NETWORK = (
     f"a private range of /{_WIDEST} to /{_NARROWEST} that starts at its first address, as in 10.0.0.0/16, outside "

@@ -1,3 +1,5 @@
+"""Reads a model's JSON schema: the schema at a path, and all paths."""
+
 from __future__ import annotations
 
 import functools
@@ -17,6 +19,7 @@ def schema_of(model: type[BaseModel]) -> Schema:
 
 
 def schema_at(schema: Schema, location: Iterable[str | int]) -> Schema:
+    """Returns the JSON schema at `location`; empty if the schema does not describe it."""
     definitions = schema.get("$defs", {})
     here = _resolved(schema, definitions)
     for part in location:
@@ -32,7 +35,7 @@ def schema_at(schema: Schema, location: Iterable[str | int]) -> Schema:
 
 
 def paths_in(model: type[BaseModel], prefix: Path = ()) -> Iterator[Path]:
-    """`*` stands for names that users choose (a pool's)."""
+    """Yields all keys of a model; `*` stands for names that users choose (a pool's)."""
 
     def below(path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
         here = schema_at(schema_of(model), path)
@@ -46,7 +49,7 @@ def paths_in(model: type[BaseModel], prefix: Path = ()) -> Iterator[Path]:
 
 @functools.cache
 def protecting(model: type[BaseModel]) -> Mapping[str, Path]:
-    """Returns the first path of each setting that protects access or data."""
+    """Returns the name and first path of each setting that protects access or data."""
     schema, paths = schema_of(model), sorted(paths_in(model), key=len, reverse=True)
     return {str(path[-1]): path for path in paths if schema_at(schema, path).get("protects")}
 

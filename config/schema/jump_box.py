@@ -1,3 +1,5 @@
+"""A jump box: a virtual machine in the stack's network, for deployments to private clusters."""
+
 from __future__ import annotations
 
 import base64
@@ -16,13 +18,13 @@ USER = "azureuser"
 DISK_TYPE = "Premium_LRS"
 _LENGTH = struct.Struct(">I")
 _KINDS = ("ssh-ed25519", "ssh-rsa")
-"""The types of Azure's Linux machines (SshEncryptionTypes of Microsoft.Compute); ecdsa is not documented."""
+"""The key types of Azure's Linux machines (SshEncryptionTypes of Microsoft.Compute); ecdsa is not documented."""
 PUBLIC_KEY = (
     "the text of a public key, as in ~/.ssh/id_ed25519.pub: ssh-ed25519 AAAA..., or ssh-rsa AAAA... "
     "with 2048 bits or more"
 )
 _RSA_BITS = 2048
-"""Azure accepts no shorter RSA key (its page create-ssh-keys-detailed)."""
+"""The shortest RSA key that Azure accepts (its page create-ssh-keys-detailed)."""
 
 
 def is_public_key(text: str) -> bool:
@@ -31,7 +33,7 @@ def is_public_key(text: str) -> bool:
 
 
 def _is_of(kind: str, body: str) -> bool:
-    """The body contains the same type as the first word (RFC 4253, section 6.6)."""
+    """Returns whether a key's body contains the same type as its first word (RFC 4253, section 6.6)."""
     try:
         data = base64.b64decode(body, validate=True)
     except binascii.Error:
@@ -43,7 +45,7 @@ def _is_of(kind: str, body: str) -> bool:
 
 
 def _fields(data: bytes) -> Iterator[bytes]:
-    """Fields are length-prefixed (RFC 4251, section 5); truncated ones are skipped."""
+    """Yields the length-prefixed fields of a key (RFC 4251, section 5); skips truncated ones."""
     while len(data) >= _LENGTH.size:
         (size,) = _LENGTH.unpack_from(data)
         field, data = data[_LENGTH.size :][:size], data[_LENGTH.size + size :]

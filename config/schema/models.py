@@ -1,3 +1,5 @@
+"""The settings of a stack, which `config.reading.loader` reads from Pulumi's configuration."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -116,13 +118,16 @@ class StackFile(Model):
 
     @property
     def shared_files(self) -> KeptOn:
-        """With `network.private`, no storage has a public address."""
+        """The storage of shared files; with `network.private`, nothing with a public address."""
         otherwise: KeptOn = "class" if self.shared_class else "none" if self.network.private else "smb"
         return self.storage.shared_files or otherwise
 
     @property
     def shared_class(self) -> str | None:
-        """None if a workload creates its own class (`smb`), and if shared files are off."""
+        """The StorageClass of claims for shared files.
+
+        None if a workload creates its own (`smb`), and if shared files are off.
+        """
         storage = self.storage
         if storage.shared_files:
             return SHARED_CLASS if storage.shared_files == "nfs" else None
@@ -158,6 +163,8 @@ class PlatformOutput(Model, Generic[Shared]):
 
 @dataclass(frozen=True)
 class PlatformStack:
+    """The platform of another stack."""
+
     stack: StackName
     output: PlatformOutput[StackFile]
 
@@ -168,9 +175,11 @@ class PlatformStack:
 
 @dataclass(frozen=True)
 class Placement(Generic[Chosen]):
+    """A workload of the stack, with its validated options and its pool."""
+
     workload: str
     name: str
-    """The workload's name, followed by the pool's key if the workload runs on every pool."""
+    """The job's name: the workload's, followed by the pool's key if the workload runs on every pool."""
     options: Chosen
     pool_key: str
     pool: PoolSettings

@@ -1,3 +1,5 @@
+"""Deterministic names of a stack's Azure resources, including the globally unique ones."""
+
 from __future__ import annotations
 
 import hashlib
@@ -8,7 +10,7 @@ MAX_NODE_RESOURCE_GROUP = 80
 MAX_DNS_PREFIX = 54
 MAX_DNS_LABEL = 63
 WORKLOAD_NAMESPACE = "ai"
-"""A platform's own stack runs its workloads here; another stack's workloads use a namespace named after it."""
+"""The namespace of workloads in a platform's own stack; another stack's workloads use a namespace named after it."""
 NODES_SUFFIX = "-nodes"
 _DIGEST = 6
 
@@ -23,12 +25,14 @@ class StackName:
         return f"{self.organization}/{self.project}/{self.name}"
 
     def beside(self, other: StackName) -> str:
-        """Returns the name for `pulumi -s`: short within the project of `other`."""
+        """Returns the name that `pulumi -s` takes in the project of `other`: short within one project."""
         return self.name if (self.organization, self.project) == (other.organization, other.project) else str(self)
 
 
 @dataclass(frozen=True)
 class Names:
+    """Names derived from project and stack; `chosen_group` replaces the derived resource group."""
+
     project: str
     stack: str
     chosen_group: str | None = None
@@ -51,7 +55,7 @@ class Names:
 
 
 def global_name(names: Names, subscription_id: str, limit: int, key: str = "") -> str:
-    """Returns lower-case letters and digits of project and stack, then a digest.
+    """Returns a globally unique name: lower-case letters and digits of project and stack, then a digest.
 
     The digest distinguishes equal stacks in two subscriptions, and names that are cut to `limit` characters. `key`
     (letters and digits) distinguishes several names of one stack: stack devinput differs from input of dev.

@@ -1,3 +1,5 @@
+"""The cluster's network: AKS's own, one that the stack creates, or an existing one; public or private."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -13,19 +15,20 @@ from config.schema.jump_box import JumpBoxSettings
 from config.schema.resource_ids import PrivateZoneId, ResourceName, SubnetId, VirtualNetworkId
 
 POD_RANGE = "10.240.0.0/12"
-"""Each of 4096 nodes gets a /24. AKS's default, a /16, allows 256 (its page on CNI Overlay).
+"""The pods' range: a /24 for each of 4096 nodes. AKS's default, a /16, allows 256 (its page on CNI Overlay).
 
 It does not overlap AKS's own networks of nodes (10.224.0.0/12) and services (10.0.0.0/16).
 """
 SERVICE_RANGE = "172.20.0.0/16"
-"""Most networks, and AKS's default for services, begin with 10."""
+"""The services' range in a custom network; most networks, and AKS's default for services, begin with 10."""
 NODES, ENDPOINTS, JUMP_BOX, BASTION = "nodes", "endpoints", "jump-box", "AzureBastionSubnet"
-"""The last two subnets exist only with a jump box. Azure requires the name and size of the last one (its page on
-Bastion's configuration settings).
+"""The subnets of a network that the stack creates; the last two only with a jump box.
+
+Azure requires the name and size of the last one (its page on Bastion's configuration settings).
 """
 _ENDPOINTS_PREFIX, _JUMP_BOX_PREFIX, _BASTION_PREFIX = 27, 27, 26
 RESERVED_ADDRESSES = 5
-"""Azure reserves the first four and the last address of each subnet (AKS's overview of CNI Overlay)."""
+"""Addresses that Azure reserves in each subnet: the first four and the last (AKS's overview of CNI Overlay)."""
 
 Use = Literal["cluster", "registry", "blob", "dfs", "file"]
 ZONE_NAMES: Mapping[Use, str] = {
@@ -39,7 +42,7 @@ ZONE_NAMES: Mapping[Use, str] = {
 OF_REGISTRY: tuple[Use, ...] = ("registry",)
 OF_ACCOUNT: tuple[Use, ...] = ("blob", "dfs")
 OF_FILES: tuple[Use, ...] = ("file",)
-"""blobfuse2 uses dfs for hierarchical namespaces; all accounts serve it."""
+"""The private endpoints of each resource. blobfuse2 uses dfs for hierarchical namespaces; all accounts serve it."""
 
 
 class NetworkSettings(Model):
@@ -96,7 +99,7 @@ class NetworkSettings(Model):
 
     @property
     def two_phases(self) -> bool:
-        """The network is reachable only after the stack has created it."""
+        """Whether the network is reachable only after the stack has created it."""
         return self.private and self.address_space is not None
 
     @property
@@ -109,7 +112,7 @@ class NetworkSettings(Model):
 
     @property
     def dns_service(self) -> str:
-        """AKS requires the address with a range of services."""
+        """The address of the cluster's DNS service, which AKS requires with a range of services."""
         return str(IPv4Network(self.service_range)[10])
 
     def zone(self, use: Use, region: str) -> str | None:
@@ -117,7 +120,7 @@ class NetworkSettings(Model):
 
 
 def zone_use(zone_id: str, region: str) -> Use | None:
-    """Returns None if a stack in this region does not use the zone.
+    """Returns the use of a zone by its name; None if a stack in this region does not use it.
 
     AKS also accepts a subzone: `<subzone>.privatelink.<region>.azmk8s.io` (its page on private clusters).
     """
@@ -131,6 +134,8 @@ def zone_use(zone_id: str, region: str) -> Use | None:
 
 @dataclass(frozen=True)
 class Layout:
+    """The subnets of a network that the stack creates, including those for a jump box."""
+
     nodes: IPv4Network
     endpoints: IPv4Network
     jump_box: IPv4Network
@@ -138,8 +143,10 @@ class Layout:
 
 
 def layout(address_space: str) -> Layout:
-    """The subnets depend only on the address space and not on the pools: Azure cannot resize a subnet in use, and pools
-    grow. The smallest address space, a /24, fits all of them.
+    """Returns the subnets of an address space.
+
+    They depend only on the address space and not on the pools: Azure cannot resize a subnet in use, and pools grow. The
+    smallest address space, a /24, fits all of them.
     """
     nodes, rest = IPv4Network(address_space).subnets()
     endpoints = IPv4Network((rest.network_address, _ENDPOINTS_PREFIX))

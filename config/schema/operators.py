@@ -1,5 +1,6 @@
-"""Each package in `operators/` implements this interface. `config` imports neither `operators` nor `workloads`; the
-program passes them to the loader.
+"""The operators' interface to the settings: each package in `operators/` implements it.
+
+`config` imports neither `operators` nor `workloads`; the program passes them to the loader.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ Capability = Literal["GPUs", "InfiniBand", "node labels", "scheduler", "queues",
 NVIDIA_NAMESPACE = "nvidia-operator"
 NODE_TOOLS_NAMESPACE = "node-tools"
 MAX_WARM_UP = 24 * 60
-"""In minutes; the limit of AppWrapper."""
+"""The longest warm-up in minutes; the limit of AppWrapper."""
 MONITORING = "kube-prometheus-stack"
-"""Provides the CRDs for metrics. If it is installed, operators after it create such objects."""
+"""The operator that provides the CRDs for metrics. If it is installed, operators after it create such objects."""
 NODE_HEALTH = "node-health"
 MLBATCH_NAMESPACE = "mlbatch-system"
 
@@ -102,16 +103,16 @@ class OperatorSpec(Protocol[Own]):
 
     @property
     def settings(self) -> type[Own]:
-        """Every setting has a default."""
+        """The model of its settings; every setting has a default."""
 
     @property
     def needs(self) -> Mapping[Capability, str]:
-        """Each reason is the end of a sentence."""
+        """The capabilities that it needs from others, each with the reason (the end of a sentence)."""
         return {}
 
     @property
     def needed_values(self) -> Sequence[tuple[str, ...]]:
-        """Workloads need these chart values enabled."""
+        """Paths of chart values that workloads need enabled."""
         return ()
 
     @property
@@ -119,14 +120,14 @@ class OperatorSpec(Protocol[Own]):
         return False
 
     def provides(self, settings: Own) -> Mapping[Capability, str]:
-        """The values are the names that pods use to request the capabilities."""
+        """Returns the capabilities that it provides, each with the name that pods use to request it."""
         return {}
 
     def is_wanted(self, stack: StackFile) -> bool:
         return stack.operators.of(self).enabled and (bool(stack.gpu_pools()) or not self.is_for_gpu_pools)
 
     def problems(self, installation: Installation) -> Iterable[Problem]:
-        """Returns errors in combination with other operators."""
+        """Returns the errors of its settings in combination with other operators."""
         return ()
 
 
@@ -175,10 +176,11 @@ class Operators(Model):
 
     @property
     def failure_effect(self) -> str | None:
+        """The effect of the taint on nodes that fail a check; None if no check may taint nodes."""
         return next(filter(None, (each.failure_effect for each in self._enabled())), None)
 
     def driver_minutes(self, *, infiniband: bool) -> int:
-        """Drivers build one after the other."""
+        """Returns the longest build of all drivers of a node, in minutes; they build one after the other."""
         return sum(each.gpu_driver_minutes + infiniband * each.rdma_driver_minutes for each in self._enabled())
 
 
@@ -203,7 +205,7 @@ class Installation:
         return (each for each in self.operators.values() if self.stack.operators.of(each).enabled)
 
     def brought(self, capability: Capability) -> Brought:
-        """The scheduler is the chosen one. Raises LookupError if no operator has the capability."""
+        """Returns the provider of a capability (the chosen scheduler); raises LookupError if no operator has it."""
         name = self.stack.operators.scheduler if capability == "scheduler" else None
         for each in self.operators.values():
             settings = self.stack.operators.of(each)
@@ -213,12 +215,12 @@ class Installation:
         raise LookupError(capability)
 
     def values(self, operator: OperatorSpec[Any]) -> Mapping[str, Any]:
-        """Returns the user's values for the chart."""
+        """Returns the user's values for an operator's chart."""
         settings = self.stack.operators.of(operator)
         return settings.values if isinstance(settings, ChartSettings) else {}
 
     def value(self, operator: OperatorSpec[Any], *path: str) -> object:
-        """Returns a user's value, or None."""
+        """Returns a user's value for an operator's chart, or None."""
         found: object = self.values(operator)
         for part in path:
             found = found.get(part) if isinstance(found, dict) else None

@@ -1,3 +1,5 @@
+"""`podOverrides`: the user's changes to a workload's pod template, merged last."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
@@ -17,14 +19,18 @@ MERGE_KEYS = {
     "volumes": "name",
     "volumeMounts": "mountPath",
 }
-"""Lists are merged by a key of their items, as in Kubernetes' strategic merge patch (`patchMergeKey` in the types of
-k8s.io/api/core/v1); others are replaced.
+"""Lists that are merged by a key of their items, as in Kubernetes' strategic merge patch; others are replaced.
+
+Source: `patchMergeKey` in the types of k8s.io/api/core/v1.
 """
 TEMPLATE_KEYS = ("metadata", "spec")
 
 
 def merge(base: Any, over: Any, key: str = "") -> Any:
-    """A null in a map removes the key. `base` is not changed. `key` is the key of both values; it identifies lists."""
+    """Returns `base` with `over` merged into it: maps recursively, lists of named items by name, others replaced.
+
+    A null in a map removes the key. `base` is not changed. `key` is the key of both values; it identifies lists.
+    """
     if isinstance(over, Mapping):
         under = base if isinstance(base, Mapping) else {}
         merged = {**under, **{name: merge(under.get(name), value, name) for name, value in over.items()}}

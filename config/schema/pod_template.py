@@ -18,7 +18,7 @@ from config.schema.base import Unfit
 from k8s.quantities import is_quantity
 
 _QUANTITIES = ("limits", "requests", "overhead", "sizeLimit", "divisor")
-"""Quantities may be numbers, too (apimachinery, pkg/api/resource, Quantity)."""
+"""Keys of quantities, which may be numbers, too (apimachinery, pkg/api/resource, Quantity)."""
 _WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
 
 
@@ -29,7 +29,10 @@ def choices() -> dict[str, dict[str, list[str]]]:
 
 
 def template_faults(template: Mapping[str, Any]) -> Iterator[Unfit]:
-    """A null removes a key."""
+    """Yields errors for unknown keys, wrong types, and values that are not among the choices.
+
+    A null removes a key.
+    """
     # Imported only here: the import takes a second, and only stacks with overrides need it.
     from pulumi_kubernetes.core.v1 import PodTemplateSpecArgs
 
@@ -85,7 +88,7 @@ def _alternatives(kind: Any) -> list[Any]:
 
 
 def _sdk() -> types.ModuleType:
-    """The import takes a quarter of a second."""
+    """Returns the SDK's module for types. Imported only when needed: the SDK takes a quarter of a second."""
     from pulumi import _types
 
     return _types

@@ -1,3 +1,5 @@
+"""GPU node pools: their settings, their names in ARM, and their labels and taints."""
+
 from __future__ import annotations
 
 import hashlib
@@ -19,9 +21,9 @@ from config.schema.os_disk import MAX_OS_DISK_GB, MIN_OS_DISK_GB, USUAL_GB, Disk
 from config.schema.resource_ids import CapacityReservationGroupId
 
 MAX_NODES = 1000
-"""AKS's limit for one pool."""
+"""The maximum number of nodes in one pool in AKS."""
 MAX_POOL_NAME = 12
-"""AKS's limit for Linux pools: lower-case letters and digits, beginning with a letter."""
+"""The longest name of a Linux pool in AKS: lower-case letters and digits, beginning with a letter."""
 SUFFIX_LENGTH = 4
 MAX_POOL_KEY = MAX_POOL_NAME - SUFFIX_LENGTH
 
@@ -35,7 +37,7 @@ def _only_gpus() -> str:
 
 
 def _usable(name: str) -> str:
-    """Names are case-sensitive in labels and quotas, though not in ARM."""
+    """Rejects VM sizes that GPU pools cannot have. Names are case-sensitive in labels and quotas, though not in ARM."""
     usable, size = gpu_sizes(), catalogue().get(name)
     if size is None:
         if re.match("standard_[a-mo-z]+[0-9]", name, re.IGNORECASE):
@@ -59,14 +61,14 @@ GpuSku = Annotated[
 NodeCount = Annotated[int, Field(ge=0, le=MAX_NODES), PLAIN_DIGITS]
 
 REGULAR_PRICE = -1.0
-"""Allows the regular price, without evictions because of the price."""
+"""The maximum price of Spot nodes that allows the regular price, without evictions because of the price."""
 _CENTS = 5  # decimals that Azure accepts
 MAX_SLICES = 250
-"""AKS allows 250 pods per node (its page on quotas), each with a slice."""
+"""The maximum number of slices per GPU: AKS allows 250 pods per node (its page on quotas), each with a slice."""
 
 
 def _spot_price(value: Any) -> float:
-    """AKS accepts -1, or a positive price with at most five decimals (its page on Spot node pools, Limitations)."""
+    """Validates AKS's rule: -1, or positive with at most five decimals (its page on Spot node pools, Limitations)."""
     try:
         price = float("nan") if isinstance(value, bool) else float(value)
     except (TypeError, ValueError):
@@ -188,7 +190,7 @@ class PoolSettings(Model):
 
     @property
     def shares(self) -> int:
-        """A node advertises each of its GPUs this many times: slices or partitions."""
+        """The number of GPUs that a node advertises for each of its GPUs: slices or partitions."""
         return mig_profiles(self.sku.gpu_product).get(self.mig_profile, 1) if self.mig_profile else self.gpu_slices
 
     @property
@@ -214,7 +216,7 @@ class PoolSettings(Model):
 
 
 def agent_pool_name(key: str, pool: PoolSettings) -> str:
-    """The name is the key and a hash of immutable settings, so that old and new can coexist."""
+    """Returns the pool's name in ARM: its key and a hash of immutable settings, so that old and new can coexist."""
     fixed: tuple[object, ...] = (pool.vm_sku, pool.spot, pool.disk.gb, pool.disk.type)
     if pool.spot_max_price != REGULAR_PRICE:
         fixed += (pool.spot_max_price,)
@@ -235,5 +237,7 @@ def node_labels(key: str, pool: PoolSettings) -> dict[str, str]:
 
 
 def node_taints(pool: PoolSettings) -> tuple[str, ...]:
-    """AKS adds the Spot taint itself, but rejects later updates of a pool without it (pulumi-azure-native#959)."""
+    """Returns the taints of the pool's nodes, including the Spot taint. AKS adds Spot taint and label itself, but
+    rejects later updates of a pool without them (pulumi-azure-native#959).
+    """
     return tuple(sorted({*pool.taints, *([SPOT_TAINT] if pool.spot else [])}))

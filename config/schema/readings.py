@@ -1,3 +1,5 @@
+"""Interprets wrong values and suggests valid ones."""
+
 from __future__ import annotations
 
 import re
@@ -18,7 +20,10 @@ _MAX_SPREAD = 5
 
 
 def suggest(path: Path, schema: Schema, given: object, *, is_entry: bool = False, is_protected: bool = False) -> Fix:
-    """No command removes an entry (its name is the user's choice) or an item of a list that protects access."""
+    """Returns the fix of a value that the schema rejects.
+
+    No command removes an entry (its name is the user's choice) or an item of a list that protects access.
+    """
     match given:
         case [str() as only] if is_plain(schema):
             return (
@@ -69,6 +74,7 @@ def _is_section(schema: Schema) -> bool:
 
 
 def truth_of(given: object) -> bool | None:
+    """Returns the boolean meant by `yes`, `off` or `{enabled: true}`; None if unclear."""
     return _TRUTH.get(str(given.get("enabled") if isinstance(given, Mapping) else given).strip().lower())
 
 
@@ -102,7 +108,7 @@ def _spread(path: Path, schema: Schema, given: object) -> Fix | None:
 
 
 def _is_entry(given: object, schema: Schema) -> bool:
-    """The CLI stores integers and booleans in a list as such, not as text."""
+    """Returns whether a command can set a list entry: the CLI stores integers and booleans as such, not as text."""
     text, choices = str(given), schema.get("enum", ())
     if schema.get("type") == "string" and (given != text or re.fullmatch("true|false|[+-]?[0-9]+", text)):
         return False
@@ -111,7 +117,7 @@ def _is_entry(given: object, schema: Schema) -> bool:
 
 
 def _is_pair(given: object) -> bool:
-    """Kubernetes writes environment variables as lists of names and values."""
+    """Returns whether a list entry is a name and a value, like environment variables in Kubernetes."""
     return isinstance(given, Mapping) and given.keys() == {"name", "value"} and isinstance(given["name"], str)
 
 
@@ -133,6 +139,7 @@ def _number(path: Path, schema: Schema, given: object) -> int | None:
 
 
 def example(schema: Schema) -> object:
+    """Returns a first value: an example, the default, the minimum or the first choice; None without any."""
     if examples := schema.get("examples"):
         return examples[0]
     for key in ("default", "minimum"):

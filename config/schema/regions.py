@@ -1,3 +1,5 @@
+"""Azure's regions, from `regions.yaml`."""
+
 from __future__ import annotations
 
 import functools
@@ -21,12 +23,14 @@ def regions() -> tuple[str, ...]:
 
 
 def region_name(location: str) -> str:
-    """ARM also accepts and returns the display name (East US)."""
+    """Returns a region's name in ARM, which also accepts and returns the display name (East US)."""
     return location.replace(" ", "").lower()
 
 
 @dataclass(frozen=True)
 class Cloud:
+    """One of the Azure clouds, by the URLs of two of its services."""
+
     management: str
     portal: str
 
@@ -44,7 +48,7 @@ REGION = "azure-native:location"
 
 
 def _known(name: str) -> str:
-    """ARM would reject unknown regions only in the middle of an update."""
+    """Rejects unknown regions here, because ARM would reject them only in the middle of an update."""
     if name in regions():
         return name
     plain = re.sub(r"[^a-z0-9]", "", name.lower()[:_LONGEST])
@@ -58,7 +62,7 @@ def _known(name: str) -> str:
 
 
 def _of_same_letters(name: str) -> list[str]:
-    """Finds the same words in another order (`us-east-1`); regions with the same number come first."""
+    """Returns regions with the same words in another order (`us-east-1`), those with the same number first."""
     found = [region for region in regions() if _letters(region) == _letters(name)]
     return sorted(found, key=lambda region: sorted(region) != sorted(name))
 

@@ -1,4 +1,4 @@
-"""The grammar of image references is that of distribution/reference."""
+"""The stack's container registry, and the grammar of image references (distribution/reference)."""
 
 from __future__ import annotations
 
@@ -49,5 +49,5 @@ class RegistrySettings(Model):
 
 
 def login_server(registry_name: str) -> str:
-    """ARM writes the host name in lower case."""
+    """Returns the registry's host name; ARM writes it in lower case."""
     return f"{registry_name.lower()}.azurecr.io"

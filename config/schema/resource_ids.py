@@ -1,3 +1,5 @@
+"""Ids of existing Azure and Entra objects that a stack uses but does not create."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -17,7 +19,7 @@ _SUBNET = "/subnets/"
 
 
 def _pattern(kind: str, below: str = "") -> str:
-    """ARM ignores the case of ids."""
+    """Returns a case-insensitive pattern, because ARM ignores the case of ids."""
     name = "[A-Za-z0-9_.()-]+"
     child = f"{below}{name}" if below else ""
     return rf"^(?i:/subscriptions/[0-9a-f-]{{36}}/resourceGroups/{name}/providers/{kind}/{name}{child})$"
@@ -53,6 +55,8 @@ PrivateZoneId = Annotated[
 
 @dataclass(frozen=True)
 class ResourceName:
+    """The name of a resource and of its resource group."""
+
     group: str
     name: str
 

@@ -1,3 +1,5 @@
+"""Blob storage of a stack: accounts, containers, and access by SAS or by the identity of the workload."""
+
 from __future__ import annotations
 
 import hashlib
@@ -23,7 +25,7 @@ MAX_DELEGATION_DAYS = 7
 """Azure limits user delegation keys, and SAS that they sign, to this many days."""
 FIRST_ROTATION = "1"
 UPLOAD_PERMISSIONS = "rcwl"
-"""Jobs that fill a container read existing data and create missing data."""
+"""Permissions of the SAS for jobs that fill a container: read existing data, create missing data."""
 
 ContainerName = Annotated[
     str,
@@ -46,7 +48,7 @@ ClassName = Annotated[
         pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$", max_length=MAX_CLASS_NAME
     ),
 ]
-"""Kubernetes allows more characters, but claims are named after the class."""
+"""The name of a StorageClass. Kubernetes allows more characters, but claims are named after the class."""
 AccountSku = Literal["Standard_LRS", "Standard_ZRS", "Premium_LRS", "Premium_ZRS"]
 SasKind = Literal["service", "user-delegation"]
 SharedFiles = Literal["smb", "nfs", "none"]
@@ -54,7 +56,7 @@ KeptOn = SharedFiles | Literal["class"]
 SHARED_CLASS = "shared-files"
 """The StorageClass of `nfs`; cluster-scoped."""
 _FILES_KEY = "0files"
-"""Account keys cannot begin with a digit, so names cannot collide."""
+"""The name key of the files account. Account keys cannot begin with a digit, so names cannot collide."""
 
 
 def _is_of_files(name: str) -> str:
@@ -130,7 +132,7 @@ class ContainerSettings(Model):
 
     @property
     def fits_a_role(self) -> bool:
-        """An Azure role matches `permissions`: roles with write access also allow deletion."""
+        """Whether an Azure role matches `permissions`: roles with write access also allow deletion."""
         return self.read_only or set("wd") <= set(self.permissions)
 
 
@@ -168,6 +170,8 @@ def account_path(key: str) -> Path:
 
 @dataclass(frozen=True)
 class Account:
+    """A storage account of a stack."""
+
     key: str
     """The key in `storage.accounts`; empty for the account of `storage` itself."""
     settings: AccountSettings
@@ -186,7 +190,7 @@ class Account:
         return self.settings.account_name or global_name(names, subscription_id, MAX_ACCOUNT_NAME, self.key)
 
     def generation(self, container: str) -> str:
-        """Hashes everything that defines a mount of the container, such as its SAS.
+        """Returns a short hash of everything that defines a mount of the container, such as its SAS.
 
         Names of volumes and claims contain it. While any pod of a node uses a mount, the node keeps its SAS and options
         (blob-csi-driver, NodeStageVolume), so changed settings need another volume. Claims are immutable, too.
@@ -237,7 +241,7 @@ class StorageSettings(AccountSettings):
         return [account for account in self.all_accounts() if account.settings.auth == "identity"]
 
     def by_container(self) -> dict[str, Account]:
-        """Container names are unique (config/rules/storage.py)."""
+        """Returns the account of each container. Container names are unique (config/rules/storage.py)."""
         return {name: account for account in self.all_accounts() for name in account.settings.containers}
 
     def next_account(self) -> Account:

@@ -1,3 +1,5 @@
+"""Teams: who uses the cluster, and how many GPUs each team owns."""
+
 from __future__ import annotations
 
 from typing import Annotated
@@ -8,12 +10,12 @@ from config.schema.base import PLAIN_DIGITS, Model, Text, may_be, protects, unfi
 from config.schema.resource_ids import ObjectId
 
 MAX_GPUS = 1_000_000
-"""More than any AKS cluster's GPUs (5,000 nodes), including GPU partitions."""
+"""A limit above any AKS cluster's GPUs (5,000 nodes), including GPU partitions."""
 _EXAMPLE = "a user name in the cluster, as in alice or alice@example.com"
 
 
 def _user(name: str) -> str:
-    """Kubernetes reserves `system:` for its components and built-in groups."""
+    """Rejects names that Kubernetes reserves (`system:`: its components and built-in groups), and invalid ones."""
     if name.startswith("system:"):
         raise unfit(f"is {name!r}, a name that Kubernetes reserves", None, allowed=_EXAMPLE)
     if not name.isprintable() or name != name.strip() or not name or {*name} & {*"*,;"}:

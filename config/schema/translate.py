@@ -1,3 +1,5 @@
+"""Converts pydantic's errors into problems with path, allowed values and fix."""
+
 from __future__ import annotations
 
 import functools
@@ -26,8 +28,9 @@ def problems_of(
     prefix: Path = (),
     inventory: Inventory | None = None,
 ) -> Iterator[Problem]:
-    """`given` was validated as a `model`; its keys are below `prefix` in the stack file. The `inventory` finds the
-    right place of a misplaced key.
+    """Yields the problems of one validation of `given` as a `model`; its keys are below `prefix` in the stack file.
+
+    The `inventory` finds the right place of a misplaced key.
     """
     schema = schema_of(model)
     for error in errors:
@@ -93,7 +96,7 @@ def _at(data: Any, path: Path) -> Any:
 
 
 def place(error: ErrorDetails) -> Path:
-    """For an invalid key, returns the key itself, which pydantic marks with "[key]"."""
+    """Returns the location of an error; for an invalid key, the key itself, which pydantic marks with "[key]"."""
     location = error["loc"]
     return location[:-1] if location[-1:] == ("[key]",) else location
 

@@ -1,5 +1,7 @@
-"""No suggestion loses the value of an unknown key. If the key may mean a setting that protects access or data, but is
-ambiguous, the suggestion is text and not a command.
+"""Finds the setting that an unknown key means, and suggests how to replace the key.
+
+No suggestion loses a value. If the key may mean a setting that protects access or data, but is ambiguous, the
+suggestion is text and not a command.
 """
 
 from __future__ import annotations
@@ -57,7 +59,7 @@ def unknown_key(
     lacking: str = "",
     inventory: Inventory | None = None,
 ) -> Problem:
-    """Describes an unknown key.
+    """Returns the problem of an unknown key.
 
     Args:
         path: The key. At the top, it may include its namespace, which `known` lacks.
@@ -176,12 +178,12 @@ def _nearest(name: str, path: Path, inventory: Inventory) -> Path | None:
 
 
 def _is_around(path: Path, place: Path) -> bool:
-    """The place is at the top, above the key or one level below it, not in another section."""
+    """Returns whether a place is at the top, above the key or one level below it, not in another section."""
     return len(path) < 3 or place[:-2] == path[:-1] or path[: len(place) - 1] == place[:-1]
 
 
 def is_foreign(path: Path, place: Path) -> bool:
-    """Key and place are in sections of different resources that share names of settings.
+    """Returns whether key and place are in sections of different resources that share names of settings.
 
     Users often confuse the sections of the cluster and of its network.
     """
@@ -202,7 +204,7 @@ def elsewhere(path: Path, location: Path, schema: Schema, inventory: Inventory |
 
 
 def below(path: Path, location: Path, schema: Schema) -> Path | None:
-    """The key is one level too high, such as `maxCount` of a pool or `clusterTier`."""
+    """Returns the only place of a key that is one level too high, such as `maxCount` of a pool or `clusterTier`."""
     name, known = str(path[-1]), schema_at(schema, location[:-1]).get("properties", {})
     inner = [(key, each) for key in known for each in schema_at(schema, (*location[:-1], key)).get("properties", {})]
     found = [(*path[:-1], *each) for each in inner if called(name, [each[1], "".join(each)])]

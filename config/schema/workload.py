@@ -1,4 +1,4 @@
-"""The settings reject stacks that cannot run a workload.
+"""The workloads' interface to the settings, which reject stacks that cannot run a workload.
 
 `workloads/` registers an object of this type per module. `config` never imports `workloads`: the program passes the
 registry to `config.reading.loader.load`.
@@ -25,10 +25,12 @@ from config.schema.teams import TeamSettings
 
 @dataclass(frozen=True, kw_only=True)
 class Requirements:
+    """A workload's requirements of the platform, in addition to GPUs."""
+
     infiniband: bool = False
     one_node_without: bool = False
     mpi: bool = False
-    """It is a Volcano Job, which gives all pods the names and keys that MPI needs."""
+    """Whether it is a Volcano Job, which gives all pods the names and keys that MPI needs."""
 
     def infiniband_on(self, nodes: int) -> bool:
         return self.infiniband and not (self.one_node_without and nodes == 1)
@@ -36,15 +38,15 @@ class Requirements:
 
 @dataclass(frozen=True, kw_only=True)
 class GpuPods:
-    """`podOverrides` cannot change these fields of a workload's GPU pods (config/rules/pod_needs.py)."""
+    """The fields of a workload's GPU pods that `podOverrides` cannot change (config/rules/pod_needs.py)."""
 
     container: str
     restart_policy: Literal["Never", "Always"] = "Never"
-    """Jobs retry with new pods, a Deployment accepts only Always."""
+    """The policy that the owner of the pods needs: jobs retry with new pods, a Deployment accepts only Always."""
 
 
 NodeCheckDepth = Literal["off", "light", "full"]
-"""Checks before a job are off, take seconds, or take minutes and measure performance."""
+"""The depth of the node check before a job starts: off, in seconds, or in minutes with measured performance."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,7 @@ class WorkloadOptions(Model):
 
     @property
     def gpus_per_node(self) -> int | None:
-        """Comes from the option `gpus`; None for whole nodes with all of their HCAs."""
+        """The number of GPUs per node, from its option `gpus`; None for whole nodes with all of their HCAs."""
         found: int | None = getattr(self, "gpus", None)
         return found
 
@@ -86,7 +88,7 @@ class WorkloadOptions(Model):
 
     @property
     def containers(self) -> tuple[str, ...]:
-        """Pods mount the containers that the options `...Container` name."""
+        """The blob containers that its pods mount, from its options `...Container`."""
         named = (value for name, value in self if name.endswith("_container"))
         return tuple(dict.fromkeys(filter(None, named)))
 
@@ -108,6 +110,8 @@ class WorkloadOptions(Model):
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
+    """The candidate placement of a workload, for the workload's own rules."""
+
     pool_key: str
     pool: PoolSettings
     pool_path: Path
@@ -133,7 +137,7 @@ class Candidate:
 
 
 def other_size(path: Path, what: str, sizes: Iterable[str], workload: str) -> Problem:
-    """The user chooses the new size, because it may cost more."""
+    """Returns the problem of an unsuitable VM size. The user chooses the new size, because it may cost more."""
     return Problem(path, what, f"{by_price(sizes)}; or a stack without {workload}", by_hand(path))
 
 
@@ -153,7 +157,7 @@ class WorkloadSpec(Protocol[Chosen]):
 
     @property
     def options(self) -> type[Chosen]:
-        """Every option has a default."""
+        """The model of its options; every option has a default."""
 
     @property
     def every_pool(self) -> bool:
@@ -165,10 +169,9 @@ class WorkloadSpec(Protocol[Chosen]):
         return GpuPods(container=self.name)
 
     def nodes(self, options: Chosen, pool_nodes: int) -> int:
-        """The pool has at least `pool_nodes` nodes.
+        """Returns how many nodes it uses on a pool with at least `pool_nodes` nodes.
 
-        The option `numNodes` sets the number, or all nodes if that is unset. A workload without the option uses
-        part of one.
+        The option `numNodes` sets it, or all nodes if that is unset. A workload without the option uses part of one.
         """
         chosen: int | None = getattr(options, "num_nodes", 1)
         return pool_nodes if chosen is None else chosen

@@ -1,1 +1,1 @@
-"""Demonstrates project-codeflare/mlbatch: how two teams share a cluster."""
+"""A demonstration of project-codeflare/mlbatch: how two teams share a cluster."""

@@ -1,4 +1,4 @@
-"""Accesses the cluster like its users: as alice, as bob, and as the administrator."""
+"""Accesses the cluster like its users: with kubectl as alice, as bob, and as the administrator."""
 
 from __future__ import annotations
 
@@ -19,18 +19,22 @@ _Found = TypeVar("_Found")
 
 
 class Failed(Exception):
-    """The message reports the observed state."""
+    """A step did not have the expected result. The message reports the observed state."""
 
 
 class Denied(Exception):
-    """The message is the API server's."""
+    """Raised if the API server denied a request. The message is the API server's."""
 
 
 class Cluster:
+    """The cluster of kubectl's kubeconfig. Commands impersonate a user, if one is given."""
+
     def __init__(self, context: str = "") -> None:
+        """Uses `context` of the kubeconfig, or its current one if empty."""
         self._context = context
 
     def kubectl(self, *arguments: str, user: str = "") -> str:
+        """Returns kubectl's output. Raises Denied."""
         context = [f"--context={self._context}"] if self._context else []
         command = ["kubectl", *context, *([f"--as={user}"] if user else []), *arguments]
         try:
@@ -43,10 +47,12 @@ class Cluster:
         return answer.stdout
 
     def create(self, file: str, team: str, user: str) -> str:
+        """Creates the object of a file in the team's namespace, and returns `<kind>/<name>`. Raises Denied."""
         made = self.kubectl("create", f"--namespace={team}", f"--filename={JOBS / file}", "--output=name", user=user)
         return made.strip()
 
     def get(self, name: str, team: str) -> Object:
+        """Returns the object `<kind>/<name>`. Raises Denied if it does not exist."""
         found: Object = json.loads(self.kubectl("get", name, f"--namespace={team}", "--output=json"))
         return found
 
@@ -62,6 +68,7 @@ class Cluster:
         return found
 
     def wait(self, look: Callable[[], _Found], what: str, seconds: float) -> _Found:
+        """Returns the first result that is true. Raises Failed after this many seconds."""
         deadline, pause = time.monotonic() + seconds, _FIRST_PAUSE_S
         while not (found := look()):
             if time.monotonic() > deadline:

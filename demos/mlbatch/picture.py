@@ -1,3 +1,5 @@
+"""Draws the GPUs that each team used during the demonstration, from Prometheus."""
+
 from __future__ import annotations
 
 import json
@@ -8,14 +10,17 @@ from demos.chart import Chart, svg
 from demos.mlbatch.cluster import Cluster, Denied, Failed
 
 QUERY = 'count by (exported_namespace) (DCGM_FI_DEV_XID_ERRORS{exported_pod!=""})'
-"""DCGM's exporter names the pod that uses each GPU. The dashboard of GPU use has the same query."""
+"""The query of the dashboard of GPU use: DCGM's exporter names the pod that uses each GPU."""
 _PROMETHEUS = "/api/v1/namespaces/monitoring/services/prometheus-kube-prometheus-prometheus:http-web/proxy/api/v1"
 _STEP_S = 5
 _ON = "pulumi config set -s mlbatch --path operators.kubePrometheusStack.enabled true && pulumi up -s mlbatch"
 
 
 def gpus_by_team(cluster: Cluster, teams: Sequence[str], start: int, end: int) -> Mapping[str, Sequence[int]]:
-    """Times are seconds since 1970. Raises Failed if Prometheus does not answer, or has no data about the teams."""
+    """Returns the number of GPUs by team at each step from `start` to `end`, in seconds since 1970.
+
+    Raises Failed if Prometheus does not answer, or has no data about the teams.
+    """
     query = urlencode({"query": QUERY, "start": start, "end": end, "step": _STEP_S})
     try:
         answer = json.loads(cluster.kubectl("get", "--raw", f"{_PROMETHEUS}/query_range?{query}"))

@@ -1,3 +1,5 @@
+"""The steps of the demonstration. Each acts as a user, waits for the result, and prints it."""
+
 from __future__ import annotations
 
 import time
@@ -14,23 +16,25 @@ _OFFERS = [8, 8, 8]
 GPUS = sum(_OFFERS)
 SOON_S = 60.0
 DRIVERS_S = 1800.0
-"""On Azure, drivers take a quarter of an hour per node (simulator/bench/durations.yaml), after its boot."""
+"""The time for drivers: on Azure a quarter of an hour per node (simulator/bench/durations.yaml), after its boot."""
 LENDS_S = 400.0
-"""The slack queue lends all GPUs after this time. The node-health job sets the number every five minutes, and lowers it
+"""The time until the slack queue lends all GPUs. The node-health job sets the number every five minutes, and lowers it
 for a bad node, as in the step `recovery`.
 """
 LOOKS_S = 180.0
-"""AppWrapper checks its pods once a minute and gives them a minute to terminate."""
+"""The time for AppWrapper, which checks its pods once a minute and gives them a minute to terminate."""
 
 
 @dataclass
 class Demonstration:
+    """The demonstration, with the jobs that it has submitted. It passes each line of output to `tell`."""
+
     cluster: Cluster
     tell: Callable[[str], None]
     jobs: dict[str, list[str]] = field(default_factory=lambda: {BLUE: [], RED: []})
 
     def run(self) -> None:
-        """Raises Failed at the first unexpected result. Always removes the submitted jobs."""
+        """Runs all steps. Raises Failed at the first unexpected result. Always removes the submitted jobs."""
         self._check()
         try:
             for number, step in enumerate(STEPS, start=1):
@@ -57,7 +61,7 @@ class Demonstration:
         return sum(is_running(pod) for pod in self.cluster.pods(team, name))
 
     def check_waits(self, name: str, team: str) -> None:
-        """Raises Failed if the job gets a pod within the usual start time."""
+        """Raises Failed if a job that must wait gets a pod within the usual start time."""
         for _ in range(5):
             if found := self.cluster.pods(team, name):
                 raise Failed(f"{name} of {team} must wait, but has {len(found)} pods")
@@ -67,7 +71,7 @@ class Demonstration:
         return sum(gpus(pod) for pod in self.cluster.pods(team) if is_running(pod))
 
     def remove_jobs(self, team: str) -> None:
-        """Acts as a member of the team, and waits until the pods are gone."""
+        """Removes all of the team's jobs, as its member, and waits until their pods are gone."""
         user = {BLUE: ALICE, RED: BOB}[team]
         for name in self.jobs[team]:
             self.cluster.kubectl("delete", name, f"--namespace={team}", "--ignore-not-found", user=user)

@@ -1,9 +1,9 @@
-"""Rolls out changed drivers to nodes (`operators.driverUpgrades`), and warns about such a change.
+"""The rollout of changed drivers to nodes (`operators.driverUpgrades`), and the warning about such a change.
 
 Both NVIDIA operators use OnDelete for driver DaemonSets. A controller that they share restarts the pods
 (NVIDIA/k8s-operator-libs, pkg/upgrade): cordon, wait for jobs, evict pods with GPUs (only the GPU operator), drain,
-restart, uncordon. With the chart's defaults, it does not wait for jobs, cannot evict pods with an emptyDir, as all
-of ours have, and leaves their node cordoned (pod_manager.go, updateNodeToDrainOrFailed).
+restart, uncordon. With the chart's defaults, it does not wait for jobs, cannot evict pods with an emptyDir, as all of
+ours have, and leaves their node cordoned (pod_manager.go, updateNodeToDrainOrFailed).
 
 Previews warn too, because Pulumi's steps do not show that drivers must be rolled out. Hooks of an update get a
 resource's old and new inputs (Pulumi, "Resource hooks").
@@ -19,10 +19,10 @@ import pulumi
 from config.schema.operators import DriverUpgrades
 
 NOT_OF_A_DAEMON_SET = "pod-template-generation!=0,!pod-template-generation"
-"""Selects all pods without the label that DaemonSets put on theirs (pkg/controller/daemon/util).
+"""The selector of all pods without the label that DaemonSets put on theirs (pkg/controller/daemon/util).
 
-So the controller also waits for users' pods, and then has nothing to evict. The first term has no effect, but the
-GPU operator's chart does not quote the text (clusterpolicy.yaml:235), and YAML reads a leading ! as a tag.
+So the controller also waits for users' pods, and then has nothing to evict. The first term has no effect, but the GPU
+operator's chart does not quote the text (clusterpolicy.yaml:235), and YAML reads a leading ! as a tag.
 """
 Inputs = Mapping[str, Any]
 _THEN: Mapping[DriverUpgrades, str] = {
@@ -30,7 +30,7 @@ _THEN: Mapping[DriverUpgrades, str] = {
     "when-idle": "the operator rolls them out: it cordons one node at a time, and waits for all jobs there to end",
 }
 _UPGRADES = "driverUpgrades"
-"""Changing it to when-idle rolls out already outdated drivers."""
+"""The change that rolls out already outdated drivers, if the new value is when-idle."""
 
 
 def upgrade_policy(upgrades: DriverUpgrades) -> dict[str, Any]:
@@ -45,7 +45,10 @@ def upgrade_policy(upgrades: DriverUpgrades) -> dict[str, Any]:
 def change_hook(
     driver: str, template_inputs: Callable[[Inputs], Inputs], upgrades: DriverUpgrades
 ) -> pulumi.ResourceHookBinding:
-    """`template_inputs` returns the inputs that affect the pods of the DaemonSet."""
+    """Returns the hook for a resource that creates a driver's DaemonSet.
+
+    `template_inputs` returns the inputs that affect the pods of the DaemonSet.
+    """
 
     def warn(update: pulumi.ResourceHookArgs) -> None:
         before, after = template_inputs(update.old_inputs or {}), template_inputs(update.new_inputs or {})
@@ -62,6 +65,6 @@ def change_hook(
 
 
 def settings_of(driver: Inputs) -> dict[str, Any]:
-    """From `upgradePolicy`, only `autoUpgrade` counts."""
+    """Returns a driver's settings in the policy of either operator. From `upgradePolicy`, only `autoUpgrade` counts."""
     rest = {name: value for name, value in driver.items() if name != "upgradePolicy"}
     return {**rest, _UPGRADES: (driver.get("upgradePolicy") or {}).get("autoUpgrade")}

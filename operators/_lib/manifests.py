@@ -1,3 +1,5 @@
+"""Installs an operator without a chart: each object of its released manifests is a resource."""
+
 from __future__ import annotations
 
 import importlib
@@ -17,7 +19,7 @@ from config.data.scheduling import SYSTEM_NODES, SYSTEM_PRIORITY, SYSTEM_TOLERAT
 from operators._lib.release import merge
 
 CHECKSUM = "checksum/config"
-"""Replaces pods when the configuration changes, because operators only read it at start."""
+"""The annotation that replaces pods when the configuration changes, because operators only read it at start."""
 _RUNS_PODS = ("Deployment", "DaemonSet", "StatefulSet")
 _FIRST, _SERVICES, _PODS, _CRDS = "first", "services", "pods", "crds"
 
@@ -35,7 +37,8 @@ class Changes:
 def install(
     name: str, context: InstallContext, changes: Changes, *, parent: Component, after: Iterable[pulumi.Resource] = ()
 ) -> list[pulumi.Resource]:
-    """Returns the resources that dependent resources wait for.
+    """Installs the pinned release of an operator in its namespace. Returns the resources that dependent resources wait
+    for.
 
     Pods depend on everything that they need to become ready, except for Services, because Pulumi waits until those have
     pods. CRDs are created last and so deleted first: only the operator removes the finalizers of their objects.
@@ -56,7 +59,8 @@ def _step(kind: str) -> str:
 
 
 def transformed(objects: Iterable[Manifest], changes: Changes, registry: str | None) -> list[Manifest]:
-    """Pods run on the system pool, and images come from the mirror.
+    """Returns the released objects with the changes applied. Pods run on the system pool, and images come from the
+    mirror.
 
     Omits the namespace, which the program creates. Raises pulumi.RunError if the changes name a missing object.
     """
@@ -103,7 +107,7 @@ def _transformed(manifest: Manifest, changes: Changes, registry: str | None) -> 
 
 
 def _resource(manifest: Manifest, opts: pulumi.ResourceOptions) -> pulumi.Resource:
-    """Only the SDK's class for a kind marks secret fields."""
+    """Creates the object with the SDK's class for its kind. Only these classes mark secret fields."""
     group, _, version = manifest["apiVersion"].rpartition("/")
     module = importlib.import_module(f"pulumi_kubernetes.{group.partition('.')[0] or 'core'}.{version}")
     properties = {to_snake(key): value for key, value in manifest.items() if key not in ("apiVersion", "kind")}

@@ -1,3 +1,5 @@
+"""DaemonSets with the images of `docker/`, which prepare and describe nodes."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +17,7 @@ CONFINED = {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "
 
 
 def daemon_set_spec(name: str, pod: Manifest) -> Manifest:
-    """A new version is rolled out to a quarter of the nodes at a time."""
+    """Returns a DaemonSet of the pod. A new version is rolled out to a quarter of the nodes at a time."""
     labels = {"app.kubernetes.io/name": name}
     return {
         "selector": {"matchLabels": labels},

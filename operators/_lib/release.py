@@ -1,3 +1,5 @@
+"""A Helm release of a pinned chart, from its own repository or from `charts.source`."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
@@ -20,7 +22,7 @@ class ChartLocation:
     chart: str
     repository: str | None
     version: str | None
-    """A folder has the version in Chart.yaml, so this is None: a pin would always show as a difference."""
+    """The version, or None for a folder, which has it in Chart.yaml. A pin would always show as a difference."""
 
 
 def locate(chart: Chart, source: str | None) -> ChartLocation:
@@ -33,7 +35,7 @@ def locate(chart: Chart, source: str | None) -> ChartLocation:
 
 
 def merge(values: Mapping[str, Any], over: Mapping[str, Any]) -> Values:
-    """Merges maps and replaces everything else, as Helm does."""
+    """Returns `values` overridden by `over`: maps are merged, everything else is replaced, as Helm does."""
     merged = dict(values)
     for key, value in over.items():
         below = merged.get(key)
@@ -54,10 +56,10 @@ def release(
     hooks: pulumi.ResourceHookBinding | None = None,
     awaited: bool = True,
 ) -> kubernetes.helm.v3.Release:
-    """The release's name is `called`, by default `name`. The default `namespace` is the operator's.
+    """Creates a release of the pinned chart `name`. The default `namespace` is the operator's.
 
-    The user's values take precedence. If `awaited`, Pulumi waits for the chart's own objects, but not for objects
-    that an operator creates later.
+    The release's name is `called`, by default `name`. The user's values take precedence. If `awaited`, Pulumi waits for
+    the chart's own objects, but not for objects that an operator creates later.
     """
     chart = versions().charts[name]
     location = locate(chart, context.settings.charts.source)

@@ -1,3 +1,5 @@
+"""Rights of operators' pods in the cluster: service accounts, and the policies that limit them."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +22,11 @@ def cluster_account(
     parent: Component,
     after: Sequence[pulumi.Resource],
 ) -> tuple[kubernetes.core.v1.ServiceAccount, kubernetes.rbac.v1.ClusterRoleBinding]:
-    """The ClusterRole is created `after` these. Pods of the account depend on the returned resources."""
+    """Creates the service account `name` in the operator's namespace, and a ClusterRole with these rules that is bound
+    to it.
+
+    The ClusterRole is created after the resources in `after`. Pods of the account depend on the returned resources.
+    """
     space = context.namespace.metadata["name"]
     account = kubernetes.core.v1.ServiceAccount(
         f"{name}-account", metadata={"name": name, "namespace": space}, opts=parent.child()

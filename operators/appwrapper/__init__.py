@@ -1,4 +1,4 @@
-"""Starts the objects of a team's job together, and restarts them if they fail or their node is bad."""
+"""AppWrapper: starts the objects of a team's job together, and restarts them if they fail or their node is bad."""
 
 from __future__ import annotations
 
@@ -30,6 +30,8 @@ cluster (v1.2.1, cmd/main.go: a cache without selectors), so the 128Mi of its re
 
 
 class AppWrapper(Installed[QueuedOperatorSettings]):
+    """The release, with its configuration."""
+
     def create(self, context: InstallContext, settings: QueuedOperatorSettings) -> None:
         own = configuration(context.settings.operators.warm_up_minutes, context.scheduler)
         text = yaml.safe_dump(own, sort_keys=False)
@@ -38,13 +40,14 @@ class AppWrapper(Installed[QueuedOperatorSettings]):
 
 
 def configuration(warm_up_minutes: int, scheduler: str | None) -> dict[str, Any]:
-    """Follows AppWrapper 1.2 (its pkg/config/config.go). Numbers without a comment are upstream's defaults.
+    """Returns the configuration of AppWrapper 1.2 (its pkg/config/config.go). Numbers without a comment are upstream's
+    defaults.
 
-    Jobs can override `faultTolerance` by annotations. Only annotations can list the exit codes that are worth a
-    retry. Members of teams may wrap objects that they may not create themselves, because Kueue queues all of them.
+    Jobs can override `faultTolerance` by annotations. Only annotations can list the exit codes that are worth a retry.
+    Members of teams may wrap objects that they may not create themselves, because Kueue queues all of them.
 
-    Pods that name no scheduler get the one for GPU nodes. AppWrappers that name no queue get the queue of teams, as
-    in MLBatch (its setup.k8s/appwrapper/coscheduling/config_patch.yaml). Kueue ignores that label outside of teams'
+    Pods that name no scheduler get the one for GPU nodes. AppWrappers that name no queue get the queue of teams, as in
+    MLBatch (its setup.k8s/appwrapper/coscheduling/config_patch.yaml). Kueue ignores that label outside of teams'
     namespaces (0.19.2, feature gate ManagedJobsNamespaceSelectorAlwaysRespected, locked to true).
     """
     return {
@@ -78,7 +81,9 @@ def configuration(warm_up_minutes: int, scheduler: str | None) -> dict[str, Any]
 
 
 def bad_nodes() -> list[dict[str, str]]:
-    """These labels keep jobs off a node's GPUs, or remove jobs from them. Effects have the names of taint effects."""
+    """Returns node labels that keep jobs off a node's GPUs, or remove jobs from them. Effects have the names of taint
+    effects.
+    """
     found = {"WARN": "PreferNoSchedule", "TESTING": "NoSchedule", "EVICT": "NoExecute"}
     key, _, value = BAD_NODE.partition("=")
     return [

@@ -1,3 +1,5 @@
+"""Autopilot: checks the GPUs of nodes periodically, and labels nodes with the results."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
@@ -17,22 +19,22 @@ _TEST: Path = (*_KEY, "testSharedFiles")
 _INTERVALS = ("repeat", "invasive")
 NAME = "autopilot"
 IMAGE_TAG = "v2.1.3"
-"""The chart's default is `latest`, which is built from main. That requires intervals with units (IBM/autopilot 09a177d,
-pkg/cmd/main.go) and exits at once with the whole hours of this chart.
+"""The tag of its release. The chart's default is `latest`, which is built from main. That requires intervals with units
+(IBM/autopilot 09a177d, pkg/cmd/main.go) and exits at once with the whole hours of this chart.
 """
 NEVER_HOURS = 10 * 365 * 24
-"""Disables invasive checks, which take all GPUs of a node and bypass queue and scheduler (pkg/utils/functions.go,
-CreateJob: `nodeName`). 0 ends Autopilot: `time.NewTicker` panics.
+"""The interval that disables invasive checks, which take all GPUs of a node and bypass queue and scheduler
+(pkg/utils/functions.go, CreateJob: `nodeName`). 0 ends Autopilot: `time.NewTicker` panics.
 """
 CHECKS, LAST = ("pciebw", "remapped", "gpupower"), "ping"
-"""A check that fails to run ends the round (pkg/healthcheck/healthcheck.go, RunHealthLocalNode), so the one that
-depends on other nodes comes last. `dcgm` is omitted: the image has DCGM 3 and CUDA 12.1
-(autopilot-daemon/Dockerfile), which reject the CUDA 13 of the GPU Operator's driver (NVIDIA/DCGM#59, #249). Its
-script then prints ABORT, which counts as passed.
+"""The checks of a round. A check that fails to run ends the round (pkg/healthcheck/healthcheck.go, RunHealthLocalNode),
+so the one that depends on other nodes comes last. `dcgm` is omitted: the image has DCGM 3 and CUDA 12.1
+(autopilot-daemon/Dockerfile), which reject the CUDA 13 of the GPU Operator's driver (NVIDIA/DCGM#59, #249). Its script
+then prints ABORT, which counts as passed.
 """
 ANNOTATIONS = {"ai-on-aks/ping": "by-pod-ip"}
-"""`ping` looks for Multus' annotation, and uses pod IPs after a KeyError. Without any annotation, it fails with a
-TypeError (network/ping-entrypoint.py, check_local_ifaces).
+"""An annotation of its pods, for `ping`. That looks for Multus' annotation, and uses pod IPs after a KeyError. Without
+any annotation, it fails with a TypeError (network/ping-entrypoint.py, check_local_ifaces).
 """
 
 
@@ -48,7 +50,7 @@ class AutopilotSettings(ChartSettings):
 
 
 def problems(stack: StackFile, settings: AutopilotSettings) -> Iterator[Problem]:
-    """Finds intervals that make Autopilot exit, and a test of shared files in a stack without them.
+    """Yields a problem for intervals that make Autopilot exit, and for a test of shared files in a stack without them.
 
     `time.NewTicker` panics with 0 (pkg/cmd/main.go of 2.1.3), although according to its help 0 disables invasive
     checks.
@@ -66,7 +68,7 @@ def problems(stack: StackFile, settings: AutopilotSettings) -> Iterator[Problem]
 
 
 class Autopilot(Installed[AutopilotSettings]):
-    """A patch lets the release's pods run on GPU nodes and use their GPUs."""
+    """The release, and a patch that lets its pods run on GPU nodes and use their GPUs."""
 
     def create(self, context: InstallContext, settings: AutopilotSettings) -> None:
         tested = context.settings.shared_class if settings.test_shared_files else None
@@ -84,14 +86,14 @@ class Autopilot(Installed[AutopilotSettings]):
 
 
 _NOT_AWAITED = {"pulumi.com/skipAwait": "true"}
-"""Pods wait for each node's driver, so Pulumi must not wait for them."""
+"""The annotation that makes Pulumi not wait for its pods, because they wait for each node's driver."""
 
 
 def values(tested_class: str | None = None) -> Values:
-    """With `tested_class`, each round creates and deletes a claim of that class.
+    """Returns values of the chart. With `tested_class`, each round of checks creates and deletes a claim of that class.
 
-    A list replaces the chart's list, so `env` has all four variables. The list of fatal errors must exist and be
-    empty: otherwise each letter of the text counts (gpu-dcgm/entrypoint.py, patch_node).
+    A list replaces the chart's list, so `env` has all four variables. The list of fatal errors must exist and be empty:
+    otherwise each letter of the text counts (gpu-dcgm/entrypoint.py, patch_node).
     """
     env = {
         "PERIODIC_CHECKS": ",".join([*CHECKS, *(["pvc"] if tested_class else []), LAST]),
@@ -108,14 +110,14 @@ def values(tested_class: str | None = None) -> Values:
 
 
 def pod() -> Values:
-    """The chart has no values for these fields.
+    """Returns the pod fields that the chart has no values for: tolerations of GPU nodes, and the runtime for GPUs.
 
     Autopilot requests no GPU (`nvidia.com/gpu: 0`) and expects NVIDIA's runtime as the default, which the GPU Operator
     does not set since 25.10 (v26.7.0, controllers/object_controls.go, transformToolkitCtrForCDI). With the runtime
     class, a container gets the GPUs that its environment names. The image is based on nvidia/cuda and names all.
 
-    Helm keeps fields that neither the old nor the new chart has (helm v3, pkg/kube/client.go, createPatch: a
-    three-way merge); the kubernetes plugin does not use Helm 4 yet (pulumi/pulumi-kubernetes#4190).
+    Helm keeps fields that neither the old nor the new chart has (helm v3, pkg/kube/client.go, createPatch: a three-way
+    merge); the kubernetes plugin does not use Helm 4 yet (pulumi/pulumi-kubernetes#4190).
     """
     return {"tolerations": ANY_TAINT, "runtimeClassName": NVIDIA_RUNTIME}
 

@@ -1,7 +1,7 @@
-"""Mounts blob containers instead of AKS's add-on.
+"""The blob CSI driver from its chart, which mounts blob containers instead of AKS's add-on.
 
-Both have the same names, so a cluster can only have one: `storage.driver` selects it. From the add-on to the chart,
-AKS removes its driver before the chart is installed. From the chart to the add-on, set `none` in between.
+Both have the same names, so a cluster can only have one: `storage.driver` selects it. From the add-on to the chart, AKS
+removes its driver before the chart is installed. From the chart to the add-on, set `none` in between.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from operators._lib.release import Values, release
 
 NAME = "blob-csi-driver"
 NAMESPACE = "kube-system"
-"""kubernetes-sigs/blob-csi-driver, charts/README.md."""
+"""The namespace of its objects (kubernetes-sigs/blob-csi-driver, charts/README.md)."""
 
 
 class BlobCsiDriver(Installed[ChartSettings]):

@@ -1,3 +1,5 @@
+"""NVIDIA GPU Operator: driver, container toolkit and device plugin of GPU nodes."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
@@ -14,11 +16,11 @@ from operators.gpu_operator.settings import GpuOperatorSettings, KernelModules, 
 
 NAME = "gpu-operator"
 WHOLE_GPUS = "whole-gpus"
-"""The device plugin's configuration for nodes without time slicing."""
+"""The name of the device plugin's configuration for nodes without time slicing."""
 
 
 class GpuOperator(Installed[GpuOperatorSettings]):
-    """The release also creates the ClusterPolicy.
+    """The release, which also creates the ClusterPolicy.
 
     If there is a NicClusterPolicy, the release waits until it is created, but not until it is ready. The driver pod
     itself waits for OFED after the Network Operator has labelled its node, so images are pulled while OFED compiles.
@@ -46,7 +48,7 @@ class GpuOperator(Installed[GpuOperatorSettings]):
 
 
 def driver_template_inputs(release: Mapping[str, Any]) -> dict[str, Any]:
-    """These inputs affect the template of the driver's DaemonSet. Its labels have the version.
+    """Returns the inputs of a release that affect the template of the driver's DaemonSet. Its labels have the version.
 
     gpu-operator v26.7.0: TransformDriver and applyCommonDaemonsetConfig (controllers/object_controls.go).
     """
@@ -63,9 +65,11 @@ def values(
     monitored: bool = False,
     modules: KernelModules = "auto",
 ) -> Values:
-    """`rdma` loads nvidia-peermem, which waits for OFED on every node, so it must be off if no operator installs OFED.
-    The settings reject pools with InfiniBand beside pools without, unless the user turns it off. `monitored` adds
-    the exporter of the operator's validation results on each node.
+    """Returns values of the chart for this pool configuration.
+
+    `rdma` loads nvidia-peermem, which waits for OFED on every node, so it must be off if no operator installs OFED. The
+    settings reject pools with InfiniBand beside pools without, unless the user turns it off. `monitored` adds the
+    exporter of the operator's validation results on each node.
     """
     # If unset, the chart uses `auto`. An explicit value would be reported as a change of the driver.
     of_modules = {} if modules == "auto" else {"kernelModuleType": modules}
@@ -92,10 +96,10 @@ def values(
 
 
 def _slices(pools: Mapping[str, PoolSettings]) -> Values:
-    """Node labels select one of these configurations of the device plugin.
+    """Returns the device plugin's configurations by name. Node labels select one of them.
 
-    The default is explicit and has whole GPUs. Otherwise a node without a label would use the only configuration,
-    if there is just one (NVIDIA/k8s-device-plugin, cmd/config-manager/main.go, fallback strategy single).
+    The default is explicit and has whole GPUs. Otherwise a node without a label would use the only configuration, if
+    there is just one (NVIDIA/k8s-device-plugin, cmd/config-manager/main.go, fallback strategy single).
     """
     chosen = {name: pool.gpu_slices for pool in pools.values() if (name := pool.slicing_profile)}
     if not chosen:
@@ -110,9 +114,10 @@ def _time_slicing(slices: int) -> str:
 
 
 def _mig_manager(pools: Mapping[str, PoolSettings]) -> Values:
-    """The MIG manager may reboot a node if its GPUs cannot change their MIG mode otherwise. An A100 needs a reset for
-    that (NVIDIA/mig-parted, reconfigure_mig.go; NVIDIA's MIG User Guide). AKS's own gpuInstanceProfile has no effect
-    with driver None (AgentBaker, cse_main.sh).
+    """Returns values that let the MIG manager reboot a node if its GPUs cannot change their MIG mode otherwise.
+
+    An A100 needs a reset for that (NVIDIA/mig-parted, reconfigure_mig.go; NVIDIA's MIG User Guide). AKS's own
+    gpuInstanceProfile has no effect with driver None (AgentBaker, cse_main.sh).
     """
     if not any(pool.mig_profile for pool in pools.values()):
         return {"enabled": False}

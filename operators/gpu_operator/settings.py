@@ -1,3 +1,5 @@
+"""Settings of the NVIDIA GPU Operator, and their validation against the other settings of a stack."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -8,7 +10,7 @@ from config.problems.fixes import Path, remove_command, set_command
 from config.schema.operators import ChartSettings, Installation, OperatorSpec
 
 KernelModules = Literal["auto", "open", "proprietary"]
-"""The chart's `driver.kernelModuleType` (gpu-operator v26.7.0)."""
+"""Values of the chart's `driver.kernelModuleType` (gpu-operator v26.7.0)."""
 _RDMA = ("driver", "rdma", "enabled")
 _STRATEGY = ("mig", "strategy")
 _VALUES: Path = ("operators", "gpuOperator", "values")
@@ -24,18 +26,18 @@ class GpuOperatorSettings(ChartSettings):
 
     @property
     def gpu_driver_minutes(self) -> int:
-        """Compiling takes at most this long (docs/drivers.md)."""
+        """The maximum time that compiling the GPU driver takes, in minutes (docs/drivers.md)."""
         driver = self.values.get("driver")
         chosen = driver if isinstance(driver, dict) else {}
         return 8 if chosen.get("enabled", True) and not chosen.get("usePrecompiled") else 0
 
 
 def fabric_problems(operator: OperatorSpec[GpuOperatorSettings], installation: Installation) -> Iterator[Problem]:
-    """driver.rdma does not work in a stack with pools both with and without InfiniBand.
+    """Yields a problem if driver.rdma is on and the stack has pools both with and without InfiniBand.
 
-    The GPU driver then waits for OFED on all nodes with a PCI function of vendor 15b3 (k8s-driver-manager).
-    Accelerated networking gives each VM such a function, for Ethernet. OFED is installed only on nodes with
-    InfiniBand, so others would wait forever. The ClusterPolicy has one driver for all nodes.
+    With driver.rdma, the GPU driver waits for OFED on all nodes with a PCI function of vendor 15b3
+    (k8s-driver-manager). Accelerated networking gives each VM such a function, for Ethernet. OFED is installed only on
+    nodes with InfiniBand, so others would wait forever. The ClusterPolicy has one driver for all nodes.
     """
     sizes = {key: pool.sku for key, pool in installation.stack.gpu_pools().items()}
     without = [key for key, size in sizes.items() if not size.infiniband]

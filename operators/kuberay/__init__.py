@@ -1,4 +1,4 @@
-"""Creates the pods of teams' RayClusters, and a temporary cluster for each RayJob."""
+"""KubeRay: creates the pods of teams' RayClusters, and a temporary cluster for each RayJob."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from operators._lib.manifests import Changes, install
 
 NAME = "kuberay"
 UNUSED = ("raycronjobs.ray.io",)
-"""This kind needs a feature gate, and Kueue does not queue it."""
+"""The CRD of a kind that needs a feature gate and that Kueue does not queue."""
 RESOURCES = {"requests": {"memory": "100Mi"}, "limits": {"cpu": "500m", "memory": "1000Mi"}}
 """MLBatch's values (its setup.k8s/kuberay/manager_resources_patch.yaml). The released tenth of a CPU is too little for
 the clusters of many jobs at once.
@@ -18,8 +18,10 @@ the clusters of many jobs at once.
 
 
 class KubeRay(Installed[QueuedOperatorSettings]):
-    """The release's `batchScheduler` stays off. It would create gangs, but with scheduler-plugins, versions 1.5 to 1.7
-    fail every RayJob (ray-operator, controllers/ray/batchscheduler: "currently only RayCluster is supported").
+    """The release without changes to scheduling.
+
+    Its `batchScheduler` would create gangs, but with scheduler-plugins, versions 1.5 to 1.7 fail every RayJob
+    (ray-operator, controllers/ray/batchscheduler: "currently only RayCluster is supported").
     """
 
     def create(self, context: InstallContext, settings: QueuedOperatorSettings) -> None:

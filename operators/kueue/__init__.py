@@ -1,4 +1,4 @@
-"""Queues jobs until their team's quota, or quota that other teams lend, is enough for all of their pods."""
+"""Kueue: queues jobs until their team's quota, or quota that other teams lend, is enough for all of their pods."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _NEEDED = (
 )
 NAME = "kueue"
 UNCOUNTED = ("ephemeral-storage",)
-"""Jobs may request these although they are in no quota. Kueue never admits a job that requests a resource without a
-quota (0.19.2, pkg/scheduler/flavorassigner/flavorassigner.go:1071, "unavailable in ClusterQueue"); every node has
-this one.
+"""Resources that jobs may request although they are in no quota. Kueue never admits a job that requests a resource
+without a quota (0.19.2, pkg/scheduler/flavorassigner/flavorassigner.go:1071, "unavailable in ClusterQueue"); every node
+has this one.
 """
 
 MEMORY = "2Gi"
-"""The manager caches all Workloads and, with a topology, all pods and nodes. The limit is that of upstream's example
-for TopologyAwareScheduling (kubernetes-sigs/kueue, charts/kueue/README.md); the chart has 512Mi.
+"""The manager's memory limit. It caches all Workloads and, with a topology, all pods and nodes. The value is that of
+upstream's example for TopologyAwareScheduling (kubernetes-sigs/kueue, charts/kueue/README.md); the chart has 512Mi.
 """
 DAY_MINUTES, PAUSE_MINUTES = 24 * 60, 30
 
@@ -44,12 +44,14 @@ class KueueSettings(ChartSettings):
 
 
 def topology_problems(installation: Installation) -> Iterator[Problem]:
-    """Finds settings that do not work with a topology.
+    """Yields a problem for each setting that does not work with a topology.
 
     Kueue skips nodes without the label (0.19.2, pkg/util/tas, NodeMatchesFlavor), and only considers existing nodes.
     New nodes would need ProvisioningRequests (keps/2724-topology-aware-scheduling, "support Cluster Autoscaler without
-    ProvisioningRequest" is not a goal). Both schedulers work: Kueue selects each pod's node while a scheduling gate
-    holds the pod, and Volcano skips such pods too (1.15.1, pkg/scheduler/actions/allocate/allocate.go, SchGated).
+    ProvisioningRequest" is not a goal).
+
+    Both schedulers work: Kueue selects each pod's node while a scheduling gate holds the pod, and Volcano skips such
+    pods too (1.15.1, pkg/scheduler/actions/allocate/allocate.go, SchGated).
     """
     stack = installation.stack
     for name, key, why in _NEEDED:
@@ -70,6 +72,8 @@ def topology_problems(installation: Installation) -> Iterator[Problem]:
 
 
 class Kueue(Installed[KueueSettings]):
+    """The release, and the teams that use its queues."""
+
     def create(self, context: InstallContext, settings: KueueSettings) -> None:
         before = [each for other in context.installed.values() for each in other.followed]
         own = values(context.settings.operators.warm_up_minutes, monitored=MONITORING in context.installed)
@@ -80,8 +84,10 @@ class Kueue(Installed[KueueSettings]):
 
 
 def values(warm_up_minutes: int = Operators().warm_up_minutes, *, monitored: bool = False) -> Values:
-    """The configuration is complete, because the defaults change between versions. `monitored` adds a ServiceMonitor,
-    which requires that kind.
+    """Returns values of the chart.
+
+    The chart runs on the system pool. Its configuration is complete, because the defaults change between versions.
+    `monitored` adds a ServiceMonitor, which requires that kind.
     """
     text = yaml.safe_dump(configuration(warm_up_minutes), sort_keys=False)
     return {
@@ -95,11 +101,11 @@ def values(warm_up_minutes: int = Operators().warm_up_minutes, *, monitored: boo
 
 
 def configuration(warm_up_minutes: int) -> Values:
-    """Follows Kueue 0.19 (its apis/config/v1beta2).
+    """Returns the configuration of Kueue 0.19 (its apis/config/v1beta2).
 
     Kueue waits for missing CRDs of job kinds, because they may be installed later. In namespaces of teams, a job
-    without a queue never starts; elsewhere Kueue ignores all jobs. A job is admitted if it fits. If its pods are
-    not ready in time, it returns to its queue, and waits longer each time.
+    without a queue never starts; elsewhere Kueue ignores all jobs. A job is admitted if it fits. If its pods are not
+    ready in time, it returns to its queue, and waits longer each time.
     """
     # As many AppWrappers as Jobs in parallel. One by one, the first of many would wait for the Workload of the last.
     jobs = {"Job.batch": 5, "AppWrapper.workload.codeflare.dev": 5}
@@ -138,7 +144,8 @@ def configuration(warm_up_minutes: int) -> Values:
 
 
 def requeue_limit(timeout_minutes: int) -> int:
-    """Allows at least a day of attempts before Kueue deactivates a job with unready pods.
+    """Returns how often Kueue requeues a job with unready pods before it deactivates the job: enough for at least a
+    day.
 
     Each attempt takes the timeout and then a pause, which doubles from one minute to `PAUSE_MINUTES`. Three more
     attempts make up for the first, shorter pauses. Kueue clears the count only when it deactivates the job (0.19.2,

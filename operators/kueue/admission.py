@@ -1,4 +1,5 @@
-"""The policies of teams' namespaces (`policies/`) reject objects that bypass the queue or affect other teams.
+"""The admission policies of teams' namespaces (`policies/`). They reject objects that bypass the queue or affect other
+teams.
 
 RBAC is not enough (rights.py). Members create jobs with any content, AppWrapper creates objects for them that they may
 not create themselves, and others may have more rights there. Kueue holds jobs without a queue, but does not report it.
@@ -18,17 +19,20 @@ from operators.kueue.rights import CLASSES
 from operators.monitoring import NAMESPACE as MONITORING_NAMESPACE
 
 QUEUES, PODS, SERVICES, HOPELESS = "team-queues", "team-pods", "team-services", "team-hopeless-jobs"
-"""Names of policies and their bindings. The last one only warns."""
+"""The policies, and their bindings. The last one only warns."""
 SECURITY = "team-pod-security"
 SECURITY_LABELS = {"ai-on-aks/pins-memory": "true"}
 ISOLATION = "team-isolation"
 
 
 def policies(scheduler: str | None, gpus: int, of_node: Mapping[str, int], rdma_resource: str) -> dict[str, Any]:
-    """Returns the specs by name.
+    """Returns the specs of the policies of all teams by name.
 
-    `scheduler` is the only one that may place pods on GPU nodes, if there is such a rule. `gpus` are those of all
-    quotas together. `of_node` has the largest number of each device on one node, by resource.
+    Args:
+        scheduler: The only scheduler that may place pods on GPU nodes, if there is such a rule.
+        gpus: The GPUs of all quotas together.
+        of_node: The largest number of each device on one node, by resource.
+        rdma_resource: The resource of InfiniBand HCAs.
     """
     queue = {"label": QUEUE_LABEL, "queue": LOCAL_QUEUE}
     classes = {"classes": ["", *CLASSES], "classNames": ", ".join(CLASSES)}

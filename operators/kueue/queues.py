@@ -1,3 +1,5 @@
+"""Specs of Kueue's queues and quotas."""
+
 from __future__ import annotations
 
 import hashlib
@@ -22,26 +24,28 @@ BLOCK = "ai-on-aks/ib-pkey"
 """The node labeler's label. Nodes with the same value reach each other over InfiniBand."""
 COHORT = "default-cohort"
 FORCE_PATCH = {"pulumi.com/patchForce": "true"}
-"""Used for the slack queue. The node-health job sets its lending limit (docker/node-health/slack_queue.py).
+"""Annotations of the slack queue. The node-health job sets its lending limit (docker/node-health/slack_queue.py).
 
-The program omits the limit. `pulumi up` sees no change, because the kubernetes plugin only compares what the
-program declares, also after a refresh (pulumi-kubernetes, provider/pkg/provider/provider.go, pruneLiveState).
-`ignore_changes` could not name the field: the plugin does not find paths through lists
-(provider/pkg/await/await.go, handleSSAIgnoreFields). For server-side apply, `spec.resourceGroups` is one field
-(Kueue's CRD: list type atomic). So after the job's patch, an update of the quota is a conflict unless it is forced.
-A forced update removes the limit, and the job's next round sets it again.
+The program omits the limit. `pulumi up` sees no change, because the kubernetes plugin only compares what the program
+declares, also after a refresh (pulumi-kubernetes, provider/pkg/provider/provider.go, pruneLiveState). `ignore_changes`
+could not name the field: the plugin does not find paths through lists (provider/pkg/await/await.go,
+handleSSAIgnoreFields). For server-side apply, `spec.resourceGroups` is one field (Kueue's CRD: list type atomic). So
+after the job's patch, an update of the quota is a conflict unless it is forced. A forced update removes the limit, and
+the job's next round sets it again.
 """
 
 
 def flavor_spec(pools: Iterable[PoolSettings], topology: bool = False) -> dict[str, Any]:
-    """The flavor tolerates the taints of all pools, except Spot. Jobs must tolerate Spot themselves."""
+    """Returns a flavor of GPU nodes that tolerates the taints of all pools, except Spot. Jobs must tolerate Spot
+    themselves.
+    """
     taints = [taint for pool in pools for taint in pool.taints]
     spec = {"nodeLabels": {GPU_LABEL: "true"}, "tolerations": tolerations(taints)}
     return {**spec, "topologyName": TOPOLOGY} if topology else spec
 
 
 def flavor_name(spec: Mapping[str, Any]) -> str:
-    """With a topology, the name depends on the spec, because such a flavor is immutable
+    """Returns a flavor's name. With a topology, it depends on the spec, because such a flavor is immutable
     (apis/kueue/v1beta2/resourceflavor_types.go, v0.19.2, "tolerations are immutable when topologyName is set").
     """
     if "topologyName" not in spec:
@@ -50,7 +54,9 @@ def flavor_name(spec: Mapping[str, Any]) -> str:
 
 
 def topology_spec() -> dict[str, Any]:
-    """The last level makes Kueue count free resources node by node."""
+    """Returns a topology of two levels: blocks of nodes, and nodes. The last level makes Kueue count free resources per
+    node.
+    """
     return {"levels": [{"nodeLabel": BLOCK}, {"nodeLabel": "kubernetes.io/hostname"}]}
 
 
@@ -64,12 +70,12 @@ def cluster_queue_spec(
     limits: Mapping[str, dict[str, str]] | None = None,
     flavor: str = FLAVOR,
 ) -> dict[str, Any]:
-    """Without `namespace`, no namespace can submit jobs to the queue.
+    """Returns the ClusterQueue of a team. Without `namespace`, no namespace can submit jobs to the queue.
 
-    If the owner's jobs wait, borrowers give quota back immediately, regardless of priorities. In a team's queue,
-    the more important or older job comes first. `borrowWithinCohort` is MLBatch's. It does not stop preemption by
-    borrowers: with fair sharing (`configuration` in operators/kueue), a job that borrows preempts jobs of a team
-    that has borrowed more (v0.19.2, pkg/scheduler/flavorassigner/flavorassigner.go:1382, canPreemptWhileBorrowing;
+    If the owner's jobs wait, borrowers give quota back immediately, regardless of priorities. In a team's queue, the
+    more important or older job comes first. `borrowWithinCohort` is MLBatch's. It does not stop preemption by
+    borrowers: with fair sharing (`configuration` in operators/kueue), a job that borrows preempts jobs of a team that
+    has borrowed more (v0.19.2, pkg/scheduler/flavorassigner/flavorassigner.go:1382, canPreemptWhileBorrowing;
     preemption/fairsharing/strategy.go). `limits` are those of lending and borrowing.
     """
     selector = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}}} if namespace else {}
@@ -94,14 +100,14 @@ def cluster_queue_spec(
 def team_queue_spec(
     name: str, team: TeamSettings, pools: Sequence[PoolSettings], rdma_resource: str, flavor: str = FLAVOR
 ) -> dict[str, Any]:
-    """The limits of GPUs also limit all other resources in proportion."""
+    """Returns a team's own queue. The limits of GPUs also limit all other resources in proportion."""
     given = {"lendingLimit": team.lending_limit, "borrowingLimit": team.borrowing_limit}
     limits = {key: quotas(gpus, pools, rdma_resource) for key, gpus in given.items() if gpus is not None}
     return cluster_queue_spec(quotas(team.gpus, pools, rdma_resource), name, limits, flavor)
 
 
 def quotas(gpus: int, pools: Sequence[PoolSettings], rdma_resource: str) -> dict[str, str]:
-    """The quota includes all other resources in proportion.
+    """Returns a quota of `gpus` GPUs, and of all other resources in proportion.
 
     If pools differ, the share is the largest of them, so that a job of whole nodes fits anywhere.
     """

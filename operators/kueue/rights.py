@@ -1,3 +1,5 @@
+"""The rights of a team's members in the team's namespace, and the priority classes of their jobs."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -9,10 +11,10 @@ CLASSES = {
     "default-priority": (5, "The default priority of the team's jobs."),
     "high-priority": (10, "These jobs run before the team's other jobs."),
 }
-"""Values and descriptions are MLBatch's (its setup.k8s/mlbatch-priorities.yaml).
+"""Classes of teams with their values and descriptions, from MLBatch (its setup.k8s/mlbatch-priorities.yaml).
 
-MLBatch has a default class. Here no class is the default, because it would also apply to AKS's own pods and all
-others in the cluster.
+MLBatch has a default class. Here no class is the default, because it would also apply to AKS's own pods and all others
+in the cluster.
 """
 ROLE = "mlbatch-edit"
 FRAMEWORKS = {
@@ -22,7 +24,7 @@ FRAMEWORKS = {
     "ray.io/rayjob": "rayjobs",
     "workload.codeflare.dev/appwrapper": "appwrappers",
 }
-"""Kueue queues these kinds, by its names for them. Members can only create pods through these."""
+"""Kinds of jobs that Kueue queues, by its names for them. Members can only create pods through these."""
 _READ = ("get", "list", "watch")
 _END = ("delete", *_READ)
 _EDIT = ("create", "patch", "update", *_END)
@@ -30,7 +32,7 @@ _RBAC = "rbac.authorization.k8s.io"
 
 
 def priority_class(name: str) -> dict[str, Any]:
-    """The class never preempts. Only the queue preempts jobs: a scheduler would end pods of other teams."""
+    """Returns a class that never preempts. Only Kueue preempts jobs; a scheduler would also end pods of other teams."""
     value, description = CLASSES[name]
     return {
         "metadata": {"name": name},
@@ -42,10 +44,10 @@ def priority_class(name: str) -> dict[str, Any]:
 
 
 def rules() -> list[dict[str, Any]]:
-    """The ClusterRole is bound in each team's namespace.
+    """Returns the rules of the ClusterRole that is bound in each team's namespace.
 
-    The rules are those of MLBatch, plus Jobs, which MLBatch only queues in AppWrappers. Members can view and delete
-    Pods, Deployments and StatefulSets, but not create them, because they would bypass the queue.
+    They are those of MLBatch, plus Jobs, which MLBatch only queues in AppWrappers. Members can view and delete Pods,
+    Deployments and StatefulSets, but not create them, because they would bypass the queue.
     """
     core = ("services", "secrets", "configmaps", "persistentvolumeclaims")
     return [
@@ -67,7 +69,9 @@ def _rule(group: str, resources: tuple[str, ...], verbs: tuple[str, ...]) -> dic
 
 
 def binding(team: TeamSettings) -> dict[str, Any]:
-    """User names are case-sensitive. Group ids in tokens are lower-case."""
+    """Returns the binding of the role to a team's members. User names are case-sensitive. Group ids in tokens are
+    lower-case.
+    """
     groups = sorted({name.lower() for name in team.groups})
     people = [("User", name) for name in sorted({*team.users})] + [("Group", name) for name in groups]
     return {

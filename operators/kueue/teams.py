@@ -1,3 +1,5 @@
+"""Teams in the cluster: a namespace for each, a queue with its quota, and its members' rights there."""
+
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -17,7 +19,7 @@ from operators.kueue import admission, queues, rights
 
 
 class Teams(Component):
-    """Teams depend on Kueue, because its webhooks must answer."""
+    """All teams and their shared resources. They depend on Kueue, because its webhooks must answer."""
 
     def __init__(
         self,
@@ -61,7 +63,7 @@ class Teams(Component):
     def _rules(
         self, policies: Mapping[str, Any], teams: Collection[TeamSettings], kueue: pulumi.Resource
     ) -> Iterator[pulumi.Resource]:
-        """Yields objects that must exist before members get their rights."""
+        """Yields the priority classes and admission policies. They must exist before members get their rights."""
         for name in rights.CLASSES:
             yield kubernetes.scheduling.v1.PriorityClass(
                 name, **rights.priority_class(name), opts=self.child(depends_on=[kueue])

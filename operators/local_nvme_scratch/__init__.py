@@ -1,4 +1,4 @@
-"""One file system of all local NVMe disks of a node is mounted on the node itself."""
+"""Local NVMe scratch: one file system of all local NVMe disks of a node, mounted on the node itself."""
 
 from __future__ import annotations
 
@@ -29,14 +29,15 @@ class LocalNvmeScratchSettings(OperatorSettings):
 
 
 class LocalNvmeScratch(Installed[LocalNvmeScratchSettings]):
-    """The pod is Ready when its node's scratch is mounted."""
+    """The DaemonSet on nodes with the label of scratch. Its pod is Ready when the node's scratch is mounted."""
 
     def create(self, context: InstallContext, settings: LocalNvmeScratchSettings) -> None:
         daemon_set(NAME, context, pod_spec(context.image(NAME), wipe_foreign=settings.wipe_foreign), parent=self)
 
 
 def pod_spec(image: str, *, wipe_foreign: bool = False) -> dict[str, Any]:
-    """An init container creates and mounts the file system. The pod's container only watches that.
+    """Returns a pod with an init container that creates and mounts the file system. The main container only watches the
+    mount.
 
     The file system stays when the pod is deleted: jobs use it, and the next pod finds it.
     """

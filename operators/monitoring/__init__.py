@@ -1,3 +1,5 @@
+"""Monitoring by kube-prometheus-stack: metrics of GPUs, nodes, queues and jobs, with dashboards and alerts."""
+
 from __future__ import annotations
 
 from typing import Annotated, Any
@@ -20,16 +22,16 @@ DISKS = "managed-csi"
 NAME = MONITORING
 NAMESPACE = "monitoring"
 RELEASE = "prometheus"
-"""Autopilot's chart cannot change the label `release` of its ServiceMonitor."""
+"""The value of the label `release` of Autopilot's ServiceMonitor, which its chart cannot change."""
 NODE_EXPORTER_PORT = 9110
-"""Pods use the host network. Another node exporter there would use 9100."""
+"""A port of the node, because the pods use the host network. Another node exporter there would use 9100."""
 _PROMETHEUS_GI, _ALERTMANAGER_GI, _GRAFANA_GI = 50, 50, 20
 PUBLISHED = (("nvidia-dcgm-exporter", 12239, 2), ("autopilot", 23123, 1))
 _NODE_LABELS = (AGENT_POOL_LABEL, SPOT_LABEL, AUTOPILOT_LABEL)
 
 
 def _require_disks(name: str) -> str:
-    """Rejects classes of file shares: Prometheus supports neither NFS nor non-POSIX file systems (its storage.md)."""
+    """Rejects classes of file shares. Prometheus supports neither NFS nor non-POSIX file systems (its storage.md)."""
     if name in (SHARED_CLASS, *aks_classes().files, *aks_classes().blobs):
         raise unfit(f"is {name}, a class of shares, which Prometheus does not support", DISKS)
     return name
@@ -51,6 +53,8 @@ class MonitoringSettings(ChartSettings):
 
 
 class Monitoring(Installed[MonitoringSettings]):
+    """The Helm release, then the monitors and rules, whose CRDs the release installs."""
+
     def create(self, context: InstallContext, settings: MonitoringSettings) -> None:
         own = values(settings.storage_class, published=not context.settings.images.registry)
         installed = release(NAME, context, parent=self, values=own, user_values=settings.values, called=RELEASE)
@@ -65,7 +69,7 @@ class Monitoring(Installed[MonitoringSettings]):
         self.outputs = {"monitoring": commands()}
 
     def _dashboards(self, opts: pulumi.ResourceOptions) -> None:
-        """Grafana's sidecar finds the ConfigMaps by their label."""
+        """Creates ConfigMaps, which Grafana's sidecar finds by their label."""
         for name, dashboard in dashboards().items():
             metadata = {"name": f"dashboard-{name}", "namespace": NAMESPACE, "labels": {"grafana_dashboard": "1"}}
             data = {f"{name}.json": grafana_json(name, dashboard)}
@@ -78,10 +82,10 @@ def _custom(kind: str, name: str, spec: dict[str, Any], opts: pulumi.ResourceOpt
 
 
 def values(storage_class: str, *, published: bool = True) -> Values:
-    """Excludes components that AKS manages, and includes monitors of all namespaces.
+    """Returns values of the chart. They exclude components that AKS manages, and include monitors of all namespaces.
 
-    With `published`, Grafana downloads dashboards from grafana.com when it starts. If it cannot, it waits a minute
-    for each and starts without them (grafana/helm-charts, _config.tpl: the exit code is that of sed, not of curl).
+    With `published`, Grafana downloads dashboards from grafana.com when it starts. If it cannot, it waits a minute for
+    each and starts without them (grafana/helm-charts, _config.tpl: the exit code is that of sed, not of curl).
     """
     kept = {"whenDeleted": "Retain", "whenScaled": "Retain"}
     disk = {"persistentVolumeClaimRetentionPolicy": kept}
@@ -123,7 +127,7 @@ def _claim(storage_class: str, gi: int) -> Values:
 
 
 def _grafana_disk(storage_class: str) -> Values:
-    """The claim stays when the StatefulSet is deleted."""
+    """Returns the values of a StatefulSet's claim. The claim stays when the StatefulSet is deleted."""
     return {
         "enabled": True,
         "type": "sts",
@@ -150,7 +154,7 @@ def _published_dashboards() -> Values:
 
 
 def commands() -> dict[str, str]:
-    """The chart creates Grafana's password once, in a Secret."""
+    """Returns commands that open each page on this machine. The chart creates Grafana's password once, in a Secret."""
     forward = f"kubectl port-forward -n {NAMESPACE} svc/{RELEASE}"
     secret = f"kubectl get secret -n {NAMESPACE} {RELEASE}-grafana -o jsonpath='{{.data.admin-password}}'"
     return {

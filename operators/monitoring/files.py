@@ -1,3 +1,5 @@
+"""Alert rules and dashboards, which are files in this folder, and the endpoints that Prometheus scrapes."""
+
 from __future__ import annotations
 
 import json
@@ -13,7 +15,7 @@ from config.schema.operators import MLBATCH_NAMESPACE, NVIDIA_NAMESPACE
 _HERE = Path(__file__).resolve().parent
 ALERTS = _HERE / "alerts.yaml"
 _DATA_SOURCE = {"type": "prometheus", "uid": "prometheus"}
-"""The chart gives the data source this name (grafana.sidecar.datasources.uid)."""
+"""The data source, with the name that the chart gives it (grafana.sidecar.datasources.uid)."""
 _WIDTH, _HEIGHT, _PER_ROW = 12, 8, 2
 _SCHEMA_VERSION = 39
 """The schema of Grafana 11, which newer versions also read."""
@@ -24,7 +26,7 @@ _SECURE = {
     "tlsConfig": {"insecureSkipVerify": True},
     "bearerTokenFile": "/var/run/secrets/kubernetes.io/serviceaccount/token",
 }
-"""These endpoints ask the API server whether Prometheus may read metrics. Their certificates are self-signed."""
+"""Endpoints that ask the API server whether Prometheus may read metrics. Their certificates are self-signed."""
 _PLAIN = {"port": "monitoring-port"}
 _NETWORK_OPERATOR_PORT = 8080
 """The operator's default, which its chart keeps (Mellanox/network-operator v26.4.1, main.go:168,
@@ -33,6 +35,8 @@ templates/operator.yaml).
 
 
 class Panel(BaseModel):
+    """A graph of the results of one query over time."""
+
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     title: str
@@ -89,7 +93,9 @@ def _panel(number: int, panel: Panel) -> dict[str, Any]:
 
 
 def service_monitors() -> dict[str, dict[str, Any]]:
-    """Covers operators without a ServiceMonitor in their manifests. The specs are harmless without the operator."""
+    """Returns specs of ServiceMonitors by name, for operators without one. They are harmless if the operator is not
+    installed.
+    """
     return {
         "appwrapper": _spec("appwrapper-system", {"app.kubernetes.io/name": "appwrapper"}, _SECURE),
         "kuberay": _spec(MLBATCH_NAMESPACE, {"app.kubernetes.io/name": "kuberay"}, _PLAIN),
@@ -98,7 +104,7 @@ def service_monitors() -> dict[str, dict[str, Any]]:
 
 
 def pod_monitors() -> dict[str, dict[str, Any]]:
-    """Covers operators without a Service in their charts.
+    """Returns specs of PodMonitors by name, for operators whose charts have no Service.
 
     The network operator's pod does not declare its port either. Prometheus still finds its only container
     (prometheus-operator v0.93.0, pkg/prometheus/promcfg.go:1570), and a relabeling sets the port.

@@ -1,3 +1,5 @@
+"""NVIDIA Network Operator: OFED drivers, and the device plugin that advertises InfiniBand HCAs to pods."""
+
 from __future__ import annotations
 
 import json
@@ -20,9 +22,9 @@ from operators.network_operator.settings import NetworkOperatorSettings, autosca
 
 NAME = "network-operator"
 POLICY = "nic-cluster-policy"
-"""The operator ignores policies of other names."""
+"""The name of the only policy: the operator ignores others."""
 _NOT_AWAITED = {"pulumi.com/skipAwait": "true"}
-"""The policy is ready only when all nodes have the new driver: weeks."""
+"""The annotation that makes Pulumi not wait. The policy is ready only when all nodes have the new driver: weeks."""
 _OFED = {
     # Compiling the driver takes up to 12 minutes (network-operator#318); the operator's own probes allow for 20.
     "forcePrecompiled": False,
@@ -56,7 +58,7 @@ class NetworkOperator(Installed[NetworkOperatorSettings]):
 
 
 def operator_template_inputs(release: Mapping[str, Any]) -> dict[str, Any]:
-    """These inputs affect the template of OFED's DaemonSet, which differs between versions.
+    """Returns the inputs of a release that affect the template of OFED's DaemonSet, which differs between versions.
 
     Only one chart value affects it: the image of an init container (state_ofed.go, getInitContainerConfig,
     network-operator v26.4.1).
@@ -66,13 +68,17 @@ def operator_template_inputs(release: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def ofed_template_inputs(policy: Mapping[str, Any]) -> dict[str, Any]:
-    """See manifests/state-ofed-driver/0050_ofed-driver-ds.yaml."""
+    """Returns the inputs of a NicClusterPolicy that affect OFED's DaemonSet
+    (manifests/state-ofed-driver/0050_ofed-driver-ds.yaml).
+    """
     spec = policy["spec"]
     return {**settings_of(spec["ofedDriver"]), "tolerations": spec.get("tolerations")}
 
 
 def values() -> Values:
-    """The chart's own feature rules are off: they match Ethernet functions, which every AKS node has."""
+    """Returns values of the chart. The chart's own feature rules are off: they match Ethernet functions, which every
+    AKS node has.
+    """
     return {
         "nfd": {"enabled": False, "deployNodeFeatureRules": False},
         "operator": ON_SYSTEM_POOL,
@@ -80,7 +86,7 @@ def values() -> Values:
 
 
 def policy_spec(settings: NetworkOperatorSettings, upgrades: DriverUpgrades, registry: str | None) -> dict[str, Any]:
-    """A second device plugin would claim the same devices."""
+    """Returns a policy with DOCA-OFED and one SR-IOV device plugin. A second plugin would claim the same devices."""
     env = [{"name": name, "value": value} for name, value in sorted(settings.ofed_env.items())]
     return {
         "ofedDriver": {

@@ -1,3 +1,5 @@
+"""Settings of the NVIDIA Network Operator."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -16,8 +18,7 @@ OfedVersion = Annotated[
     AS_TEXT,
     may_be("a version of DOCA OFED's image, as in doca3.4.1-26.04-1.1.0.0-1 or 25.01-0.6.0.0-0"),
 ]
-"""All releases of the operator from 23.4 to 26.7 have this format (`hack/release.yaml` of Mellanox/network-operator).
-"""
+"""The format of all releases of the operator from 23.4 to 26.7 (`hack/release.yaml` of Mellanox/network-operator)."""
 
 EnvName = Annotated[
     str,
@@ -27,7 +28,9 @@ EnvName = Annotated[
 
 
 def autoscaler_problems(installation: Installation, resource: str) -> Iterator[Problem]:
-    """The autoscaler reads each `_` in a scale set's tag as `/`, like `~2` (cluster-autoscaler 1.35, azure_template.go,
+    """Yields a problem if the resource's name contains `_`, which a scale set's tag cannot express.
+
+    The autoscaler reads each `_` there as `/`, like `~2` (cluster-autoscaler 1.35, azure_template.go,
     extractAllocatableResourcesFromScaleSet).
     """
     pools = installation.stack.gpu_pools().items()
@@ -64,5 +67,5 @@ class NetworkOperatorSettings(ChartSettings):
 
     @property
     def rdma_driver_minutes(self) -> int:
-        """Compiling OFED takes at most this long (network-operator#318)."""
+        """The maximum time that compiling OFED takes, in minutes (network-operator#318)."""
         return 12

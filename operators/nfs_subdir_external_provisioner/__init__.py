@@ -1,4 +1,4 @@
-"""Each claim of its StorageClass is a folder on an existing NFS server."""
+"""nfs-subdir-external-provisioner: each claim of its StorageClass is a folder on an existing NFS server."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from operators._lib.release import Values, release
 
 CLASS = "nfs-client-pokprod"
 PROVISIONER = "k8s-sigs.io/pokprod-nfs-subdir-external-provisioner"
-"""project-codeflare/mlbatch has the same name."""
+"""The names in project-codeflare/mlbatch."""
 _LABEL = r"[a-z0-9]([a-z0-9-]*[a-z0-9])?"
 _FOLDER = r"[A-Za-z0-9_-][A-Za-z0-9._-]*"
 Server = Annotated[
@@ -40,7 +40,7 @@ Export = Annotated[
 NAME = "nfs-subdir-external-provisioner"
 NAMESPACE = "nfs-provisioner"
 RELEASE = "pokprod"
-"""project-codeflare/mlbatch has the same name."""
+"""The name in project-codeflare/mlbatch."""
 
 
 def _require_unused(name: str) -> str:
@@ -96,8 +96,10 @@ def own_values(settings: NfsProvisionerSettings) -> dict[tuple[str, str], str | 
 
 
 def values(settings: NfsProvisionerSettings) -> Values:
-    """The chart renames the folder of a deleted claim to `archived-<folder>` by default. So no files are lost, and a
-    class could not change it later (its parameters are immutable).
+    """Returns values of the chart: it runs on the system pool.
+
+    They keep the chart's default for the folder of a deleted claim, which is to rename it to `archived-<folder>`. So no
+    files are lost, and a class could not change it later (its parameters are immutable).
     """
     made: Values = {**ON_SYSTEM_POOL}
     for (part, key), value in own_values(settings).items():

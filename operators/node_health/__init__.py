@@ -1,3 +1,5 @@
+"""Node health: the rights of checks, and the CronJob that handles nodes with failed checks."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -47,7 +49,7 @@ class NodeHealthSettings(OperatorSettings):
 
     @property
     def failure_effect(self) -> str | None:
-        """A check's pod sets this effect. The CronJob later changes it to `NoExecute`."""
+        """The effect of the taint that a check's pod sets. The CronJob later changes it to `NoExecute`."""
         return "NoSchedule"
 
 
@@ -65,6 +67,8 @@ MINUTES = 5
 
 
 class NodeHealth(Installed[NodeHealthSettings]):
+    """The role of checks, after the policy that limits it; accounts of checks in teams' namespaces; the CronJob."""
+
     def create(self, context: InstallContext, settings: NodeHealthSettings) -> None:
         after = [context.namespace]
         bound = admission_policy(POLICY, policy_spec(), parent=self, after=after)
@@ -77,7 +81,9 @@ class NodeHealth(Installed[NodeHealthSettings]):
         self._cron_job(context, settings)
 
     def _accounts(self, teams: list[str], role: pulumi.Resource, kueue: list[Installed[Any]]) -> None:
-        """Members of teams cannot create these accounts. Kueue's component creates the teams' namespaces."""
+        """Creates the service accounts of checks, because members of teams cannot. Kueue's component creates the teams'
+        namespaces.
+        """
         for team in teams:
             kubernetes.core.v1.ServiceAccount(
                 f"{team}-{HEALTH_ACCOUNT}",
@@ -124,7 +130,9 @@ def policy_spec() -> dict[str, Any]:
 
 
 def cron_job_spec(pod: dict[str, Any]) -> dict[str, Any]:
-    """One round of checks runs at a time. A failed round is visible, and the next round repeats its work."""
+    """Returns a spec that runs one round of checks at a time. A failed round is visible, and the next round repeats its
+    work.
+    """
     template = {"metadata": {"labels": {"app.kubernetes.io/name": NODE_HEALTH}}, "spec": pod}
     return {
         "schedule": f"*/{MINUTES} * * * *",
@@ -139,12 +147,12 @@ def cron_job_spec(pod: dict[str, Any]) -> dict[str, Any]:
 
 
 def critical() -> list[str]:
-    """These conditions should keep jobs off a node. They exist if node-problem-detector is on."""
+    """Returns condition types that should keep jobs off a node. They exist only if node-problem-detector is on."""
     return [condition_type(name) for name, each in conditions().items() if each.alert.severity == "critical"]
 
 
 def slack_variables(settings: Settings) -> dict[str, str]:
-    """Empty without a slack queue.
+    """Returns the pod's environment variables for the lending limit of the slack queue. Empty without such a queue.
 
     Autoscaled pools are excluded, because missing nodes can still be added there.
     """

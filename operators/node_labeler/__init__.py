@@ -1,4 +1,4 @@
-"""GPU nodes get labels with data of Azure's host and InfiniBand that Azure's support asks for."""
+"""Node labeler: labels GPU nodes with data about the Azure host and InfiniBand, which Azure's support asks for."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _HYPERV = "/var/lib/hyperv"
 
 
 class NodeLabeler(Installed[OperatorSettings]):
-    """The account may only read and patch nodes."""
+    """The DaemonSet on GPU nodes, and an account that may only read and patch nodes."""
 
     def create(self, context: InstallContext, settings: OperatorSettings) -> None:
         granted = cluster_account(NAME, context, RULES, parent=self, after=[context.namespace])
@@ -24,8 +24,9 @@ class NodeLabeler(Installed[OperatorSettings]):
 
 
 def pod_spec(image: str) -> dict[str, Any]:
-    """The pod is unprivileged: every user can read Hyper-V's files (kvp pools have mode 644) and sysfs. InfiniBand
-    needs no mount: every container sees the node's HCAs in its own /sys.
+    """Returns an unprivileged pod: every user can read Hyper-V's files (kvp pools have mode 644) and sysfs.
+
+    InfiniBand needs no mount: every container sees the node's HCAs in its own /sys.
     """
     return {
         "nodeSelector": {GPU_LABEL: "true"},

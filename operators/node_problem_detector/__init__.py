@@ -1,3 +1,5 @@
+"""node-problem-detector on GPU nodes: a DaemonSet for each VM size, and the alerts of its conditions."""
+
 from __future__ import annotations
 
 import hashlib
@@ -25,10 +27,12 @@ NODE_RULES = [
     {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get"]},
     {"apiGroups": [""], "resources": ["nodes/status"], "verbs": ["patch"]},
 ]
-"""It reads its node once, and sets conditions (v1.34.0, pkg/exporters/k8sexporter/problemclient/problem_client.go)."""
+"""The rights for its requests: its node, once, and conditions (v1.34.0,
+pkg/exporters/k8sexporter/problemclient/problem_client.go).
+"""
 EVENT_RULES = [{"apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch"]}]
 _EVENTS_OF_NODES = "default"
-"""Events about objects without a namespace are here (client-go, tools/record/event.go)."""
+"""The namespace of events about objects without a namespace (client-go, tools/record/event.go)."""
 _CONFIG, _LOGS = "/config", "/var/log"
 _HOST_PATHS = {"logs": _LOGS, "nvidia": "/run/nvidia", "mellanox": "/run/mellanox"}
 
@@ -41,7 +45,7 @@ class NodeProblemDetectorSettings(OperatorSettings):
 
 
 class NodeProblemDetector(Installed[NodeProblemDetectorSettings]):
-    """Limits in the configuration depend on the VM size, so each size has a DaemonSet."""
+    """One DaemonSet for each VM size, because the limits in its configuration depend on the size."""
 
     def create(self, context: InstallContext, settings: NodeProblemDetectorSettings) -> None:
         self._context, self._space = context, context.namespace.metadata["name"]
@@ -104,7 +108,8 @@ def _digest(files: Mapping[str, str]) -> str:
 
 
 def pod_spec(image: str, sku: VmSku, config: str, files: list[str]) -> Manifest:
-    """The pod opens no port, because AKS's node-problem-detector uses the node's ports 20256 and 20257.
+    """Returns a pod that opens no port, because AKS's node-problem-detector uses the node's ports 20256 and 20257.
+
     kube-state-metrics reports the conditions instead.
     """
     monitors = ",".join(f"{_CONFIG}/{file}" for file in files)

@@ -1,3 +1,5 @@
+"""Conditions of GPU nodes, read from their file, and the configuration of each VM size."""
+
 from __future__ import annotations
 
 import functools
@@ -13,11 +15,11 @@ from config.data.skus import VmSku, gpu_models
 
 CHECKS = "/opt/checks"
 TIMEOUT_S = 25
-"""nvidia-smi takes seconds, because each call loads the driver's state again."""
+"""The timeout of a check: nvidia-smi takes seconds, because each call loads the driver's state again."""
 MESSAGE_BYTES = 256
 REMAPPED_SINCE = 8.0
-"""Ampere is the first with row remapping (NVIDIA, GPU memory error management). Older VM sizes with several GPUs have
-no NVLink.
+"""The compute capability of Ampere, the first with row remapping (NVIDIA, GPU memory error management). Older VM sizes
+with several GPUs have no NVLink.
 """
 _FILE = Path(__file__).with_name("conditions.yaml")
 
@@ -27,11 +29,15 @@ class _Data(BaseModel):
 
 
 class Healthy(_Data):
+    """The reason and the message of a condition without a problem."""
+
     reason: str
     message: str
 
 
 class AlertRule(_Data):
+    """The settings of a condition's alert."""
+
     severity: Literal["info", "warning", "critical"]
     lasts: str
 
@@ -48,13 +54,13 @@ class NodeCondition(_Data):
 
 @functools.cache
 def conditions() -> dict[str, NodeCondition]:
-    """The name is the reason of a problem, and the suffix of the condition's type."""
+    """Returns the conditions by name. The name is the reason of a problem, and the suffix of the condition's type."""
     read = yaml.safe_load(_FILE.read_text(encoding="utf-8"))
     return TypeAdapter(dict[str, NodeCondition]).validate_python(read)
 
 
 def condition_type(name: str) -> str:
-    """AKS's node-problem-detector uses no prefix, so they do not conflict."""
+    """Returns a condition type with a prefix. AKS's node-problem-detector uses no prefix, so they do not conflict."""
     return f"{CONDITION_PREFIX}{name}"
 
 
@@ -71,7 +77,7 @@ def conditions_of(sku: VmSku, *, ofed: bool) -> dict[str, NodeCondition]:
 
 
 def configurations(sku: VmSku, *, ofed: bool) -> dict[str, str]:
-    """Returns one file for each condition, by name.
+    """Returns configuration files of node-problem-detector by name, one for each condition.
 
     With each result, a monitor reports all conditions of its file, and those that it has not checked yet as False
     (pkg/custompluginmonitor/custom_plugin_monitor.go of v1.34.0, generateStatus). So each condition has its own file.

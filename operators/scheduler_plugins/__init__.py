@@ -1,5 +1,6 @@
-"""Kubernetes' scheduler with Coscheduling, if a stack selects it instead of Volcano. It schedules all pods of a gang
-together, or none of them.
+"""scheduler-plugins: Kubernetes' scheduler with Coscheduling, if a stack selects it instead of Volcano.
+
+It schedules all pods of a gang together, or none of them.
 """
 
 from __future__ import annotations
@@ -18,21 +19,24 @@ from operators._lib.release import Values, release
 
 NAME = "scheduler-plugins"
 PLUGINS = ("Coscheduling",)
-"""The chart's other three count quotas in addition to Kueue, and spread pods."""
+"""The plugins to enable. The chart's other three count quotas in addition to Kueue, and spread pods."""
 GANG_WAITS_S = 300
-"""Pods of a gang keep their nodes for this long while the others are created and placed."""
+"""The maximum time that pods of a gang keep their nodes while the others are created and placed."""
 _VALUES: Path = ("operators", "schedulerPlugins", "values")
 
 
 class SchedulerPlugins(Installed[ChartSettings]):
-    """Jobs depend on the release, because it installs the CRD of their gangs."""
+    """The Helm release. Jobs depend on it, because it installs the CRD of their gangs."""
 
     def create(self, context: InstallContext, settings: ChartSettings) -> None:
         self.webhooks = [release(NAME, context, parent=self, values=values(), user_values=settings.values)]
 
 
 def values() -> Values:
-    """Nodes with the most GPUs in use come first, so that jobs of whole nodes find free ones."""
+    """Returns values of the chart: everything runs on the system pool, and is evicted last there.
+
+    Nodes with the most GPUs in use come first, so that jobs of whole nodes find free ones.
+    """
     place = {**ON_SYSTEM_POOL, "priorityClassName": SYSTEM_PRIORITY}
     shape = [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}]
     packing = {

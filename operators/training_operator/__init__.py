@@ -1,5 +1,6 @@
-"""Creates the pods of a PyTorchJob, each with its rank and the address of rank 0. The pods are a gang of the stack's
-scheduler.
+"""Kubeflow's training operator: creates the pods of a PyTorchJob, each with its rank and the address of rank 0.
+
+The pods are a gang of the stack's scheduler.
 """
 
 from __future__ import annotations
@@ -13,17 +14,17 @@ from operators._lib.manifests import Changes, install
 
 NAME = "training-operator"
 KIND = "pytorchjob"
-"""Kueue queues none of the other kinds here, and members of teams may not create them."""
+"""The kind of jobs that it runs. Kueue queues none of its others here, and members of teams may not create them."""
 OTHERS = tuple(f"{kind}s.kubeflow.org" for kind in ("jaxjob", "mpijob", "paddlejob", "tfjob", "xgboostjob"))
 WAITING_IMAGE = "docker.io/library/alpine:3.10"
-"""The init container that waits for the master has `alpine:3.10` (pkg/config/config.go), here in full."""
+"""The image of the init container that waits for the master (pkg/config/config.go): `alpine:3.10`, in full."""
 
 _TRY_S = 2
 """The interval between two attempts (pkg/controller.v1/pytorch/initcontainer.go)."""
 
 
 class TrainingOperator(Installed[QueuedOperatorSettings]):
-    """At its start, the operator looks for the CRD of the scheduler's gangs."""
+    """The release, for PyTorchJobs only. At its start, it looks for the CRD of the scheduler's gangs."""
 
     def create(self, context: InstallContext, settings: QueuedOperatorSettings) -> None:
         schedulers = [each for other in context.installed.values() for each in other.webhooks]
@@ -33,10 +34,11 @@ class TrainingOperator(Installed[QueuedOperatorSettings]):
 
 
 def arguments(scheduler: str | None, registry: str | None, warm_up_minutes: int) -> list[str]:
-    """Workers wait until the master's name resolves. That is after its node has pulled its image, because a Service
-    only has addresses of Ready pods (pkg/controller.v1/common/service.go). Upstream's 100 attempts end after 200 s,
-    and then the pod fails. The operator uses Coscheduling for every scheduler except Volcano
-    (cmd/training-operator.v1/main.go).
+    """Returns the operator's arguments: the scheduler of gangs, if any, and the init container of waiting workers.
+
+    Workers wait until the master's name resolves. That is after its node has pulled its image, because a Service only
+    has addresses of Ready pods (pkg/controller.v1/common/service.go). Upstream's 100 attempts end after 200 s, and then
+    the pod fails. The operator uses Coscheduling for every scheduler except Volcano (cmd/training-operator.v1/main.go).
     """
     gangs = [f"--gang-scheduler-name={scheduler}"] if scheduler else []
     return [

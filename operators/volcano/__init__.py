@@ -1,5 +1,6 @@
-"""The scheduler of all pods on GPU nodes, unless a stack selects another. It schedules all pods of a job together, or
-none of them.
+"""Volcano: the scheduler of all pods on GPU nodes, unless a stack selects another.
+
+It schedules all pods of a job together, or none of them.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class VolcanoSettings(ChartSettings):
 
 
 class Volcano(Installed[VolcanoSettings]):
-    """Jobs depend on the release, because its admission webhook must answer before the first job is created."""
+    """The release. Jobs depend on it, because its admission webhook must answer before the first job is created."""
 
     def create(self, context: InstallContext, settings: VolcanoSettings) -> None:
         autoscaled = any(pool.min_nodes < pool.max_nodes for pool in context.pools.values())
@@ -61,7 +62,9 @@ class Volcano(Installed[VolcanoSettings]):
 
 
 def values(*, autoscaled: bool, preemption: bool = False) -> Values:
-    """`autoscaled` is whether pending pods make pools scale up."""
+    """Returns values of the chart: it runs on the system pool. `autoscaled` is whether pending pods make pools scale
+    up.
+    """
     actions = ["enqueue", "allocate", *(["preempt"] if preemption else []), "backfill"]
     override = {"scheduler_config_override": _SCHEDULER.format(actions=", ".join(actions))}
     return {

@@ -1,4 +1,6 @@
-"""Response shapes: azure-rest-api-specs, ManagedClusters_ListKubernetesVersions, _GetUpgradeProfile,
+"""AKS's lists besides clusters and pools: Kubernetes versions, upgrades and machines.
+
+Response shapes: azure-rest-api-specs, ManagedClusters_ListKubernetesVersions, _GetUpgradeProfile,
 AgentPools_GetUpgradeProfile, Machines_List.
 """
 

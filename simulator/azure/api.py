@@ -1,4 +1,4 @@
-"""Resource Manager's REST API, without HTTP."""
+"""Resource Manager's REST API, without HTTP: it maps a request to a response."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _LOCATION = "location"
 
 
 class Api:
-    """`handle` raises ArmError if Azure would reject the request."""
+    """The request handler. `handle` raises ArmError if Azure would reject the request."""
 
     def __init__(self, world: World, operations: Operations, endpoint: str) -> None:
         self._world, self._operations, self._polling = world, operations, Polling(world, endpoint)

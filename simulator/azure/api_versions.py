@@ -1,3 +1,5 @@
+"""The API versions that requests may use: from Resource Manager's first version to the type's newest version."""
+
 from __future__ import annotations
 
 import functools
@@ -23,7 +25,10 @@ def newest(resource_type: str) -> str:
 
 
 def check(version: str, resource_type: str, regions: tuple[str, ...], location: str = "") -> None:
-    """Error texts: Azure/azure-cli#28368, #28038, #10100."""
+    """Raises ArmError (400) for a version that the type does not have, or an unknown location.
+
+    Error texts: Azure/azure-cli#28368, #28038, #10100.
+    """
     if not version:
         message = "The api-version query parameter (?api-version=) is required for all requests."
         raise bad_request(message, code="MissingApiVersionParameter")

@@ -1,3 +1,5 @@
+"""The state of the simulated subscription and its backends."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass

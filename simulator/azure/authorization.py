@@ -1,4 +1,7 @@
-"""Error text: Azure/azure-cli#32165."""
+"""Authorization of changes in Resource Manager, and its lists of permissions and role definitions.
+
+Error text: Azure/azure-cli#32165.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,7 @@ _READS = ("checknameavailability",)
 
 
 def check(world: World, request: Request, path: Path | None) -> None:
+    """Raises ArmError (403) if no role of the caller allows the change."""
     if path is None or request.method in ("GET", "HEAD") or path.tail.lower() in _READS:
         return
     verb = f"{path.tail}/action" if request.method == "POST" else _VERBS.get(request.method, request.method)
@@ -49,23 +53,25 @@ def _required(path: Path) -> tuple[str, str]:
 
 
 def permissions(world: World, request: PathRequest) -> Body:
-    """Answers Permissions_ListForResourceGroup, and the same for a subscription."""
+    """Returns the caller's permissions (Permissions_ListForResourceGroup, also served for a subscription)."""
     caller = request.caller or world.subscription.deployer
     return {"value": [dict(each) for each in held(world, (caller.object_id, *caller.groups), request["scope"])]}
 
 
 def role_definitions(world: World, request: PathRequest) -> Body:
-    """Answers RoleDefinitions_List. Ignores all filters but `roleName eq`."""
+    """Returns the built-in roles (RoleDefinitions_List). Ignores all filters but `roleName eq`."""
     found = _BY_NAME.search(request.query.get("$filter", ""))
     roles = built_in().values()
     return {"value": [_role(world, role) for role in roles if not found or role["name"].lower() == found[1].lower()]}
 
 
 def role_definition(world: World, request: PathRequest) -> Body:
+    """Returns a role definition (RoleDefinitions_Get). Raises ArmError (404)."""
     return _role(world, known_role(request["role"]))
 
 
 def known_role(role: str) -> Body:
+    """Returns the built-in role with this id. Raises ArmError (404)."""
     found = built_in().get(role.lower())
     if found is None:
         message = f"The specified role definition with ID '{role.lower().replace('-', '')}' does not exist."

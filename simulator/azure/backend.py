@@ -1,3 +1,5 @@
+"""Backends of resources: Kubernetes for managed clusters, a blob service for storage accounts."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
@@ -10,47 +12,50 @@ Node = dict[str, Any]
 
 
 class ClusterBackend(Protocol):
-    """Kubernetes control planes. All methods are idempotent."""
+    """The Kubernetes control planes, one per managed cluster. All methods are idempotent."""
 
     def create(self, cluster_id: str) -> None:
-        """Returns when the API server is ready and logins are set."""
+        """Starts the control plane if it does not run. Returns when the API server is ready and logins are set."""
 
     def delete(self, cluster_id: str) -> None:
-        """Stops the control plane and removes its state."""
+        """Stops the control plane, if there is one, and removes its state."""
 
     def halt(self, cluster_id: str) -> None:
-        """Stops the control plane and keeps its state."""
+        """Stops the control plane, if it runs, and keeps its state."""
 
     def rotate(self, cluster_id: str) -> None:
         """Stops the control plane and deletes its certificates; `create` issues new ones."""
 
     def run(self, cluster_id: str, argv: Sequence[str], folder: Path, token: str) -> tuple[int, str]:
-        """Runs kubectl or helm, as administrator if the token is empty.
+        """Runs kubectl or helm in a folder, as administrator or with a token.
 
         Returns the exit code and the output. Raises TimeoutError.
         """
 
     def admin_kubeconfig(self, cluster_id: str) -> str:
-        """Returns an administrator's kubeconfig (YAML), which names a private cluster as in its DNS zone.
+        """Returns a kubeconfig (YAML) with an administrator's client certificate.
 
-        Raises KeyError if the cluster is down.
+        It names a private cluster as in its DNS zone. Raises KeyError if the cluster is down.
         """
 
     def api_port(self, cluster_id: str) -> int:
-        """Returns the port on 127.0.0.1. Raises KeyError if the cluster is down."""
+        """Returns the port of the API server on 127.0.0.1. Raises KeyError if the cluster is down."""
 
     def set_storage(self, cluster_id: str, storage_profile: Mapping[str, Any]) -> None:
-        """Enables and disables CSI drivers and their StorageClasses."""
+        """Enables and disables CSI drivers and their StorageClasses, as the cluster's `storageProfile` requires."""
 
     def set_admins(self, cluster_id: str, groups: Sequence[str]) -> None:
-        """Sets the administrators to exactly these Entra groups (object ids)."""
+        """Sets the administrators of the cluster to exactly these Entra groups (object ids)."""
 
     def set_nodes(self, cluster_id: str, nodes: list[Node]) -> Mapping[str, str]:
-        """Adds, removes and updates nodes. Returns the reason for each node that it could not add, by name."""
+        """Sets the cluster's nodes to exactly these: adds and removes nodes, updates labels and taints.
+
+        Returns the reason for each node that it could not add, by name.
+        """
 
 
 class BlobBackend(Protocol):
-    """All methods are idempotent."""
+    """The blob service of all storage accounts. All methods are idempotent."""
 
     @property
     def endpoint(self) -> str:
@@ -58,14 +63,14 @@ class BlobBackend(Protocol):
 
     @property
     def ca_file(self) -> Path:
-        """The service's CA certificate (PEM)."""
+        """The CA certificate (PEM) of the service."""
 
     @property
     def changes(self) -> Changes:
         """The log of blobs that users wrote."""
 
     def set_accounts(self, accounts: Callable[[], Mapping[str, list[str]]]) -> None:
-        """Serves exactly these accounts, each with its keys, and returns when ready.
+        """Serves exactly these accounts, each with its keys, and returns when ready. Without accounts, starts nothing.
 
         Calls `accounts` under a lock, so that the last of several concurrent changes wins.
         """

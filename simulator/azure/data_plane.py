@@ -1,3 +1,5 @@
+"""The data plane that clusters use: image pulls, blob and file storage, and Entra."""
+
 from __future__ import annotations
 
 import re
@@ -26,17 +28,20 @@ _DNS = "168.63.129.16:53"
 
 
 class DataPlane:
-    """Thread-safe."""
+    """Answers from the current state of the subscription. Thread-safe."""
 
     def __init__(self, world: World, tokens: Tokens, gateway: int = 0, cluster_id: str = "") -> None:
-        """`gateway` is the port of the proxy to private endpoints."""
+        """Takes the port of the proxy to private endpoints, and the id of the cluster that asks."""
         self._world, self._tokens, self._gateway, self._cluster = world, tokens, gateway, cluster_id
 
     def at(self, cluster_id: str) -> DataPlane:
         return DataPlane(self._world, self._tokens, self._gateway, cluster_id)
 
     def may_pull(self, cluster_id: str, image: str) -> str | None:
-        """Returns containerd's error. Nodes can pull every image of a registry outside simulated Azure."""
+        """Returns containerd's error if the nodes of a cluster cannot pull an image.
+
+        `image` is a reference as in a pod. Nodes can pull every image of a registry outside simulated Azure.
+        """
         named = _IMAGE.fullmatch(image)
         if named is None:
             return None
@@ -51,7 +56,7 @@ class DataPlane:
         return BlobService(self._world.blobs.endpoint, self._world.blobs.ca_file)
 
     def blob_service(self, account: str) -> BlobService:
-        """Raises Unreached if the service is not reachable or does not exist."""
+        """Returns an account's blob service. Raises Unreached if it is not reachable or does not exist."""
         if accounts.named(self._world, account) is None:
             raise Unreached(f"dial tcp: lookup {account}{_BLOBS} on {_DNS}: no such host")
         blobs, network = self._world.blobs, self._network(self._cluster)
@@ -67,10 +72,12 @@ class DataPlane:
         return domains.proxy(self._gateway, inside.label(network) if network else "")
 
     def issuer(self, cluster_id: str) -> str:
+        """Returns the issuer of a cluster's service account tokens, or an empty string if it is disabled."""
         cluster = self._world.store.get(parse_id(cluster_id))
         return clusters.issuer(self._world, cluster) if cluster else ""
 
     def entra(self, cluster_id: str) -> Entra | None:
+        """Returns the Entra settings of a cluster's API server, or None if users do not log in with Entra."""
         cluster, tokens = self._world.store.get(parse_id(cluster_id)), self._tokens
         profile = cluster.properties.get("aadProfile") or {} if cluster else {}
         if cluster is None or not profile.get("managed"):
@@ -90,11 +97,14 @@ class DataPlane:
         return clusters.server_names(cluster) if cluster else ()
 
     def storage_token(self, client_id: str, assertion: str) -> tuple[str, int]:
-        """Returns a managed identity's token for storage and its expiry time. Raises LoginError, a PermissionError."""
+        """Exchanges a service account's token for a managed identity's token for storage.
+
+        Returns the token and its expiry time. Raises LoginError, a PermissionError.
+        """
         return federation.exchange(self._world, self._tokens, client_id, assertion, STORAGE)
 
     def share_refusal(self, cluster_id: str, group: str, account: str, *, nfs: bool) -> str | None:
-        """Returns the error. An empty `group` is the node resource group."""
+        """Returns why a cluster cannot create a share, or None. An empty `group` is the node resource group."""
         cluster = self._world.store.get(parse_id(cluster_id))
         return file_shares.refusal(self._world, cluster, group, account, nfs=nfs) if cluster else None
 

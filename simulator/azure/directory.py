@@ -1,3 +1,5 @@
+"""Principals that simulated Entra knows: the deployer, other principals of the tenant, user-assigned identities."""
+
 from __future__ import annotations
 
 from http import HTTPStatus
@@ -9,6 +11,7 @@ from simulator.azure.types.user_assigned_identity import rules as identities
 
 
 def application(world: World, client_id: str) -> Principal:
+    """Returns the service principal with this client id. Raises LoginError."""
     known = (world.subscription.deployer, *world.subscription.directory.values())
     found = next((each for each in known if each.client_id.lower() == client_id.lower() and not each.upn), None)
     if principal := found or managed_identity(world, client_id):
@@ -24,6 +27,7 @@ def managed_identity(world: World, client_id: str) -> Principal | None:
 
 
 def user(world: World, name: str) -> Principal:
+    """Returns the user with this user principal name. Raises LoginError."""
     found = next((each for each in world.subscription.directory.values() if each.upn == name.lower() != ""), None)
     if found is None:
         tenant = world.subscription.tenant_id

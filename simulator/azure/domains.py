@@ -1,4 +1,7 @@
-"""The simulator resolves all names below these domains itself."""
+"""Azure's domains, and the addresses of the simulator's proxy and metadata service.
+
+The simulator resolves all names below these domains itself.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ MICROSOFT = (
 """Microsoft's domains and addresses. The proxy blocks requests to them, because they could carry simulated tokens."""
 INSIDE = "/inside/"
 IDENTITY = "/identity/token"
-"""The path at which machines request tokens of their managed identity."""
+"""The path at which machines request tokens of their managed identity (`managed_identity.py`)."""
 
 
 def is_microsoft(host: str) -> bool:
@@ -28,7 +31,7 @@ def is_microsoft(host: str) -> bool:
 
 
 def proxy(port: int, label: str) -> str:
-    """Returns the proxy's URL for a client in that network. An empty label is outside all networks.
+    """Returns the proxy's URL (`gateway.py`) for a client in that network, or outside all if the label is empty.
 
     The URL has a password, because Python clients do not send a user name without one.
     """
@@ -36,5 +39,8 @@ def proxy(port: int, label: str) -> str:
 
 
 def machine(label: str) -> str:
-    """Machines outside all networks (an empty label) have no metadata service."""
+    """Returns the path prefix of the metadata service for a machine in that network.
+
+    An empty label is for machines outside all networks, which have no such service.
+    """
     return f"{INSIDE}{quote(label, safe='')}" if label else "/outside"

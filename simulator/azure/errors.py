@@ -1,4 +1,7 @@
-"""ARM's errors have the form `{"error": {"code", "message", "target", "details"}}`, Entra's have another."""
+"""Errors as Azure Resource Manager returns them: `{"error": {"code", "message", "target", "details"}}` and a status.
+
+Errors of Entra have another shape.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Problem:
-    """`path` is dotted, as in ARM bodies (`properties.vmSize`)."""
+    """An error in one property. `path` is dotted, as in ARM bodies (`properties.vmSize`)."""
 
     path: str
     message: str
@@ -19,6 +22,8 @@ class Problem:
 
 
 class ArmError(Exception):
+    """An error response of the API."""
+
     def __init__(
         self,
         status: int,
@@ -51,7 +56,7 @@ class IdentityError(ArmError):
 
 
 class LoginError(PermissionError):
-    """The message begins with Entra's code."""
+    """An error of Entra. The message begins with its code."""
 
     def __init__(self, status: int, error: str, code: int, message: str) -> None:
         super().__init__(f"AADSTS{code}: {message}")
@@ -72,7 +77,7 @@ def not_allowed(method: str, what: str) -> ArmError:
 
 
 def in_progress(what: str) -> ArmError:
-    """Error text: AKS's page on pending operations. azure-native does not retry it."""
+    """Returns the error for a pending operation (AKS's page on pending operations). azure-native does not retry it."""
     return conflict(
         f"Operation is not allowed: Another {what} is in progress, please wait for it to finish before starting a new "
         "operation. See https://aka.ms/aks-pending-operation for more details"

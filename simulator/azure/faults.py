@@ -28,7 +28,7 @@ from simulator.azure.store import Body, Record
 from simulator.world.faults import FaultKind
 
 CREATED = "created"
-"""The creation time in a record's facts (seconds since 1970)."""
+"""The key of a record's creation time in its facts (seconds since 1970)."""
 _ANY_PRICE = -1
 _READS = ("GET", "HEAD")
 _ZONE, _EPHEMERAL = "Availability Zone", "Differencing (Ephemeral) Disks"
@@ -48,6 +48,7 @@ _REQUIRES = "Require a tag on resource groups"
 
 
 def check_rate(world: World, method: str) -> None:
+    """Raises ArmError (429) with the seconds to wait, if requests are throttled."""
     fault = world.faults.find(FaultKind.THROTTLE)
     if fault is None:
         return
@@ -63,7 +64,7 @@ def check_rate(world: World, method: str) -> None:
 
 
 def check_policy(world: World, group: str, tags: Mapping[str, str] | None, *, inner: bool = False) -> None:
-    """`inner` marks AKS's node resource group.
+    """Raises ArmError if a resource group lacks a tag that a policy requires. `inner` marks AKS's node resource group.
 
     Tag names are case-insensitive (https://learn.microsoft.com/azure/azure-resource-manager/management/tag-resources).
     """
@@ -74,7 +75,7 @@ def check_policy(world: World, group: str, tags: Mapping[str, str] | None, *, in
 
 
 def policy_assignment(world: World, _request: PathRequest) -> Body:
-    """Answers PolicyAssignments_Get with the policy that errors name."""
+    """Returns the policy assignment that errors name (PolicyAssignments_Get). Raises ArmError (404)."""
     for fault in world.faults.load():
         if fault.kind is FaultKind.POLICY:
             shown = {"displayName": _REQUIRES, "parameters": {"tagName": {"value": fault.tag}}}
@@ -138,7 +139,10 @@ def machines_left(world: World, pool: Record, has: int, spot: int) -> int | None
 
 
 def allocation_failure(world: World, pool: Record) -> ArmError:
-    """An on-demand pool's error lists constraints only with an ephemeral OS disk: fewer hosts fit such a disk."""
+    """Returns the error of the pool's operation if Azure has too few machines.
+
+    For an on-demand pool, lists constraints only with an ephemeral OS disk: fewer hosts fit such a disk.
+    """
     properties = pool.properties
     if setup := world.faults.find(FaultKind.NODE_SETUP):
         return node_setup_failure(setup.code)

@@ -1,4 +1,7 @@
-"""azure-native uses subscriptionFeatureRegistrations, the Azure CLI providers/features. Both show one state."""
+"""Preview features of the subscription (`Microsoft.Features`) and their registration.
+
+The azure-native plugin uses subscriptionFeatureRegistrations, the Azure CLI providers/features. Both show one state.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ TYPE = "Microsoft.Features/featureProviders/subscriptionFeatureRegistrations"
 _STATE, _SINCE = "state", "since"
 REGISTERED, UNREGISTERED = "Registered", "Unregistered"
 CHANGING_S = 2.0
-"""The duration of Registering and Unregistering. Azure takes a quarter of an hour."""
+"""The time that a feature is Registering or Unregistering. Azure takes a quarter of an hour."""
 INFINIBAND = "Microsoft.ContainerService/AKSInfinibandSupport"
 
 
@@ -24,18 +27,18 @@ def registered(world: World, feature: str) -> bool:
 
 
 def features(world: World, request: PathRequest) -> Body:
-    """Answers Features_List and Features_ListAll."""
+    """Returns the features, of one provider or all (Features_List, Features_ListAll)."""
     above = f"{request['provider']}/".lower() if "provider" in request.names else ""
     return {"value": [_feature(world, each) for each in world.subscription.features if each.lower().startswith(above)]}
 
 
 def feature(world: World, request: PathRequest, change: str = "") -> Body:
-    """Answers Features_Get, _Register and _Unregister."""
+    """Returns or changes a feature (Features_Get, _Register and _Unregister). Raises ArmError (404)."""
     return _feature(world, _changed(world, request, change))
 
 
 def registration(world: World, request: PathRequest, change: str = "") -> Body:
-    """Answers SubscriptionFeatureRegistrations_*."""
+    """Returns or changes a registration (SubscriptionFeatureRegistrations_*). Raises ArmError (404)."""
     return _registration(world, _changed(world, request, change))
 
 

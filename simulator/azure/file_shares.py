@@ -1,5 +1,7 @@
-"""Error texts are Resource Manager's, except for an account of another kind, which is a guess. Those of mount.nfs
-follow Azure's page "Troubleshoot NFS Azure file shares" (causes: another network than the endpoint's, secure transfer).
+"""Checks for file shares: creating one in an account, and mounting it with NFS.
+
+Error texts: Resource Manager's, except for an account of another kind, which is a guess. Those of mount.nfs follow
+Azure's page "Troubleshoot NFS Azure file shares" (causes: another network than the endpoint's, secure transfer).
 """
 
 from __future__ import annotations

@@ -20,9 +20,16 @@ PORT = "proxy"
 
 
 class Gateway:
+    """The proxy server. It serves until `stop`."""
+
     def __init__(self, port: int, world: World, arm: int, outer: str = "") -> None:
-        """Port 0 takes a free one. `arm` also serves Microsoft Graph and the login host. `outer` is the URL of the
-        user's own proxy.
+        """Starts the proxy.
+
+        Args:
+            port: The port to listen on; 0 takes a free one.
+            world: Simulated Azure.
+            arm: The port of simulated Resource Manager, which serves Microsoft Graph and the login host too.
+            outer: The URL of the user's own proxy, or empty.
         """
         self.world, self.outer, self._arm = world, outer, arm
         self._origins: dict[int, ResourceId] = {}
@@ -33,10 +40,11 @@ class Gateway:
         self.stop = self._server.stop
 
     def destination(self, port: int) -> ResourceId | None:
-        """Returns the service that the client on this port reaches by its private endpoint."""
+        """Returns the service, if the client on this port uses its private endpoint, else None."""
         return self._origins.get(port)
 
     def serve(self, client: socket.socket) -> None:
+        """Serves one connection. Raises OSError if the client disconnects."""
         target = connect.read_request(client, forwards=True)
         if target is None:
             return

@@ -1,4 +1,4 @@
-"""The part of Microsoft Graph that the Azure CLI uses.
+"""The part of Microsoft Graph that the Azure CLI uses to find users, groups and service principals.
 
 Shapes: https://learn.microsoft.com/graph/api (user-list, group-list, serviceprincipal-list, directoryobject-getbyids).
 """
@@ -30,7 +30,7 @@ _CONDITION = re.compile(
 
 
 def answer(world: World, request: Request) -> Body:
-    """Graph's errors have the shape of ArmError too."""
+    """Answers a request below `/v1.0`. Raises ArmError, which has Graph's error shape too."""
     _, *parts = (part.lower() for part in request.path.strip("/").split("/"))
     objects = list(directory(world))
     match (request.method, *parts):

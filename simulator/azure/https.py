@@ -1,3 +1,5 @@
+"""Base classes of simulated Azure's servers: on 127.0.0.1, mostly HTTPS, with a thread for each connection."""
+
 from __future__ import annotations
 
 import logging
@@ -17,6 +19,8 @@ _POLL_S = 0.05  # how often the server checks for `stop`
 
 
 class Background(socketserver.BaseServer):
+    """A server that runs in a separate thread, from `start` to `stop`."""
+
     daemon_threads = True
     _thread: threading.Thread | None = None
 
@@ -32,6 +36,8 @@ class Background(socketserver.BaseServer):
 
 
 class HttpsServer(Background, ThreadingHTTPServer):
+    """An HTTPS server. Port 0 takes a free port. Raises OSError if the port is in use."""
+
     def __init__(
         self, port: int, authority: Authority, handler: type[BaseHTTPRequestHandler], certificate: str = trust.SERVER
     ) -> None:
@@ -46,6 +52,8 @@ class HttpsServer(Background, ThreadingHTTPServer):
 
 
 class Handler(BaseHTTPRequestHandler):
+    """A request handler that keeps connections open and writes to the simulator's log."""
+
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True  # headers and body are two writes
 

@@ -1,4 +1,4 @@
-"""ARM compares ids and paths case-insensitively."""
+"""ARM resource ids and request paths. ARM compares them case-insensitively."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ GROUP_TYPE = "Microsoft.Resources/resourceGroups"
 
 @dataclass(frozen=True, eq=False)
 class ResourceId:
-    """Ids that differ only in case are equal.
+    """The id of a resource. Ids that differ only in case are equal.
 
     `scope` is the text before the last `/providers/` (or the subscription).
     """
@@ -47,6 +47,7 @@ class ResourceId:
 
     @property
     def group(self) -> str | None:
+        """The name of the resource group that contains it, or None outside groups and for a group."""
         parts = self.scope.split("/")
         return parts[4] if len(parts) > 4 else None
 
@@ -62,6 +63,7 @@ class ResourceId:
 
     @property
     def parent(self) -> ResourceId:
+        """The parent of a child resource (the cluster of a pool). Raises ValueError for other resources."""
         if not self.is_child:
             raise ValueError(f"{self.text} is not the id of a child resource")
         return ResourceId(self.scope, self.type.rpartition("/")[0], self.names[:-1])
@@ -76,7 +78,7 @@ class ResourceId:
 
 @dataclass(frozen=True)
 class Path:
-    """`tail` is empty for a resource, or names a collection or an action.
+    """The path of a request. `tail` is empty for a resource, or names a collection or an action.
 
     For a resource provider, `type` is the namespace alone.
     """
@@ -92,6 +94,7 @@ class Path:
 
 
 def parse(path: str) -> Path | None:
+    """Splits a path. Returns None if it is not an ARM path."""
     parts = [part for part in path.split("/") if part]
     providers = [index for index, part in enumerate(parts) if part.lower() == "providers"]
     if not providers:
@@ -107,6 +110,7 @@ def parse(path: str) -> Path | None:
 
 
 def parse_id(text: str) -> ResourceId:
+    """Parses a resource id. Raises ValueError if the text is not one."""
     path = parse(text)
     if path is None or path.tail or not path.names:
         raise ValueError(f"{text!r} is not the id of a resource")

@@ -1,5 +1,7 @@
-"""A private address is reachable only from its own network: peerings, VPN and gateways are not simulated. Errors have
-the texts of Go's resolver and dialer, which kubectl, Helm and the plugins show.
+"""Reachability of hosts from inside a virtual network, and from outside all networks.
+
+`names.py` resolves names. A private address is reachable only from its own network: peerings, VPN and gateways are not
+simulated. Errors have the texts of Go's resolver and dialer, which kubectl, Helm and the plugins show.
 """
 
 from __future__ import annotations
@@ -24,18 +26,20 @@ HTTPS = 443
 
 
 class Unreached(OSError):
-    """The message is that of a client's resolver or dialer."""
+    """The host is not reachable. The message is that of a client's resolver or dialer."""
 
 
 @dataclass(frozen=True)
 class Reached:
+    """The target of a name."""
+
     service: ResourceId | None = None
-    """None outside Azure."""
+    """The Azure resource, or None outside Azure."""
     private: bool = False
 
 
 def reach(world: World, host: str, port: int, network: ResourceId | None) -> Reached:
-    """A network of None is outside all networks."""
+    """Returns the target of a host from a network, or from outside all (None). Raises Unreached."""
     answer = names.resolve(world, host, network)
     if answer is None:
         raise Unreached(f"dial tcp: lookup {host}: no such host")
@@ -52,13 +56,13 @@ def served_at(world: World, service: ResourceId, port: int) -> int:
 
 
 def network_of(world: World, cluster: ResourceId) -> ResourceId | None:
-    """Returns None if AKS manages the network (no zone is linked to it)."""
+    """Returns the virtual network of a cluster's nodes, or None if AKS manages it (no zone is linked to it)."""
     subnets = (pool.properties.get("vnetSubnetID") for pool in of_cluster(world, cluster))
     return next((parse_id(subnet).parent for subnet in subnets if subnet), None)
 
 
 def label(network: ResourceId) -> str:
-    """Names of resource groups cannot contain `+`."""
+    """Returns the unique name of a network for the proxy. Names of resource groups cannot contain `+`."""
     return f"{network.group}+{network.name}"
 
 

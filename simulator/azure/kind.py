@@ -1,3 +1,5 @@
+"""The interface of a resource type: its rules, its actions, and its long-running operations."""
+
 from __future__ import annotations
 
 import json
@@ -12,7 +14,7 @@ from simulator.azure.store import Body, Record
 from simulator.azure.subscription import guid
 
 Action = Callable[[World, Record, Mapping[str, str], Body], Body | Record | None]
-"""The handler of a POST. Takes the resource, the query and the body.
+"""The handler of a POST. Takes the resource, the query and the request's body. Raises ArmError.
 
 None means 204, or 202 if the handler started an operation. Clients read a returned record at its path.
 """
@@ -20,27 +22,32 @@ None means 204, or 202 if the handler started an operation. Clients read a retur
 
 @dataclass(frozen=True)
 class Use:
-    """A reference to a resource, which Azure does not delete while it is used."""
+    """A reference to another resource, which Azure does not delete while it is used."""
 
     of: str
     """The id of the used resource, in any case."""
     by: str
-    """The user as errors name it: mostly a part of the referencing resource."""
+    """The user of the resource, as errors name it: mostly a part of the referencing resource."""
     addresses: int = 0
     address: str = ""
 
 
 @dataclass(frozen=True)
 class ZoneRecord:
+    """A record that a resource creates in a private DNS zone."""
+
     zone: ResourceId
     name: str
-    """Relative to the zone."""
+    """The name relative to the zone."""
     address: str
     of: ResourceId
 
 
 class Kind(ABC):
-    """The caller checks shape, names and parents before it calls these methods."""
+    """A resource type. The caller checks shape, names and parents first.
+
+    The methods here are the defaults.
+    """
 
     asynchronous: bool = False
     """Whether changes run as operations (`provisioningState`). The second half of this class is for these types."""
@@ -53,28 +60,29 @@ class Kind(ABC):
     patches_tags: bool = True
     """Whether PATCH accepts only tags (`TagsObject` in azure-rest-api-specs)."""
     actions: Mapping[str, Action] = {}
-    """Keys are in lower case."""
+    """The actions by lower-case name."""
 
     @abstractmethod
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
-        """Checks the type's rules, sets the body of `record` and stores it with its children.
+        """Checks the type's rules, sets the body of `record` and stores it with its children. Raises ArmError.
 
         `record` is a copy of the existing resource, or a new empty one.
         """
 
     def check_idle(self, world: World, record: Record) -> None:
+        """Raises ArmError (409) if a running operation blocks an update."""
         if record.busy:
             raise in_progress(f"operation ({record.state})")
 
     def check_delete(self, world: World, record: Record) -> None:  # noqa: B027 - most types have no such rule
-        """Raises ArmError if ARM rejects the deletion."""
+        """Raises ArmError if ARM rejects the deletion. Most types are deleted with their children."""
 
     def uses(self, world: World, record: Record) -> Iterable[Use]:
-        """`resource_types.uses` finds the reverse."""
+        """Returns references to other resources (`resource_types.uses` finds the reverse)."""
         return ()
 
     def names(self, world: World, record: Record) -> Mapping[str, Sequence[str]]:
-        """Returns public DNS names by the group id of private endpoints."""
+        """Returns the public DNS names of its services, by the group id of private endpoints."""
         return {}
 
     def hosts(self, world: World, record: Record) -> Mapping[str, str]:
@@ -88,10 +96,10 @@ class Kind(ABC):
         return ()
 
     def removed(self, world: World, record: Record) -> None:  # noqa: B027 - most types have nothing
-        """Removes the backend before the record. Runs again if a kill interrupted it."""
+        """Removes the backend before the record is removed. Runs again after a kill in between."""
 
     def chosen(self, world: World, scope: str, records: Sequence[Record], text: str) -> Sequence[Record]:
-        """Filters a list by `$filter`. By default, ignores the filter."""
+        """Filters a list in a scope by a `$filter`. By default, ignores the filter. Raises ArmError."""
         return records
 
     def outputs(self, world: World, record: Record) -> Body:
@@ -117,7 +125,7 @@ class Kind(ABC):
         """Reconciles the backend with the record. Also runs at every start of the simulator."""
 
     def inline(self, world: World, record: Record) -> Sequence[Record]:
-        """Returns inline children. An operation on the resource also ends the operations of these children."""
+        """Returns the children that were created inline. An operation on the resource ends theirs too."""
         return ()
 
     def succeeded(self, world: World, record: Record) -> None:  # noqa: B027

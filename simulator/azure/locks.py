@@ -1,4 +1,6 @@
-"""Sources: https://learn.microsoft.com/azure/azure-resource-manager/management/lock-resources; error text:
+"""Management locks (`python -m simulator fault lock`): the changes that they block, and Azure's list of them.
+
+Sources: https://learn.microsoft.com/azure/azure-resource-manager/management/lock-resources; error text:
 hashicorp/terraform#17478; response shape: azure-rest-api-specs, ManagementLocks_ListAtResourceGroupLevel.
 """
 
@@ -20,7 +22,7 @@ _GROUPS = "resourcegroups"
 
 
 def check(world: World, method: str, path: Path) -> None:
-    """A ReadOnly lock forbids all changes, and POST too."""
+    """Raises ArmError (409) if a lock forbids the change. A ReadOnly lock forbids all changes, and POST too."""
     if method in ("GET", "HEAD"):
         return
     scope, group = path.id.text, _group(path.id.text)
@@ -52,7 +54,7 @@ def one(world: World, request: PathRequest, *, delete: bool = False) -> Body:
 
 
 def of_groups(faults: Iterable[Fault], groups: Iterable[str]) -> list[str]:
-    """Returns the locks, as the user set them, that block the deletion of these groups."""
+    """Returns the locks, as the user set them, that block the deletion of these resource groups (by name)."""
     return [str(lock) for lock in faults if lock.kind is FaultKind.LOCK and any(_covers(lock, each) for each in groups)]
 
 

@@ -35,7 +35,9 @@ _ANY = ("organizations", "common")
 
 
 def cloud(version: str, tokens: Tokens) -> Body:
-    """Source: Azure's response at https://management.azure.com/metadata/endpoints, in the version that the plugin
+    """Returns the endpoints of the cloud, for a GET of the azure-native plugin or the program. Raises ArmError.
+
+    Source: Azure's response at https://management.azure.com/metadata/endpoints, in the version that the plugin
     requests. Contains the fields that the plugin uses (pulumi-azure-native, provider/pkg/azure/cloud/cloud.go,
     FromMetadataEndpoint), and the tenant.
     """
@@ -49,14 +51,14 @@ def cloud(version: str, tokens: Tokens) -> Body:
 
 
 def instance() -> Body:
-    """This metadata lets MSAL send secrets to the login host. MSAL asks only Microsoft's login host."""
+    """Returns the metadata that lets MSAL send secrets to the login host. MSAL asks only Microsoft's login host."""
     host = f"https://{domains.LOGIN}/{_ANY[0]}"
     known = {"preferred_network": domains.LOGIN, "preferred_cache": domains.LOGIN, "aliases": [domains.LOGIN]}
     return {"api-version": "1.1", "tenant_discovery_endpoint": f"{host}{_V2}{DISCOVERY}", "metadata": [known]}
 
 
 def discovery(path: str, tokens: Tokens, host: str = "") -> Body:
-    """Returns the tenant's OpenID configuration, with URLs at the requested host."""
+    """Returns the tenant's OpenID configuration, with URLs at the requested host. Raises LoginError."""
     stem = path.removesuffix(DISCOVERY)
     base = f"https://{host}" if host == domains.LOGIN else tokens.arm
     here = f"{base}/{_tenant(stem.removesuffix(_V2), tokens)}"
@@ -69,11 +71,13 @@ def discovery(path: str, tokens: Tokens, host: str = "") -> Body:
 
 
 def keys(path: str, tokens: Tokens) -> Body:
+    """Returns the public keys that verify tokens. Raises LoginError."""
     _tenant(path.removesuffix(KEYS), tokens)
     return tokens.keys()
 
 
 def token(path: str, content: bytes, world: World, tokens: Tokens) -> Body:
+    """Answers a token request, a POST with a form. Raises LoginError."""
     tenant, form = _tenant(path.removesuffix(TOKEN), tokens), dict(parse_qsl(content.decode(errors="replace")))
     resource = form.get("scope", "").split(" ")[0].removesuffix(_SCOPE)
     if "client_assertion" in form:

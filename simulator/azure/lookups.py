@@ -1,4 +1,7 @@
-"""Responses have the shapes of azure-rest-api-specs: each view names its operation there."""
+"""The table of requests that are not about stored resources: method, path and handler.
+
+Responses have the shapes of azure-rest-api-specs: each view names its operation there.
+"""
 
 from __future__ import annotations
 
@@ -45,11 +48,13 @@ _REGISTRATION = f"{_FEATURES}/featureProviders/{{provider}}/subscriptionFeatureR
 _OWN = "Microsoft.Authorization"
 _AUTHORIZATION = f"{{scope}}/providers/{_OWN}"
 View = Callable[[World, PathRequest], Body | Response]
-"""A body means status 200. A DELETE sends none; an empty one means 204, nothing to delete."""
+"""The handler of a row. A body means status 200. A DELETE sends none; an empty one means 204, nothing to delete."""
 
 
 @dataclass(frozen=True)
 class Lookup:
+    """A row of the table."""
+
     method: str
     path: str
     """The path with parameters in braces. `{scope}` is a subscription or anything below it."""
@@ -124,6 +129,7 @@ _TABLE = (
 
 
 def find(request: Request) -> tuple[Lookup, PathRequest] | None:
+    """Returns the row of a request with its parameters, or None. Raises ArmError if only the method does not match."""
     rows = [(row, found) for row in _TABLE if (found := row.pattern.fullmatch(request.path))]
     for row, found in rows:
         if row.method == request.method:

@@ -24,6 +24,7 @@ METADATA = "/metadata/instance/network/interface"
 
 
 def network(world: World, here: str) -> ResourceId | None:
+    """Returns the network of a path prefix, or None outside all networks."""
     label = here.removeprefix(domains.INSIDE) if here.startswith(domains.INSIDE) else ""
     found = inside.find(world.store.all(), label) if label else []
     return found[0] if found else None
@@ -50,7 +51,7 @@ def _address(world: World, place: ResourceId) -> str:
 
 
 def signed_in(world: World, here: str) -> Principal | None:
-    """Returns the default identity of the first machine in a network.
+    """Returns the default identity of the first machine in a network, or None without a machine.
 
     Raises IdentityError if it has several (azure-docs, "How to use managed identities on a VM", error handling).
     """
@@ -67,7 +68,7 @@ def signed_in(world: World, here: str) -> Principal | None:
 
 
 def run(_world: World, _request: PathRequest) -> Body:
-    """Rejects extensions and commands, because machines have no agent (hashicorp/terraform#24626)."""
+    """Rejects extensions and commands, because machines have no agent. Raises ArmError (hashicorp/terraform#24626)."""
     raise conflict(
         "This operation cannot be performed when extension operations are disallowed. To allow, please ensure VM Agent "
         "is installed on the VM and the osProfile.allowExtensionOperations property is true."

@@ -25,7 +25,7 @@ _HEADER = "x-identity-header"
 
 
 def answer(path: str, query: Mapping[str, str], headers: Mapping[str, str], world: World, tokens: Tokens) -> Body:
-    """`query` and `headers` have lower-case names."""
+    """Answers a GET. `query` and `headers` have lower-case names. Raises IdentityError."""
     if not hmac.compare_digest(headers.get(_HEADER, "").encode(), tokens.secret.encode()):
         message = "The header X-IDENTITY-HEADER is missing or wrong; it has the value of IDENTITY_HEADER."
         raise IdentityError(HTTPStatus.UNAUTHORIZED, "Unauthorized", message)

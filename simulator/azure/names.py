@@ -32,16 +32,18 @@ _ALIASED = (domains.REGISTRIES, domains.BLOBS, domains.DFS, domains.FILES)
 
 @dataclass(frozen=True)
 class Answer:
+    """The DNS answer for an existing name."""
+
     aliases: tuple[str, ...] = ()
-    """The CNAME records on the way to the address."""
+    """The aliases (CNAME) on the way to the address."""
     address: str = ""
-    """Empty for public addresses, which are not simulated."""
+    """The address in a virtual network. Empty for public addresses, which are not simulated."""
     of: ResourceId | None = None
-    """None outside Azure."""
+    """The resource at the address, or None outside Azure."""
 
 
 def resolve(world: World, name: str, network: ResourceId | None = None) -> Answer | None:
-    """Returns None if the name does not exist (NXDOMAIN)."""
+    """Resolves a name in a virtual network, or outside all. Returns None if it does not exist (NXDOMAIN)."""
     fqdn = name.lower().rstrip(".")
     decided, answer = _in_zones(world, fqdn, network)
     if decided:

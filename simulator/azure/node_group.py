@@ -27,7 +27,7 @@ def find(world: World, group: ResourceId) -> Record | None:
 
 
 def check_change(world: World, request: Request, resource: ResourceId) -> None:
-    """Changes of node resource groups are not simulated.
+    """Raises ArmError (409) for a change of a node resource group, which is not simulated.
 
     The error of a PUT with a missing or different `managedBy` has Azure's text (Azure/AKS#1080).
     """

@@ -23,7 +23,7 @@ _THREADS = 8
 
 
 class Operations:
-    """Runs one operation at a time for a cluster and its pools, and in parallel for other resources."""
+    """The runner of operations: one at a time for a cluster and its pools, in parallel for other resources."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -53,7 +53,7 @@ class Operations:
         return not wait(list(self._running), timeout).not_done
 
     def stop(self) -> None:
-        """Interrupted operations keep their state and continue at the next start."""
+        """Starts no more operations. Interrupted ones keep their state and continue at the next start."""
         self._stopping.set()
         self._executor.shutdown(wait=False, cancel_futures=True)
 
@@ -124,7 +124,7 @@ class Operations:
 
 
 def remove(world: World, record: Record) -> None:
-    """Removes children and extensions (role assignments) first, with their backends."""
+    """Removes a resource after its children and extensions (role assignments), with their backends."""
     for inner in world.store.within(record.id):
         if world.store.get(inner.id):
             remove(world, inner)

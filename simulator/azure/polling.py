@@ -1,4 +1,6 @@
-"""Clusters and pools have a status (Azure-AsyncOperation). New storage accounts and deleted groups have a result
+"""Polling of operations, at their status or at their result.
+
+Clusters and pools have a status (Azure-AsyncOperation). New storage accounts and deleted groups have a result
 (Location), which returns 202 until the end. Other changes of accounts respond when done. Sources: Azure's page "Track
 asynchronous Azure operations", the REST specification, and the statuses that the azure-mgmt packages accept.
 """
@@ -25,11 +27,13 @@ _SOON = {"Retry-After": "1"}
 
 
 class Polling:
+    """The responses that start an operation, and those to polling requests."""
+
     def __init__(self, world: World, endpoint: str) -> None:
         self._world, self._endpoint = world, endpoint
 
     def first_response(self, status: int, record: Record, kind: Kind, done: Future[None]) -> Response:
-        """`status` is Created, OK (update) or Accepted (deletion)."""
+        """Returns the first response; `status` is Created, OK (update) or Accepted (deletion). Raises ArmError."""
         if kind.creation_alone and status != HTTPStatus.CREATED:
             done.result()
             return self._result(record.id)
@@ -45,6 +49,7 @@ class Polling:
         return Response(HTTPStatus.ACCEPTED, None, {"Location": location, **_SOON})
 
     def find(self, path: Path) -> Response | None:
+        """Returns the response at an operation's URL, or None for another path. Raises ArmError."""
         what = path.type.lower().partition("/locations/")[2]
         resource = _resource(path.names[-1]) if path.names and what in (_STATUSES, _RESULTS) else None
         if resource is None:

@@ -1,3 +1,5 @@
+"""Resource providers of the subscription (Providers_*), the list of resources, and name availability."""
+
 from __future__ import annotations
 
 import re
@@ -24,7 +26,7 @@ def all_of_them(world: World, _request: PathRequest) -> Body:
 
 
 def one(world: World, request: PathRequest, change: str = "") -> Body:
-    """Answers Providers_*. A change takes effect at once instead of in minutes."""
+    """Returns or changes a provider (Providers_*), at once instead of in minutes. Raises ArmError (404)."""
     namespace = next(
         (name for name in world.subscription.providers if name.lower() == request["provider"].lower()), None
     )
@@ -37,6 +39,7 @@ def one(world: World, request: PathRequest, change: str = "") -> Body:
 
 
 def check_registered(world: World, resource_type: str) -> None:
+    """Raises ArmError (409) if the type's provider is not registered."""
     namespace = resource_type.partition("/")[0]
     if namespace not in world.subscription.providers or _state(world, namespace) in ("Registered", "Registering"):
         return
@@ -49,7 +52,7 @@ def check_registered(world: World, resource_type: str) -> None:
 
 
 def resources(world: World, request: PathRequest) -> Body:
-    """Answers Resources_List and _ListByResourceGroup, which show resources with a location."""
+    """Returns resources with a location (Resources_List, _ListByResourceGroup). Raises ArmError for other filters."""
     text = request.query.get("$filter", "")
     wanted = {name.lower(): value.lower() for name, value in _CONDITION.findall(text)}
     if _CONDITION.sub("", text).replace(" and ", "").strip():
@@ -63,7 +66,7 @@ def resources(world: World, request: PathRequest) -> Body:
 
 
 def check_name(world: World, request: PathRequest, of: str) -> Body:
-    """Answers StorageAccounts_CheckNameAvailability and Registries_CheckNameAvailability."""
+    """Checks the name of a new resource (StorageAccounts_CheckNameAvailability, Registries_CheckNameAvailability)."""
     name, schema = request.field("name"), schemas()[of.lower()]
     if problems := schema.name_problems(name):
         return {"nameAvailable": False, "reason": "AccountNameInvalid", "message": problems[0].message}

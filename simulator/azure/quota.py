@@ -38,7 +38,7 @@ def check(
     surge: int = 0,
     compute: bool = False,
 ) -> None:
-    """`surge` counts the extra nodes of an upgrade.
+    """Raises ArmError if the pool's nodes, and the `surge` nodes of an upgrade, exceed the remaining quota.
 
     With `compute`, the error is that of Microsoft.Compute, which the autoscaler gets, else that of AKS.
     """
@@ -79,7 +79,7 @@ def _of_compute(name: str, location: str, limit: int, used: int, wanted: int) ->
 
 
 def usages(world: World, location: str, without: ResourceId | None) -> dict[str, int]:
-    """Returns the used cores by family. Unused reservations count too."""
+    """Returns the cores in use in a region by family, without one pool. Unused reservations count too."""
     used: dict[str, int] = {}
     unused: dict[tuple[str, str], int] = {}
     for group, size, machines in reservations.reserved(world, location):
@@ -101,14 +101,14 @@ def _add(used: dict[str, int], sku: skus.VmSku, machines: int, *, spot: bool = F
 
 
 def view(world: World, request: PathRequest) -> Body:
-    """Answers Usage_List of Microsoft.Compute."""
+    """Returns vCPU usages (Usage_List of Microsoft.Compute)."""
     used = usages(world, request["region"].lower(), without=None)
     limits = world.subscription.quota.items()
     return {"value": [_usage(name, _DISPLAYED.get(name, name), used.get(name, 0), limit) for name, limit in limits]}
 
 
 def networks(world: World, request: PathRequest) -> Body:
-    """Answers Usages_List of Microsoft.Network."""
+    """Returns usages of the simulated network types (Usages_List of Microsoft.Network)."""
     region, listed = request["region"].lower(), []
     above = f"/subscriptions/{world.subscription.subscription_id}/providers/Microsoft.Network/locations/{region}/usages"
     for text, limit in _NETWORK_LIMITS.items():

@@ -1,6 +1,6 @@
-"""Images of simulated registries have tags, but no content.
+"""The images of simulated registries: only their tags, not their content.
 
-Each is an empty file `<registry>/<repository>/<tag>`, so that a push needs no running simulator.
+Each image is an empty file `<registry>/<repository>/<tag>`, so that a push needs no running simulator.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ class RegistryNotFound(Exception):
 
 
 class Registries:
-    """Methods raise ValueError for a repository or tag that violates the OCI rules."""
+    """The registries on disk. Methods raise ValueError for a repository or tag that violates the OCI rules."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder or paths.home() / "registries"
         self.port: int | None = None
-        """The port of `registry_front.py`, or None before it starts."""
+        """The port of the server (`registry_front.py`), or None before it starts."""
 
     def add(self, registry: str) -> None:
         self._of(registry).mkdir(parents=True, exist_ok=True)
@@ -38,6 +38,7 @@ class Registries:
         return sorted(folder.name for folder in self._folder.glob("*/"))
 
     def push(self, registry: str, repository: str, tag: str) -> None:
+        """Adds an image. Raises RegistryNotFound."""
         if not self._of(registry).is_dir():
             raise RegistryNotFound(
                 f"The registry {registry}{DOMAIN} does not exist. To create the stack's registry: make up"

@@ -24,7 +24,7 @@ _CLIENT = "203.0.113.1"
 
 
 class RegistryFront(HttpsServer):
-    """Serves at a free port, which it stores in the world's registries."""
+    """The server. It serves at a free port, which it stores in the world's registries, until stopped."""
 
     def __init__(self, world: World, destination: Destination) -> None:
         super().__init__(0, trust.authority(), _Handler, trust.REGISTRY)

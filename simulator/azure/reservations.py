@@ -1,4 +1,7 @@
-"""Capacity reservation groups are part of the subscription's data. The simulator does not create or change them."""
+"""Capacity reservation groups (`Microsoft.Compute`): ARM's view of them, and their effect on pools and quota.
+
+They are part of the subscription's data. The simulator does not create or change them.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ def is_about(world: World, path: Path) -> bool:
 
 
 def view(world: World, path: Path) -> Body:
-    """A reservation is named after its VM size."""
+    """Returns a group, a reservation (named after its VM size), or an identity. Raises ArmError (404)."""
     resource = path.id
     if resource.type.lower() == IDENTITIES.lower():
         ids = {"clientId": guid(resource.text, "client"), "principalId": guid(resource.text)}
@@ -49,8 +52,10 @@ def view(world: World, path: Path) -> Body:
 
 
 def check(world: World, cluster: Record, properties: Body) -> None:
-    """The rules are those of AKS's page on capacity reservation groups and of Azure's page on capacity reservations.
-    The texts are not Azure's, which are unknown.
+    """Raises ArmError if the pool cannot use its capacity reservation group.
+
+    The rules are those of AKS's page on capacity reservation groups and of Azure's page on capacity reservations. The
+    texts are not Azure's, which are unknown.
     """
     group = properties.get(_KEY)
     if not group:
@@ -73,7 +78,7 @@ def check(world: World, cluster: Record, properties: Body) -> None:
 
 
 def reserved(world: World, location: str) -> Iterator[tuple[str, str, int]]:
-    """Yields group, VM size and machines. Unused capacity counts against the quota too."""
+    """Yields reserved capacity, which counts against the quota even if unused: group, VM size and machines."""
     for name, group in world.subscription.reservations.items():
         if group.location == location:
             yield from ((name, size, machines) for size, machines in group.machines.items())
@@ -90,7 +95,7 @@ def free(world: World, properties: Body, without: ResourceId | None) -> int:
 
 
 def taken(properties: Body, unused: dict[tuple[str, str], int]) -> int:
-    """Returns how many of the pool's machines are reserved, and subtracts them from `unused`."""
+    """Returns the number of the pool's machines that are reserved, and subtracts them from `unused`."""
     key = (_short(properties.get(_KEY, "")), properties["vmSize"])
     machines = min(int(properties["count"]), unused.get(key, 0))
     if machines:

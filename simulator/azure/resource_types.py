@@ -19,7 +19,7 @@ from simulator.azure.store import Record
 
 @functools.cache
 def kinds() -> Mapping[str, Kind]:
-    """The first call imports the packages, because they import each other."""
+    """Returns all types by lower-case name. The first call imports the packages, because they import each other."""
     modules = {name: importlib.import_module(f"{__package__}.types.{name}.rules") for name in packages()}
     return {schema.type.lower(): modules[name].KIND for name, schema in packages().items()}
 
@@ -31,7 +31,7 @@ def known(world: World) -> Iterator[tuple[Kind, Record]]:
 
 
 def uses(world: World, resource: ResourceId, but: ResourceId | None = None) -> Iterator[Use]:
-    """Yields uses by resources other than `but`. Azure does not delete a resource in use."""
+    """Yields every use of a resource by others than `but`. Azure does not delete a resource in use."""
     for kind, record in known(world):
         if record.id != but:
             yield from (use for use in kind.uses(world, record) if use.of.lower() == resource.key)

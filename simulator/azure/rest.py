@@ -1,3 +1,5 @@
+"""Requests to Resource Manager and its responses, without HTTP."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -13,7 +15,7 @@ CREATOR = "x-simulator-creator"
 
 @dataclass(frozen=True)
 class Request:
-    """`query` and `headers` have lower-case names; `body` is the parsed JSON."""
+    """A request. `query` and `headers` have lower-case names; `body` is the parsed JSON."""
 
     method: str
     path: str
@@ -21,11 +23,13 @@ class Request:
     headers: Mapping[str, str] = field(default_factory=dict)
     body: Any = None
     caller: Principal | None = None
-    """None is the deployer."""
+    """The caller, or None for the deployer."""
 
 
 @dataclass(frozen=True)
 class PathRequest:
+    """A request to a path with parameters (`lookups.py`)."""
+
     names: Mapping[str, str]
     query: Mapping[str, str]
     body: Any = None
@@ -35,6 +39,7 @@ class PathRequest:
         return self.names[name]
 
     def field(self, name: str) -> str:
+        """Returns a string property of the body, or an empty string."""
         found = self.body.get(name) if isinstance(self.body, dict) else None
         return found if isinstance(found, str) else ""
 

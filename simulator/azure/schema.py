@@ -1,5 +1,7 @@
-"""The data of a type is in `types/<package>/schema.yaml`. A field there is the name of a JSON type, a list of the
-allowed strings, or a mapping with the keys of `Field`. `common` lists the type's fields of `_COMMON`.
+"""ARM's schema of each resource type: properties, types, limits, defaults, read-only and immutable properties.
+
+The data of a type is in `types/<package>/schema.yaml`. A field there is the name of a JSON type, a list of the allowed
+strings, or a mapping with the keys of `Field`. `common` lists the type's fields of `_COMMON`.
 """
 
 from __future__ import annotations
@@ -40,13 +42,13 @@ _COMMON: Mapping[str, Any] = dict.fromkeys(("id", "name", "type", "etag"), _READ
 
 
 def sdk_name(name: str) -> str:
-    """Returns scanInterval for scan-interval, as in Pulumi's SDKs."""
+    """Returns the name of a nested property in Pulumi's SDKs: scanInterval for scan-interval."""
     first, *others = name.split("-")
     return first + "".join(map(str.capitalize, others))
 
 
 class Field(BaseModel):
-    """`minimum` and `maximum` limit numbers, and the length of strings and arrays."""
+    """A property. `minimum` and `maximum` limit numbers, and the length of strings and arrays."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     type: Kind = "object"
@@ -88,12 +90,12 @@ class Field(BaseModel):
 
 
 class Sdk(BaseModel):
-    """A type in Pulumi's azure-native."""
+    """A type in Pulumi's azure-native. `path` is ARM's, with the SDK's parameter names."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     token: str
     path: str
-    """ARM's path with the SDK's parameter names. The last parameter is the resource's name."""
+    """The path. Its last parameter is the resource's name."""
     autoname: Literal["random", "copy", "uuid"]
     replaces: frozenset[str] = frozenset()
     """The properties, as SDK paths, that the provider cannot update: it replaces the resource."""
@@ -108,7 +110,7 @@ class Sdk(BaseModel):
 
 
 class Published(BaseModel):
-    """The type in Microsoft's Python packages. `tests/contract/azure_models` compares it with this schema."""
+    """The type in Microsoft's Python packages, which `tests/contract/azure_models` compares with ours."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     package: str
@@ -117,7 +119,7 @@ class Published(BaseModel):
     request: str
     """The function in the package's `operations` that builds the request."""
     name: str
-    """The parameter of `request` for the resource's name."""
+    """That function's parameter for the resource's name."""
     api_version: str = ""
     """The package's API version if it differs from ours."""
     stricter: str = ""
@@ -130,31 +132,32 @@ class Schema(BaseModel):
     api_versions: list[str]
     name: Field
     immutable: list[str] = []
-    """Dotted paths."""
+    """The dotted paths that an update must not change."""
     sdk: Sdk
     published: Published
     body: Field
 
     def problems(self, body: Mapping[str, Any]) -> list[Problem]:
-        """Read-only properties are allowed, because ARM ignores them."""
+        """Returns all schema errors of a request's body. Read-only properties are allowed, because ARM ignores them."""
         return list(_check(body, self.body, "", f"{self.type} {self.api_versions[-1]}"))
 
     def name_problems(self, name: str) -> list[Problem]:
         return list(_check(name, self.name, "name", self.type))
 
     def complete(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Adds ARM's defaults and removes read-only properties and nulls."""
+        """Returns the body with ARM's defaults, without read-only properties and nulls."""
         completed: dict[str, Any] = _complete(body, self.body)
         return completed
 
     def changed_immutables(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-        """A path omitted from `new` keeps its value and does not count."""
+        """Returns the immutable paths that differ. A path omitted from `new` keeps its value and does not count."""
         return [
             path for path in self.immutable if (value := lookup(new, path)) is not None and value != lookup(old, path)
         ]
 
 
 def lookup(body: Mapping[str, Any], path: str) -> Any:
+    """Returns the value at a dotted path, or None."""
     value: Any = body
     for part in path.split("."):
         value = value.get(part) if isinstance(value, Mapping) else None
@@ -162,7 +165,7 @@ def lookup(body: Mapping[str, Any], path: str) -> Any:
 
 
 def merged(body: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Applies a PATCH (RFC 7396): null removes a property. Tags are replaced as a whole."""
+    """Returns the body with a PATCH applied (RFC 7396): null removes a property. Tags are replaced as a whole."""
     found = dict(body)
     for name, value in changes.items():
         if value is None:

@@ -38,7 +38,7 @@ _CLIENTS_ID = "x-ms-client-request-id"
 
 
 class Server:
-    """`start` returns at once; stored clusters start in the background."""
+    """Simulated Azure. `start` returns at once; stored clusters start in the background."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Server:
         blobs: BlobBackend,
         folder: Path | None = None,
     ) -> None:
-        """`folder` defaults to `azure/` in the simulator's home.
+        """Loads the store; port 0 takes a free one, `folder` defaults to `azure/` in the simulator's home.
 
         Raises OSError if the port is in use, and BadRecords.
         """
@@ -68,7 +68,7 @@ class Server:
         self.operations.resume()
 
     def stop(self) -> None:
-        """The backends stop clusters and the blob service."""
+        """Stops the server and its operations. The backends stop clusters and the blob service."""
         self._http.stop()
         self.operations.stop()
 

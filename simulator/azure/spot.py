@@ -44,6 +44,8 @@ def machines(pools: Iterable[Record]) -> dict[str, tuple[Record, int]]:
 
 
 class Evictor:
+    """The loop that performs requested evictions until `stop`."""
+
     def __init__(
         self,
         world: World,
@@ -52,6 +54,7 @@ class Evictor:
         store: EvictionStore,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        """Starts the loop. `client` returns a cluster's client by id, or None if it does not run."""
         self._world, self._operations, self._client, self._store, self._clock = world, operations, client, store, clock
         self._noticed: dict[str, float] = {}
         """The time of Azure's notice, by node."""

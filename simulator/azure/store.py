@@ -23,7 +23,7 @@ _PARTIAL = ".partial"
 
 @dataclass
 class Record:
-    """`body` does not contain id, name and type."""
+    """A stored resource. `body` does not contain id, name and type, which come from `id`."""
 
     id: ResourceId
     body: Body
@@ -49,7 +49,7 @@ class Record:
 
     @property
     def busy(self) -> bool:
-        """Whether an operation is running, or was interrupted by a kill."""
+        """Whether an operation on it is running, or was interrupted by a kill."""
         return self.state not in ("Succeeded", "Failed", "Canceled")
 
 
@@ -63,6 +63,8 @@ class _OnDisk(BaseModel):
 
 
 class BadRecords(Exception):
+    """Unreadable resources on disk. The message lists the files, the errors and the fix."""
+
     def __init__(self, found: Mapping[Path, str]) -> None:
         listed = "".join(f"\n  {file}: {why}" for file, why in found.items())
         super().__init__(
@@ -75,9 +77,10 @@ class BadRecords(Exception):
 
 
 class Store:
-    """Callers that read and then write must hold `lock`."""
+    """All resources. Callers that read and then write must hold `lock`."""
 
     def __init__(self, folder: Path) -> None:
+        """Loads all resources. Raises BadRecords."""
         self._folder = folder
         self.lock = threading.RLock()
         folder.mkdir(parents=True, exist_ok=True)
@@ -100,7 +103,7 @@ class Store:
         return [record for record in self.all() if parent.holds(record.id)]
 
     def put(self, record: Record) -> None:
-        """After a kill, either the old or the new version exists."""
+        """Writes a resource. After a kill, either the old or the new version exists."""
         with self.lock:
             file = self.file(record.id)
             partial = file.with_suffix(_PARTIAL)
@@ -125,7 +128,7 @@ class Store:
 
 
 def records(folder: Path) -> list[Record]:
-    """Works also in processes that do not own the store. Raises BadRecords."""
+    """Returns the current resources of a folder, also for processes that do not own the store. Raises BadRecords."""
     found, bad = [], {}
     for file in sorted(folder.glob("*.json")):
         try:

@@ -1,4 +1,4 @@
-"""The data is in `subscription.yaml`."""
+"""The simulated subscription: identities, regions, versions, quotas, features. The data is in `subscription.yaml`."""
 
 from __future__ import annotations
 
@@ -20,17 +20,19 @@ _AZURE_CLI = "04b07795-8ddb-461a-bbee-02f9e1bf7b46"
 
 
 class Principal(BaseModel):
-    """Users have a `upn`."""
+    """A principal of Entra: a user (with `upn`), an application or a managed identity."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     object_id: str
     client_id: str = _AZURE_CLI
     upn: str = ""
     groups: tuple[str, ...] = ()
-    """Object ids."""
+    """The object ids of the principal's groups."""
 
 
 class Reservation(BaseModel):
+    """A capacity reservation group."""
+
     model_config = ConfigDict(frozen=True, extra="forbid")
     location: str
     identities: frozenset[str]
@@ -39,6 +41,8 @@ class Reservation(BaseModel):
 
 
 class Subscription(BaseModel):
+    """The subscription and its tenant, as the portal shows them."""
+
     model_config = ConfigDict(frozen=True, extra="forbid")
     subscription_id: str
     tenant_id: str
@@ -53,7 +57,7 @@ class Subscription(BaseModel):
     quota_without_gpus: int = 0
     """The quota of each family that is not in `quota`."""
     reservations: dict[str, Reservation] = {}
-    """Keys are `<resource group>/<name>`."""
+    """The capacity reservation groups by `<resource group>/<name>`."""
     features: dict[str, str]
     providers: dict[str, str]
     rights: list[dict[str, list[str]]]
@@ -82,7 +86,7 @@ class Subscription(BaseModel):
         return known.newest | {minor: f"{minor}.100" for minor in known.lts_ends if minor not in known.newest}
 
     def region(self, location: str) -> str | None:
-        """Returns the normalized name (eastus for "East US")."""
+        """Returns the region's normalized name (eastus for "East US"), or None for an unknown region."""
         name = location.replace(" ", "").lower()
         return name if name in self.regions else None
 
@@ -90,14 +94,14 @@ class Subscription(BaseModel):
         return not sku.gpus or sku.family in self.regions[location]
 
     def kubernetes(self, version: str) -> str | None:
-        """Returns the patch version that AKS installs for `1.35` or `1.35.4`."""
+        """Returns the patch version that AKS installs for `1.35` or `1.35.4`, or None if it is not offered."""
         minor = ".".join(version.split(".")[:2])
         patch = self.kubernetes_patches.get(minor)
         return patch if patch and version in (minor, patch) else None
 
 
 def load(file: Path | None = None) -> Subscription:
-    """Tests load another file, with smaller quotas."""
+    """Loads the subscription from `subscription.yaml`, or from another file (tests use smaller quotas)."""
     source = file or Path(__file__).with_name("subscription.yaml")
     return Subscription.model_validate(data.parsed(source.read_text()))
 

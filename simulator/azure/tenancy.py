@@ -1,4 +1,4 @@
-"""Shapes: Tenants_List and Subscriptions_*."""
+"""The tenant, its subscription and the subscription's regions, in the shapes of Tenants_List and Subscriptions_*."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ _DISPLAYED = "Simulator"
 
 
 def check_subscription(subscription: Subscription, subscription_id: str) -> None:
+    """Raises ArmError (404) if this is not the simulated subscription."""
     mine = subscription.subscription_id
     if subscription_id.lower() != mine:
         message = f"The subscription '{subscription_id}' could not be found. The simulated one is '{mine}'."

@@ -32,13 +32,13 @@ _SIGNATURE_ALONE: Options = {"verify_aud": False, "verify_exp": False, "verify_i
 
 @dataclass(frozen=True)
 class Tokens:
-    """`secret` is the simulator's own, `key` signs tokens."""
+    """The issuer and verifier of tokens. `secret` is the simulator's own, `key` signs tokens."""
 
     secret: str
     key: RSAPrivateKey
     subscription: Subscription
     arm: str
-    """Resource Manager's endpoint, which is also the audience of its tokens."""
+    """The endpoint of Resource Manager, which is also the audience of its tokens."""
 
     @property
     def audiences(self) -> tuple[str, ...]:
@@ -49,11 +49,11 @@ class Tokens:
         return f"https://sts.windows.net/{self.subscription.tenant_id}/"
 
     def knows(self, audience: str) -> bool:
-        """Clients write an audience with or without a trailing slash."""
+        """Returns whether tokens for the audience exist. Clients write it with or without a trailing slash."""
         return audience.rstrip("/") in self.audiences
 
     def issue(self, audience: str, principal: Principal | None = None, now: float | None = None) -> tuple[str, int]:
-        """Issues a token, by default to the deployer.
+        """Issues a token for an audience (`https://storage.azure.com`) to a principal, by default the deployer.
 
         Returns the token and its expiry time (seconds since 1970).
         """
@@ -76,12 +76,12 @@ class Tokens:
         return jwt.encode(claims, self.key, _ALGORITHM, {"kid": self._jwk["kid"]}), begin + LIFETIME_S
 
     def principal(self, token: str) -> str | None:
-        """Returns the principal's object id, or None if the signature is invalid."""
+        """Returns the object id of a token's principal, or None if the signature is invalid."""
         claims = self.claims(token)
         return None if claims is None else str(claims.get("oid", ""))
 
     def claims(self, token: str) -> dict[str, Any] | None:
-        """Returns None if the signature is invalid. Does not check times."""
+        """Returns the claims of a token, or None if the signature is invalid. Does not check times."""
         try:
             claims: dict[str, Any] = jwt.decode(token, self.key.public_key(), [_ALGORITHM], options=_SIGNATURE_ALONE)
         except jwt.InvalidTokenError:

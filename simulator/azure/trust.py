@@ -1,4 +1,7 @@
-"""The authority's folder also contains simulated Entra's key for signing tokens."""
+"""The certificate authority of simulated Azure's services, and the CA bundle of clients.
+
+Its folder also contains simulated Entra's key for signing tokens.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +21,10 @@ from simulator.host.certificates import Authority, rsa_key
 
 SERVER = "server"
 FRONT = "front"
-"""Simulated Resource Manager's certificate, which also answers for hosts of Microsoft."""
+"""The certificate of simulated Resource Manager, which also answers for hosts of Microsoft."""
 STORAGE = "storage"
 REGISTRY = "registry"
-"""The data endpoints of registries are not covered, because they are not served."""
+"""The certificate of registries. It does not cover their data endpoints, which are not served."""
 _ACCOUNTS = (f"*.{domains.BLOBS}", f"*.{domains.DFS}")
 _REGISTRIES = f"*.{domains.REGISTRIES}"
 _HERE = ("127.0.0.1", "localhost")
@@ -44,7 +47,7 @@ def token_key(home: Path | None = None) -> RSAPrivateKey:
 
 
 def bundle() -> Path:
-    """Returns the authorities (PEM) that this machine trusts, and the simulator's."""
+    """Returns a CA bundle (PEM) for clients: the authorities that this machine trusts, and the simulator's."""
     own = _folder() / "bundle.pem"
     if str(own) in (os.environ.get(name) for name in _VARIABLES) and own.exists():
         return own  # created when the user entered this environment, from the previous bundle
@@ -53,7 +56,7 @@ def bundle() -> Path:
 
 
 def client(home: Path | None = None) -> ssl.SSLContext:
-    """Trusts only simulated Azure."""
+    """Returns a TLS context that trusts only simulated Azure."""
     return ssl.create_default_context(cadata=authority(home).pem)
 
 

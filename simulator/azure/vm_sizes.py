@@ -1,4 +1,4 @@
-"""Shape: ListAvailableResourceSkusForARegion (Microsoft.Compute)."""
+"""The list of VM sizes by region, in the shape of ListAvailableResourceSkusForARegion (Microsoft.Compute)."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ _FILTER = re.compile(r"location eq '(\w+)'")
 
 
 def skus(world: World, request: PathRequest) -> Body:
+    """Returns the VM sizes. Raises ArmError for filters other than location."""
     subscription, chosen = world.subscription, request.query.get("$filter")
     match = _FILTER.fullmatch(chosen) if chosen else None
     if chosen and match is None:

@@ -1,4 +1,4 @@
-"""Prints tables and a timeline, and writes them as JSON and SVG."""
+"""`make bench`: measures, prints tables and a timeline, and writes them as JSON and SVG."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ console = Console(highlight=False)
 
 
 def main() -> int:
-    """Returns 1 if a command failed or a target was missed."""
+    """Runs the benchmark. Returns 1 if a command failed or a target was missed."""
     folder = paths.home() / "bench"
     try:
         steps = [("starting", time.time())]

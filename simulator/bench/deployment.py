@@ -1,3 +1,5 @@
+"""Builds the dependency graph of a deployment from the state that Pulumi exports, with the work in the cluster."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
@@ -21,7 +23,7 @@ def works(export: Mapping[str, Any], known: Durations) -> list[Work]:
 
 
 def label(urn: str) -> str:
-    """Returns `<type> <name>`, without the parents' types."""
+    """Returns `<type> <name>` of a resource, without its parents' types."""
     *_, types, name = urn.split("::")
     return f"{types.rpartition('$')[2]} {name}"
 

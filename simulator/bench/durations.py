@@ -1,3 +1,5 @@
+"""Reads and validates `durations.yaml`."""
+
 from __future__ import annotations
 
 import functools
@@ -13,7 +15,7 @@ class _Model(BaseModel):
 
 
 class Step(_Model):
-    """The usual duration and its range are in seconds."""
+    """One kind of work, with its usual duration and its range in seconds."""
 
     seconds: float
     range: tuple[float, float]
@@ -29,6 +31,8 @@ class Event(_Model):
 
 
 class Durations(_Model):
+    """The content of the file."""
+
     steps: dict[str, Step]
     resources: tuple[tuple[str, str], ...]
     events: tuple[Event, ...]
@@ -36,7 +40,7 @@ class Durations(_Model):
     unavoidable: tuple[str, ...]
 
     def step_of(self, resource: str) -> str:
-        """A resource is `<type> <name>`. Raises LookupError if its type has no duration."""
+        """Returns the step of a resource, given as `<type> <name>`. Raises LookupError if its type has no duration."""
         for pattern, step in self.resources:
             if fnmatchcase(resource, pattern):
                 return step

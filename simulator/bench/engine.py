@@ -20,7 +20,7 @@ class BenchFailed(Exception):
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds until the command ended, and until the engine reached its first resource."""
+    """The time of one command: seconds until it ended, and until the engine reached its first resource."""
 
     seconds: float
     first_resource: float
@@ -30,7 +30,7 @@ class Timing:
 
 
 class World:
-    """The world in `home` is separate from the checkout's."""
+    """A simulated world in `home`, separate from the checkout's."""
 
     def __init__(self, home: Path) -> None:
         own = {**os.environ, "SIMULATOR_HOME": str(home)}
@@ -48,7 +48,7 @@ class World:
         return self._checked([str(paths.tool("pulumi")), *arguments, "--non-interactive"], project)
 
     def timed(self, project: Path, command: str) -> Timing:
-        """Times `up` and `destroy` without a preview. Raises BenchFailed."""
+        """Times `preview`, or `up` or `destroy` without a preview. Raises BenchFailed."""
         options = [] if command == "preview" else ["--yes", "--skip-preview"]
         began, printed = time.monotonic(), []
         starts: dict[str, float] = {}

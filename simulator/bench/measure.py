@@ -1,4 +1,4 @@
-"""The smallest program that registers the same resources is the comparison."""
+"""Compares the program with the smallest one that registers the same resources on the same simulator."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PARTS = ("Pulumi.yaml", "__main__.py", "components", "config", "docker", "opera
 
 @dataclass(frozen=True)
 class Run:
-    """Preview and up, then both again without changes, then destroy."""
+    """The times of one program: preview and up, then both again without changes, then destroy."""
 
     preview: Timing
     up: Timing
@@ -33,7 +33,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Measures:
-    """`export` is the state of the real program, `start` the seconds that the simulator took to start."""
+    """The times of both programs, the state of the real one, and the seconds that the simulator took to start."""
 
     real: Run
     bare: Run
@@ -49,7 +49,7 @@ class Measures:
 
 
 def measure(folder: Path, report: Callable[[str], None]) -> Measures:
-    """Both programs alternate, so that other load on the machine affects both. Empties `folder` first.
+    """Runs both programs alternately in `folder`, so that other load on the machine affects both. Empties it first.
 
     The first round also compiles what the programs import; medians leave it out. Raises BenchFailed.
     """

@@ -1,3 +1,5 @@
+"""Draws a timeline as SVG, and as bars for the terminal."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -17,12 +19,12 @@ _CRITICAL, _OTHER = "#c0392b", "#7f8c8d"
 
 
 def shown(slots: Sequence[Slot]) -> list[Slot]:
-    """Short slots are shown only if they are on the critical path."""
+    """Returns the slots to show: long ones, and those of the critical path that take time."""
     return [slot for slot in slots if slot.end - slot.start >= (0.1 if slot.critical else _LEAST_S)]
 
 
 def table(slots: Sequence[Slot], title: str, columns: int) -> Table:
-    """Bars fit in the columns. The critical path is red."""
+    """Returns the slots as bars of characters that fit in the columns. The critical path is red."""
     total = max(slot.end for slot in slots)
     names = max(len(name(slot)) for slot in shown(slots))
     bar_columns = max(_FEWEST_BAR_COLUMNS, columns - names - _TIME_COLUMNS)
@@ -35,7 +37,7 @@ def table(slots: Sequence[Slot], title: str, columns: int) -> Table:
 
 
 def svg(slots: Sequence[Slot], title: str) -> str:
-    """Each slot has a row; a scale in minutes is below."""
+    """Returns an SVG document with one row for each slot, and a scale in minutes below."""
     rows = shown(slots)
     total = max(slot.end for slot in rows)
     scale = _WIDTH / total
@@ -62,6 +64,6 @@ def svg(slots: Sequence[Slot], title: str) -> str:
 
 
 def name(slot: Slot) -> str:
-    """Omits the provider's part of the type."""
+    """Returns the slot's name without the provider's part of the type."""
     kind, _, rest = slot.name.rpartition(" ")
     return f"{kind.rpartition(':')[2]} {rest}" if ":" in kind else slot.name

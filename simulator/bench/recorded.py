@@ -1,4 +1,4 @@
-"""The bare program in `bare/` registers these entries."""
+"""Converts a deployment's resources to the entries that the bare program in `bare/` registers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PLUGINS = {"__defaults", "azureApiVersion"}
 
 
 def entries(export: Mapping[str, Any]) -> list[Entry]:
-    """Includes components. The order is that of the state, where dependencies come first.
+    """Returns every resource, components too, in the order of the state, where dependencies come first.
 
     `export` is the output of `pulumi stack export --show-secrets`.
     """
@@ -50,7 +50,7 @@ def _entry(resource: Mapping[str, Any], labels: Mapping[str, str], resources: li
 
 
 def opened(value: Any) -> Any:
-    """Secrets become plain text, as a program would pass them."""
+    """Returns the value with its secrets in plain text, as a program would pass it."""
     if isinstance(value, dict):
         if _SECRET in value:
             return json.loads(value[_PLAIN])

@@ -63,7 +63,7 @@ def _split_dotted(path: Sequence[str]) -> tuple[Sequence[str], str]:
 
 
 def main(arguments: list[str]) -> int:
-    """Returns 1 if `--check` finds a file that is not as it would be generated."""
+    """Exit code 1 when `--check` finds a file that is not as it would be generated."""
     files = {CHARTS / chart / "values.yaml": rendered(chart) for chart in NAMES}
     stale = [file for file, text in files.items() if not file.is_file() or file.read_text(encoding="utf-8") != text]
     if "--check" in arguments and stale:

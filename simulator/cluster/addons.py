@@ -1,4 +1,4 @@
-"""The storage add-ons of AKS: CSI drivers with their StorageClasses."""
+"""The storage add-ons of AKS: CSI drivers with their StorageClasses, enabled by the cluster's storageProfile."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _data() -> Mapping[str, Any]:
 
 
 def objects(storage_profile: Mapping[str, Any]) -> list[Object]:
-    """A storageProfile has the form `{"blobCSIDriver": {"enabled": true}, ...}`."""
+    """Returns the objects of an ARM storageProfile (`{"blobCSIDriver": {"enabled": true}, ...}`)."""
     found: list[Object] = []
     for field, addon in _data().items():
         if (storage_profile.get(field) or {}).get("enabled"):

@@ -1,4 +1,4 @@
-"""A cluster has real etcd, API server, controller-manager and scheduler, and KWOK."""
+"""The control plane of one simulated AKS cluster: real etcd, API server, controller-manager and scheduler, and KWOK."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _LEASE_SECONDS = 40
 
 
 class NotReady(Exception):
-    """The message has the end of the part's log."""
+    """A part of the control plane that did not start. The message has the end of its log."""
 
 
 class ControlPlane:
-    """The cluster's data remains after a stop."""
+    """Folder, ports, certificates and processes of one cluster. Its data remains after a stop."""
 
     def __init__(self, name: str, issuer: str = "", login: Entra | None = None, names: Sequence[str] = ()) -> None:
-        """`issuer` is that of service account tokens, if Azure publishes the cluster's keys.
+        """Creates the certificates. `issuer` is that of service account tokens, if Azure publishes the cluster's keys.
 
         `login` is the login of Entra users, if the cluster has one. `names` are the API server's DNS names.
         """
@@ -57,20 +57,20 @@ class ControlPlane:
         return yaml.safe_dump(self.authority.kubeconfig(user, self.server, self.name), sort_keys=False)
 
     def for_users(self) -> Object:
-        """AKS returns the kubeconfig in this form."""
+        """Returns the administrator's kubeconfig in the form that AKS returns."""
         server = f"https://{self._names[0]}:443" if self._names else self.server
         return self.authority.kubeconfig("admin", server, self.name)
 
     @functools.cached_property
     def tls(self) -> ssl.SSLContext:
-        """Trusts this cluster's API server, for clients with a token."""
+        """A TLS context that trusts this cluster's API server, for clients with a token."""
         return ssl.create_default_context(cadata=self.authority.pem)
 
     def client(self) -> KubeClient:
         return KubeClient.from_kubeconfig(self.kubeconfig())
 
     def start(self) -> None:
-        """Waits until the API server is ready. Raises NotReady or ports.PortTaken."""
+        """Starts the control plane and waits until the API server is ready. Raises NotReady or ports.PortTaken."""
         for part in ("etcd", "etcd-peer", "apiserver"):
             ports.require_free(f"{self.name}.{part}")
         self._write_configuration()

@@ -1,7 +1,8 @@
-"""The API server itself checks Entra's tokens with the issuer's published keys (structured authentication). As in AKS's
-guard, the user name is the token's user, else the object id (kubeguard/guard, getUserInfo in
-auth/providers/azure/azure.go). Guard passes the object id as the extra `oid`; here it is the UID, because keys of
-extras need a domain.
+"""Entra ID login of a cluster's API server: authentication and authorization.
+
+The API server itself checks tokens with the issuer's published keys (structured authentication). As in AKS's guard, the
+user name is the token's user, else the object id (kubeguard/guard, getUserInfo in auth/providers/azure/azure.go). Guard
+passes the object id as the extra `oid`; here it is the UID, because keys of extras need a domain.
 """
 
 from __future__ import annotations

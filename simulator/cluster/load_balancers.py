@@ -1,4 +1,4 @@
-"""Services of type LoadBalancer get addresses as from Azure's cloud controller manager.
+"""Addresses of Services of type LoadBalancer, as from Azure's cloud controller manager.
 
 An address is stored only in the Service's status. It survives restarts, and becomes free when the Service is deleted.
 """
@@ -28,6 +28,8 @@ _log = logging.getLogger(__name__)
 
 
 class LoadBalancers:
+    """The load balancers of one cluster. The thread runs until `stop`."""
+
     def __init__(self, kube: KubeClient) -> None:
         self._kube = kube
         self._stopped = threading.Event()
@@ -55,7 +57,7 @@ class LoadBalancers:
 
 
 def step(kube: KubeClient) -> bool:
-    """Returns whether all assignments succeeded. Lists Services first to avoid duplicates."""
+    """Assigns and releases addresses, and returns whether all succeeded. Lists Services first to avoid duplicates."""
     granted = True
     services = kube.list("v1", "Service")
     taken = {address for service in services for address in _addresses(service)}
@@ -69,7 +71,7 @@ def step(kube: KubeClient) -> bool:
 
 
 def free_address(network: IPv4Network, taken: Container[str]) -> str | None:
-    """Searches from the network's end. Nodes use the subnet's start (`simulator/azure/nodes.py`)."""
+    """Returns a free address from the network's end. Nodes use the subnet's start (`simulator/azure/nodes.py`)."""
     candidates = (str(network[-place]) for place in range(2, network.num_addresses))
     return next((address for address in candidates if address not in taken), None)
 

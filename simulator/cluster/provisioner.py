@@ -1,4 +1,4 @@
-"""Emulates external-provisioner and external-attacher for Azure Files and Azure Disk. Shares are folders.
+"""Emulated external-provisioner and external-attacher for Azure Files and Azure Disk. Shares are folders.
 
 The real controller-manager decides what to provision, and binds. A folder outlives pods, and nodes share it.
 """
@@ -24,6 +24,8 @@ _log = logging.getLogger(__name__)
 
 
 class Provisioner:
+    """The provisioner of one cluster. Its threads run until `stop`."""
+
     def __init__(self, kube: KubeClient, folder: Path, files: AzureFiles) -> None:
         """`folder` is the cluster's."""
         self._kube, self._folder, self._files = kube, folder, files

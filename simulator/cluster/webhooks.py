@@ -1,4 +1,4 @@
-"""The control plane starts before the pods that its webhooks call.
+"""Waits for webhooks after a start, because the control plane starts before the pods that its webhooks call.
 
 Until then, the API server would reject objects, as on AKS (`no endpoints available for service`). There, clusters
 rarely stop between two commands.

@@ -40,7 +40,7 @@ console = Console(stderr=True)
 
 
 class Refused(Exception):
-    """The message has the reason and the fix."""
+    """The command cannot run. The message has the reason and the fix."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -122,7 +122,7 @@ def _failed(text: str) -> int:
 
 
 def start() -> None:
-    """Returns when simulated Azure answers and its clusters are ready."""
+    """Starts the daemon unless it runs. Returns when simulated Azure answers and its clusters are ready."""
     running = daemon_state.running_state()
     if running and running.get("port", ports.port("arm")) != ports.port("arm"):
         raise Refused(f"the simulator already runs at port {running['port']}. To change the port, first: make stop")
@@ -219,7 +219,7 @@ def _selected(stack: str | None) -> dict[str, str]:
 
 
 def shell(stack: str | None) -> int:
-    """Selects a given stack and its cluster in this shell only."""
+    """Starts a shell. If a stack is given, selects it and its cluster in this shell only."""
     _require_usable(stack)
     start()
     chosen = _selected(stack)
@@ -256,7 +256,7 @@ def bring_up() -> None:
 
 
 def push_images(names: Sequence[str]) -> None:
-    """Replaces a build and a push. Needs no running simulator."""
+    """Registers images in the simulated registries, in place of a build and a push. Needs no running simulator."""
     try:
         pushed = images.push_all(names=names)
     except UnknownImage as error:

@@ -1,4 +1,4 @@
-"""Reads a stack's state before `destroy`."""
+"""Reads a stack's state before `destroy`: protected resources, locks, its clusters, and what blocks deletions there."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CONTAINER = "azure-native:storage:BlobContainer"
 _VOLUME, _PROVISIONED_BY = "PersistentVolume", "pv.kubernetes.io/provisioned-by"
 Found = TypeVar("Found")
 DELETE_UNREACHABLE = {"PULUMI_K8S_DELETE_UNREACHABLE": "true"}
-"""The kubernetes plugin, official or emulated, drops objects of an unreachable cluster from the state."""
+"""Makes the kubernetes plugin, official or emulated, drop objects of an unreachable cluster from the state."""
 
 
 def of_stack(stack: str) -> set[str]:
@@ -32,12 +32,12 @@ def of_stack(stack: str) -> set[str]:
 
 
 def protected(stack: str) -> list[str]:
-    """Protected resources would make `destroy` fail halfway."""
+    """Returns the names of protected resources, which would make `destroy` fail halfway. Raises PulumiFailed."""
     return [each["urn"].rpartition("::")[2] for each in _resources(stack) if each.get("protect")]
 
 
 def locked(stack: str) -> list[str]:
-    """Under a lock, Azure deletes nothing. Raises PulumiFailed."""
+    """Returns the locks on the stack's resource groups, under which Azure deletes nothing. Raises PulumiFailed."""
     groups = [each.get("id", "").rpartition("/")[2] for each in _resources(stack) if each.get("type") == _GROUP]
     return locks.of_groups(FaultStore().load(), groups)
 
@@ -49,18 +49,19 @@ def _resources(stack: str) -> list[Object]:
 
 
 def containers(stack: str) -> list[str]:
-    """Returns account/container. Raises PulumiFailed."""
+    """Returns the blob containers of a stack, as account/container. Raises PulumiFailed."""
     ids = [each.get("id", "").split("/") for each in _resources(stack) if each.get("type") == _CONTAINER]
     return sorted(f"{parts[-5]}/{parts[-1]}" for parts in ids)
 
 
 def are_gone(clusters: Collection[str]) -> bool:
-    """Unreachable or deleting clusters still exist. Raises BadRecords."""
+    """Reports whether Azure has none of the clusters. Unreachable or deleting ones still exist. Raises BadRecords."""
     known = {record.id.key for record in records(paths.home() / "azure") if record.id.type == TYPE}
     return bool(clusters) and all(each and each.lower() not in known for each in clusters)
 
 
 def stopped(clusters: Collection[str]) -> list[str]:
+    """Returns the `az aks start` commands for the clusters that are stopped. Raises BadRecords."""
     ids = {each.lower() for each in clusters}
     found = [each for each in records(paths.home() / "azure") if each.id.type == TYPE and each.id.key in ids]
     return [
@@ -80,9 +81,7 @@ def claims(clusters: Iterable[str]) -> list[str]:
 
 
 def blocked_deletions(clusters: Iterable[str]) -> list[str]:
-    """Returns lines that say why pods on the clusters do not terminate, or why this is unknown; none for a deleted
-    cluster.
-    """
+    """Returns lines that say why pods there do not terminate, or why this is unknown; none for a deleted cluster."""
     found: list[str] = []
     for each in sorted(clusters):
         own = paths.cluster(each) / "admin.kubeconfig"

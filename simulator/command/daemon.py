@@ -1,4 +1,4 @@
-"""The daemon runs simulated Azure and its clusters in one process."""
+"""The daemon, which runs simulated Azure and its clusters in one process. `python -m simulator start` starts it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class NotResumed(Exception):
 
 
 class KubeconfigFile:
-    """Kubectl in `make shell` uses `.simulator/kubeconfig`, with one context for each running cluster.
+    """Writes `.simulator/kubeconfig` for kubectl in `make shell`, with one context for each running cluster.
 
     It has private clusters by the names that users use. The simulator has other kubeconfigs. In clusters without local
     accounts, kubectl authenticates as the logged-in user with kubelogin, as after `az aks get-credentials` and
@@ -61,7 +61,7 @@ class KubeconfigFile:
         self._written: dict[str, tuple[ControlPlane, bool]] = {}
 
     def write(self) -> None:
-        """Writes only if clusters were added, removed or changed, so that the user's current context stays."""
+        """Writes the file only if clusters were added, removed or changed, so that the user's current context stays."""
         records = self._store.all(CLUSTERS)
         closed = {paths.cluster(record.id.text).name for record in records if credentials.no_local_accounts(record)}
         halted = {paths.cluster(record.id.text).name for record in records if stopped(record)}
@@ -79,7 +79,7 @@ class KubeconfigFile:
 
 
 def merged(configs: dict[str, Object], chosen: str | None) -> Object:
-    """Contexts are named after their clusters. `chosen` stays current while it exists."""
+    """Returns one kubeconfig with a context named after each cluster. `chosen` stays current while it exists."""
     users = [{"name": name, "user": config["users"][0]["user"]} for name, config in configs.items()]
     return {
         "apiVersion": "v1",

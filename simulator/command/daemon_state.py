@@ -1,4 +1,4 @@
-"""Commands read the daemon's state without importing the daemon."""
+"""The state of the daemon in this home, which commands read without importing the daemon."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def state_file() -> Path:
 
 
 def code() -> str:
-    """The digest detects a daemon that started before a `git pull`."""
+    """Returns a digest of the daemon's code in this checkout, to detect a daemon that started before a `git pull`."""
     digest = hashlib.sha256()
     for folder in ("simulator", "config", "diagnosis", "k8s"):
         for suffix in ("*.py", "*.yaml"):
@@ -33,7 +33,7 @@ def code() -> str:
 
 
 def hold_lock() -> IO[str] | None:
-    """A running daemon holds the lock. Returns None if another daemon holds it."""
+    """Takes the lock that a running daemon holds. Returns None if another daemon holds it."""
     deadline = time.monotonic() + _LOCK_TIMEOUT_S
     while (lock := _locked(fcntl.LOCK_EX)) is None and time.monotonic() < deadline:
         time.sleep(0.05)  # a command that checks for a daemon holds the lock briefly
@@ -52,7 +52,7 @@ def _locked(kind: int) -> IO[str] | None:
 
 
 def running_state() -> dict[str, object] | None:
-    """Returns `pid`, `ready` and `code`, or None if no daemon runs."""
+    """Returns the state that the running daemon reports (`pid`, `ready`, `code`), or None if none runs."""
     if shared := _locked(fcntl.LOCK_SH):
         state_file().unlink(missing_ok=True)  # left by a killed daemon; it would make the next one look ready
         shared.close()

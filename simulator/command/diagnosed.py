@@ -1,4 +1,4 @@
-"""Reads `python -m diagnosis --output json` (docs/diagnosis.md)."""
+"""Reads the reports of `python -m diagnosis --output json` on a cluster (docs/diagnosis.md)."""
 
 from __future__ import annotations
 
@@ -19,11 +19,13 @@ _REAL_COMMAND = re.compile(r"(    do: ).*\s+# on the simulator: ")
 
 
 class DiagnosisFailed(Exception):
-    """The message is the command's own."""
+    """The command failed. The message is its own."""
 
 
 @dataclass(frozen=True)
 class Finding:
+    """One reason why a workload waits."""
+
     why: str
     text: str
     lasts: bool = False
@@ -33,6 +35,8 @@ class Finding:
 
 @dataclass(frozen=True)
 class Report:
+    """The part of the document about one workload."""
+
     name: str
     phase: str
     outcome: str
@@ -68,6 +72,7 @@ def watching(kubeconfig: Path, names: Mapping[str, Sequence[str]]) -> Iterator[C
 
 
 def platform(kubeconfig: Path) -> Object:
+    """Returns the part of the document about the platform. Raises DiagnosisFailed."""
     with _running(kubeconfig) as process:
         output, errors = process.communicate()
     if process.returncode:

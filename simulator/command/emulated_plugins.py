@@ -1,7 +1,9 @@
-"""Emulated plugins are in PULUMI_HOME's plugin folder, with the version that the program requests. On PATH, the CLI
-would warn about each in every command. If a version exists twice, the CLI starts the one with build metadata
-(pulumi/pulumi v3.246.0, sdk/go/common/workspace/plugins.go, SelectCompatiblePlugin). So the launchers of emulated
-plugins (`simulator/plugins/bin`) start the official plugin as soon as it is installed.
+"""Installs emulations of Pulumi's plugins for the CLI.
+
+They are in PULUMI_HOME's plugin folder, with the version that the program requests. On PATH, the CLI would warn about
+each in every command. If a version exists twice, the CLI starts the one with build metadata (pulumi/pulumi v3.246.0,
+sdk/go/common/workspace/plugins.go, SelectCompatiblePlugin). So the launchers of emulated plugins
+(`simulator/plugins/bin`) start the official plugin as soon as it is installed.
 """
 
 from __future__ import annotations
@@ -29,9 +31,11 @@ _OWN = paths.ROOT / "simulator" / "plugins" / "bin"
 
 @dataclass(frozen=True)
 class EmulatedPlugin:
+    """One plugin, named after its executable."""
+
     name: str
     version: str
-    """The program requests this version; it requests none of the plugins that come with the CLI."""
+    """The version that the program requests; it requests none of the plugins that come with the CLI."""
     with_the_cli: bool = False
     """Whether a released CLI has the official plugin next to it."""
 
@@ -61,7 +65,7 @@ ALL = (
 
 
 def install() -> None:
-    """Deletes cached schemas: the CLI caches by version, and these versions stay."""
+    """Installs all plugins. Deletes cached schemas: the CLI caches by version, and these versions stay."""
     for plugin in ALL:
         plugin.install()
     if not LANGUAGE_HOST.serving().is_relative_to(_OWN):

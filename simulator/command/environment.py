@@ -1,4 +1,4 @@
-"""These variables make plain `pulumi`, `kubectl` and `helm` use the simulator only."""
+"""The environment variables that make plain `pulumi`, `kubectl` and `helm` use the simulator only."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from simulator.command import emulated_plugins
 from simulator.host import files, paths, ports
 
 PASSPHRASE = "simulator"  # noqa: S105 - public on purpose: it protects only a simulated cluster on this machine
-"""The passphrase of the committed stack files makes `Pulumi.dev.yaml` the same in every checkout."""
+"""The passphrase of the committed stack files, so that `Pulumi.dev.yaml` is the same in every checkout."""
 
 LOGINS = paths.ROOT / "simulator" / "plugins" / "logins" / "bin"
-"""The real `kubelogin`, which gets a separate cache, and a small `az`."""
+"""The folder with the real `kubelogin`, which gets a separate cache, and a small `az`."""
 INSIDE = "SIMULATOR_INSIDE"
-"""The label of the virtual network to run in; empty outside of all networks."""
+"""The variable with the label of the virtual network to run in; empty outside of all networks."""
 OUTER = "SIMULATOR_OUTER_PROXY"
 _HERE = ("127.0.0.1", "localhost")
 _CREDENTIALS = ("AAD_", "ARM_", "AZURE_", "AWS_", "GOOGLE_", "IDENTITY_", "MSI_")
@@ -47,7 +47,7 @@ _ALWAYS_UNSET = (
 
 
 def token_file() -> Path:
-    """The first of several processes creates the token."""
+    """Returns the file with the token of simulated Azure. The first of several processes creates it."""
     file = paths.home() / "arm-token"
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -65,7 +65,7 @@ def kubeconfig_file() -> Path:
 
 
 def settings() -> dict[str, str]:
-    """Also creates the folders and files that the variables name. Raises ports.PortTaken."""
+    """Returns the variables to set, and creates the folders and files that they name. Raises ports.PortTaken."""
     endpoint = f"https://127.0.0.1:{ports.port('arm')}"
     home = paths.home().resolve()
     for folder in ("state", "pulumi"):
@@ -100,7 +100,7 @@ def settings() -> dict[str, str]:
 
 
 def of_stack(stack: str, context: str) -> dict[str, str]:
-    """The variables select a stack, and a kubectl context, in one shell only.
+    """Returns the variables that select a stack, and a kubectl context, in one shell only.
 
     kubectl merges the files of KUBECONFIG; the first one that sets a current context wins.
     """
@@ -134,7 +134,7 @@ def _cloud(endpoint: str) -> dict[str, str]:
 
 
 def outer_proxy() -> str:
-    """The proxy is that of the environment, or as it was before the simulator's environment."""
+    """Returns the user's HTTPS proxy: from the environment, or as it was before the simulator's environment."""
     if OUTER in os.environ:
         return os.environ[OUTER]
     return "" if "*" in _direct() else os.environ.get("https_proxy") or os.environ.get("HTTPS_PROXY", "")

@@ -1,3 +1,5 @@
+"""`python -m simulator fault`, `heal` and `reboot`: injects and repairs faults of simulated hardware or Azure."""
+
 from __future__ import annotations
 
 import argparse
@@ -17,7 +19,7 @@ _SHOWN_NODES = 8
 
 
 def add_parsers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Each parsed namespace has a function `run`, which takes the namespace."""
+    """Adds the commands. Each parsed namespace has a function `run`, which takes the namespace."""
     fault = commands.add_parser("fault", help="break hardware or Azure; without arguments, list the faults")
     fault.add_argument("kind", nargs="?", help=", ".join(FaultKind))
     fault.add_argument("--node", default="", help="name as in kubectl get nodes")
@@ -146,6 +148,7 @@ def _check_size(size: str) -> None:
 
 
 def check_node(name: str, nodes: Nodes, argument: str = "--node") -> None:
+    """Raises FaultError if the node does not exist."""
     if not nodes:
         raise FaultError("no simulated nodes exist yet. To create some: make up")
     if name not in nodes:

@@ -1,4 +1,4 @@
-"""Images of `docker/` are registered with their content tags, without building them.
+"""Registers images of `docker/` in the simulated registries with their content tags, without building them.
 
 The recipe in `simulator/sandbox/recipes/` describes the content of an image.
 """
@@ -16,7 +16,7 @@ _LOOK_S = 0.5
 
 
 def push_all(registries: Registries | None = None, names: Sequence[str] = ()) -> dict[str, list[str]]:
-    """Without `names`, registers all images.
+    """Registers the images `names`, or all, in every registry of the simulated Azure.
 
     Returns the new images of each registry, as `<name>:<tag>`. Raises UnknownImage.
     """

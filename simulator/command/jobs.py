@@ -1,4 +1,4 @@
-"""Jobs are observed until they end, trainings and services until they run."""
+"""Observes the workloads of a stack: jobs until they end, trainings and services until they run."""
 
 from __future__ import annotations
 
@@ -21,12 +21,14 @@ _TYPES = {"appwrapper": "AppWrapper", "pytorchjob": "PyTorchJob", "rayjob": "Ray
 
 @dataclass(frozen=True)
 class Workload:
+    """A workload from the stack's output `workloadDetails`, and its state in the cluster."""
+
     name: str
     namespace: str
     command: str
-    """Shows the log, or how to access the workload."""
+    """The command that shows its log, or how to access it."""
     why: str
-    """Shows why the workload waits."""
+    """The command that shows why it waits."""
     ends: bool
     report: Report
     ran_on: tuple[tuple[str, str], ...] = ()
@@ -35,7 +37,7 @@ class Workload:
 
     @property
     def phase(self) -> str:
-        """Adds "stubbed" if the phase would look like success."""
+        """The phase. Adds "stubbed" if it would look like success."""
         phase = self.report.phase
         if not self.stubbed or self.report.outcome not in ("succeeded", "running"):
             return phase
@@ -52,7 +54,7 @@ class Workload:
 
     @property
     def stuck(self) -> bool:
-        """Whether the workload waits for something that waiting does not bring."""
+        """Whether it waits for something that waiting does not bring."""
         return any(finding.lasts for finding in self.report.findings)
 
     @property
@@ -65,7 +67,7 @@ class Workload:
         return f"{self.report.name}: {self.phase}" if self.phase != self.report.phase else self.report.text
 
     def complaint(self, stack: str, known: Mapping[str, str] | None = None) -> str:
-        """Returns the error and the commands to use.
+        """Returns the error and the commands to use for a workload that did not pass.
 
         `known` has the causes that another workload was shown with, and that workload's name.
         """
@@ -107,7 +109,7 @@ def watching(
 def observe(
     kube: KubeClient, outputs: Mapping[str, Mapping[str, Any]], ran: Path, reports: Iterable[tuple[str, Report]]
 ) -> list[Workload]:
-    """`outputs` is the stack's `workloadDetails`, `ran` the kubelet's record of placements."""
+    """Returns the workloads. `outputs` is the stack's `workloadDetails`, `ran` the kubelet's record of placements."""
     placed, known = placements.load(ran), dict[tuple[str, str], Report]()
     for namespace, report in reports:  # diagnosis adds the kind to names that are not unique
         known.setdefault((namespace, report.name.rpartition("/")[2]), report)

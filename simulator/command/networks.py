@@ -1,3 +1,5 @@
+"""Finds the virtual networks of simulated Azure for `--inside` and `status`."""
+
 from __future__ import annotations
 
 import re

@@ -1,4 +1,4 @@
-"""A state folder belongs to one checkout and one user, so that no other settings change its stacks.
+"""Restricts a state folder to one checkout and one user, so that no other settings change its stacks.
 
 In a shell with the environment of another checkout, `SIMULATOR_HOME` is that checkout's state.
 """
@@ -17,7 +17,7 @@ _IN_EVERY_CHECKOUT = Path("simulator", "__main__.py")  # in all versions
 
 
 class Foreign(Exception):
-    """The message names the owning checkout, and how to use this checkout's state."""
+    """The state belongs to another checkout. The message names it, and how to use this checkout's."""
 
 
 def claim() -> None:
@@ -40,7 +40,7 @@ def claim() -> None:
 
 
 def refusal() -> str | None:
-    """Claims the state. Returns why this user or this checkout may not use it."""
+    """Returns why this user or this checkout may not use the state, or None. Claims the state."""
     try:
         claim()
     except Foreign as error:

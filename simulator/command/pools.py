@@ -1,3 +1,5 @@
+"""Summarizes the pools of a cluster: nodes, and GPUs that are free or used by workloads."""
+
 from __future__ import annotations
 
 from collections import Counter
@@ -19,7 +21,7 @@ _WORKLOAD = ("volcano.sh/job-name", "batch.kubernetes.io/job-name", "app.kuberne
 
 @dataclass(frozen=True)
 class Pool:
-    """Ready and requested nodes, advertised and expected GPUs."""
+    """A node pool: ready and requested nodes, advertised and expected GPUs."""
 
     name: str
     vm_size: str
@@ -28,13 +30,13 @@ class Pool:
     gpus: int
     gpus_asked: int
     taken: Mapping[str, int]
-    """Keys are `<namespace>/<name>`."""
+    """GPUs by the workload that uses them, `<namespace>/<name>`."""
     free: int
     """Free GPUs on nodes that accept pods."""
 
 
 def pools(agent_pools: Mapping[str, Object], nodes: Iterable[Object], pods: Iterable[Object]) -> list[Pool]:
-    """`agent_pools` has Azure's properties by name: the cluster has no object of an empty pool."""
+    """Returns all pools. `agent_pools` has Azure's properties by name: the cluster has no object of an empty pool."""
     holders: dict[str, Counter[str]] = {}
     for pod in pods:
         if not has_ended(pod) and (gpus := device_requests(pod).get(GPU_RESOURCE)):
@@ -56,7 +58,7 @@ def table(found: Iterable[Pool], title: str) -> Table:
 
 
 def plain_table(title: str, *columns: str) -> Table:
-    """A node's name and its devices must fit in 80 columns. Names are not truncated."""
+    """Returns a narrow table: 80 columns must fit a node's name and its devices. Names are not truncated."""
     layout: dict[str, Any] = {"box": box.SIMPLE_HEAD, "show_edge": False, "pad_edge": False, "padding": (0, 1, 0, 0)}
     shown = Table(title=f"\n{title}", title_justify="left", **layout)
     for column in columns:

@@ -1,3 +1,5 @@
+"""Runs the pulumi CLI in the simulator's environment."""
+
 from __future__ import annotations
 
 import contextlib
@@ -20,7 +22,7 @@ _REST_S = 5.0
 
 
 class PulumiFailed(Exception):
-    """The message is pulumi's output, unless that was shown already."""
+    """An error of pulumi. The message is its output, unless that was shown already."""
 
 
 def run(
@@ -29,10 +31,10 @@ def run(
     variables: Mapping[str, str] | None = None,
     blocked: Callable[[], Sequence[str]] = list,
 ) -> None:
-    """If stdout is not a terminal, shows a summary with the lines of `blocked`.
+    """Runs pulumi and shows its output; if stdout is not a terminal, a summary with the lines of `blocked`.
 
-    Passes the first interruption to pulumi, which then finishes pending operations; a second one kills pulumi. Raises
-    PulumiFailed.
+    Passes the first interruption to pulumi, which then finishes pending operations; a second one kills pulumi.
+    Raises PulumiFailed.
     """
     shown = sys.stdout.isatty()
     log = UpdateLog(_print, blocked)
@@ -86,11 +88,13 @@ def _kill(pulumi: subprocess.Popen[str]) -> None:
 
 
 def read(*arguments: str, stack: str | None = None) -> Any:
+    """Returns the parsed JSON output of pulumi, or None. Raises PulumiFailed with pulumi's message."""
     text = quiet(*arguments, stack=stack)
     return json.loads(text) if text.strip() else None
 
 
 def quiet(*arguments: str, stack: str | None = None, stdin: str | None = None) -> str:
+    """Returns the output of pulumi. Raises PulumiFailed with pulumi's message."""
     answer = subprocess.run(
         _command(arguments, stack),
         env=environment.environment(),

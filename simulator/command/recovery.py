@@ -1,4 +1,4 @@
-"""Recovers a stack after a killed `pulumi up` or `destroy`."""
+"""Recovers a stack after a killed `pulumi up` or `destroy`: its lock, pending resources and pending releases."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def continuation(stack: str, report: Callable[[str], None]) -> dict[str, str]:
 
 
 def delete_unrecorded(stack: str, others: Iterable[str], report: Callable[[str], None]) -> None:
-    """A failed update may have created objects without recording them. Raises PulumiFailed.
+    """Deletes objects that a failed update created without recording them, before a `destroy`. Raises PulumiFailed.
 
     `destroy` also fails if other stacks still run there. Their objects in the stack's namespaces, according to their
     own states, are not leftovers.

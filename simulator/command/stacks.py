@@ -1,4 +1,4 @@
-"""A stack name or file that Pulumi cannot use is rejected before anything starts."""
+"""`python -m simulator.command.stacks`: rejects a stack name or file that Pulumi cannot use, before anything starts."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ def files() -> list[str]:
 
 
 def platform_of(stack: str) -> str | None:
+    """Returns the shared platform's stack from the stack's file, or None for a stack with its own platform."""
     file = paths.ROOT / f"Pulumi.{stack}.yaml"
     if stack not in files() or _fault(file):
         return None
@@ -34,7 +35,7 @@ def platform_of(stack: str) -> str | None:
 
 
 def problem(stack: str) -> str | None:
-    """Returns the error and the fix, or None if Pulumi can read the file."""
+    """Returns the error in a stack's name or file, with the fix, or None if Pulumi can read it."""
     if not stack:
         return f"STACK is empty.\n  fix: set it to one of {', '.join(files())}, or omit it"
     if stack not in files():

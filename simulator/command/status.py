@@ -1,3 +1,5 @@
+"""`python -m simulator status`: shows what runs, the files that serve plugins, GPUs by workload, devices of nodes."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -21,7 +23,7 @@ from simulator.world.faults import FaultStore
 
 
 def show(console: Console) -> int:
-    """Returns 3 if the simulator does not run, as service managers do."""
+    """Prints the status. Returns 0 if the simulator runs, and 3 if it does not, as service managers do."""
     state = daemon_state.running_state()
     running = bool(state and state.get("ready"))
     console.print(f"simulated Azure: {_running(state)}")

@@ -1,3 +1,5 @@
+"""`make up` and `make down`: deploys the stack on the simulator, waits for its jobs, and destroys it."""
+
 from __future__ import annotations
 
 import os
@@ -17,7 +19,7 @@ from simulator.tools.progress import elapsed, wrapped
 
 JOBS_TIMEOUT_S = 600
 CLUSTER = "cluster"
-"""The cluster is protected while claims in it keep files."""
+"""The name of the cluster in a stack. It is protected while claims in it keep files."""
 _WORKLOADS = "workloadDetails"
 """This output is missing while the network of a private stack is not reachable."""
 console = Console(soft_wrap=True, highlight=False)
@@ -28,7 +30,7 @@ class UpFailed(Exception):
 
 
 def up() -> None:
-    """Raises UpFailed if pulumi fails or a job fails, is stubbed, lacks its image or times out."""
+    """Deploys the stack. Raises UpFailed if pulumi fails or a job fails, is stubbed, lacks its image or times out."""
     stack, start, inside = stacks.chosen(), time.monotonic(), os.environ.get(environment.INSIDE, "")
     try:
         _ensure_stack(stack)
@@ -68,13 +70,13 @@ def select(stack: str) -> tuple[dict[str, str], str]:
 
 
 def destroy_command(stack: str, inside: str = "") -> str:
-    """The default stack needs no name."""
+    """Returns the command that destroys the stack, from inside a network if given. The default stack needs no name."""
     command = "make down" if stack == stacks.DEFAULT else f"make down STACK={stack}"
     return f"{command} INSIDE={inside}" if inside else command
 
 
 def require_known(stack: str) -> None:
-    """A typo must stop nothing, so an unknown stack raises UpFailed.
+    """Raises UpFailed for a stack that neither the simulator nor a file knows, so that a typo stops nothing.
 
     A stack with a file that was never deployed is known: there is nothing to destroy.
     """
@@ -94,7 +96,7 @@ def require_known(stack: str) -> None:
 
 
 def down() -> list[str]:
-    """Returns the names of other stacks that have resources. Raises UpFailed."""
+    """Destroys the stack if it exists. Returns the names of other stacks that have resources. Raises UpFailed."""
     stack, sizes = stacks.chosen(), _sizes()
     try:
         if stack in sizes:

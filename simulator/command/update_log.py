@@ -1,4 +1,4 @@
-"""Without a terminal, an update prints phases, all messages, and a summary.
+"""Prints an update of a stack in a few lines if stdout is not a terminal: phases, all messages, and a summary.
 
 Reads the engine's events, which `pulumi up --json` prints one per line (apitype.EngineEvent of pulumi's sdk/go).
 """
@@ -30,7 +30,7 @@ _READS = ("read", "refresh", "discard")
 
 
 class UpdateLog:
-    """Give `read` the lines that pulumi prints, and call `tick` regularly."""
+    """The log. Give `read` the lines that pulumi prints, and call `tick` regularly."""
 
     def __init__(self, write: Callable[[str], None], blocked: Callable[[], Sequence[str]] = list) -> None:
         """`blocked` returns lines with known reasons why the update takes long."""

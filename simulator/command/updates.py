@@ -1,4 +1,4 @@
-"""The simulator must not stop or restart during an update of this checkout's stacks."""
+"""Finds running updates of this checkout's stacks, during which the simulator must not stop or restart."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from simulator.host import paths
 
 @dataclass(frozen=True)
 class Update:
+    """A process that needs the simulator for a stack."""
+
     stack: str
     command: str
     pid: int
@@ -35,12 +37,12 @@ def under_way() -> list[Update]:
 
 
 def of_pulumi(stack: str = "*") -> list[Update]:
-    """Reads the locks of Pulumi's file backend. Skips killed processes."""
+    """Returns the updates of a stack, or of all, from locks of Pulumi's file backend. Skips killed processes."""
     return [update for update in locked(stack) if is_working_pulumi(update.pid)]
 
 
 def locked(stack: str = "*") -> list[Update]:
-    """The updates may not run any more."""
+    """Returns the updates that have a lock, whether they still run or not."""
     found = []
     for file in (paths.home() / "state" / ".pulumi" / "locks").rglob(f"{stack}/*.json"):
         with suppress(FileNotFoundError):  # the update ended in the meantime
@@ -50,7 +52,7 @@ def locked(stack: str = "*") -> list[Update]:
 
 
 def is_working_pulumi(pid: int) -> bool:
-    """A killed pulumi can be a zombie."""
+    """Reports whether the process is a running pulumi, and not a killed one (a zombie)."""
     try:
         name, _, rest = Path("/proc", str(pid), "stat").read_text().partition("(")[2].rpartition(")")
     except OSError:  # it ended
@@ -60,7 +62,7 @@ def is_working_pulumi(pid: int) -> bool:
 
 @contextmanager
 def announced(command: str, stack: str) -> Iterator[None]:
-    """The command needs the simulator also between and after its calls of pulumi.
+    """Announces that a command needs the simulator, also between and after its calls of pulumi.
 
     The kernel frees the lock on its file if the process dies.
     """

@@ -1,4 +1,4 @@
-"""Reports what each workload waits for: at the start, on changes, and periodically."""
+"""Waits for the workloads of a stack, and reports what each waits for: at the start, on changes, and periodically."""
 
 from __future__ import annotations
 

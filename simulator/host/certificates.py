@@ -1,3 +1,5 @@
+"""Creates and keeps the CA and the certificates of one simulated cluster, or of simulated Azure."""
+
 from __future__ import annotations
 
 import base64
@@ -33,7 +35,7 @@ _SERVICE_NAMES = ("kubernetes", "kubernetes.default", "kubernetes.default.svc", 
 
 
 class Authority:
-    """The folder has `ca.crt`, `ca.key`, and issued `<name>.crt`, `<name>.key`.
+    """A certificate authority in a folder: `ca.crt`, `ca.key`, and issued `<name>.crt`, `<name>.key`.
 
     Keys are written before certificates, so that a pair without its certificate is created again.
     """
@@ -56,7 +58,7 @@ class Authority:
     def issue(
         self, name: str, common_name: str, organization: str = "", hosts: Sequence[str] = (), *, server: bool = False
     ) -> None:
-        """Keeps existing files. `hosts` are DNS names or IP addresses."""
+        """Issues `<name>.crt` and `<name>.key` unless they exist. `hosts` are DNS names or IP addresses."""
         if (self.folder / f"{name}.crt").exists():
             return
         key = ec.generate_private_key(ec.SECP256R1())
@@ -103,7 +105,7 @@ class Authority:
 
 
 def serving_certificate(hosts: Sequence[str]) -> dict[str, bytes]:
-    """Returns `tls.key`, `tls.crt` and `ca.crt`, from a CA for this certificate only."""
+    """Returns `tls.key`, `tls.crt` and `ca.crt` for a server with these names, from a CA for this certificate only."""
     common_name = hosts[-1][:64]  # the limit of X.509
     with tempfile.TemporaryDirectory() as folder:
         Authority(Path(folder), common_name).issue("tls", common_name, hosts=hosts, server=True)
@@ -111,7 +113,7 @@ def serving_certificate(hosts: Sequence[str]) -> dict[str, bytes]:
 
 
 def cluster_certificates(folder: Path, names: Sequence[str] = ()) -> Authority:
-    """Also creates the key that signs service account tokens.
+    """Creates the certificates of a control plane, and the key that signs service account tokens.
 
     `names` are the DNS names of its API server. They do not change during the life of a cluster.
     """

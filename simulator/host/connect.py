@@ -1,3 +1,5 @@
+"""Functions that the simulator's proxies share, for CONNECT and plain HTTP."""
+
 from __future__ import annotations
 
 import base64
@@ -20,7 +22,7 @@ Address = tuple[str, int]
 
 @dataclass(frozen=True)
 class Target:
-    """`user` is the user in the proxy's URL."""
+    """A client's request. `user` is the user in its proxy's URL."""
 
     host: str
     port: int
@@ -30,7 +32,7 @@ class Target:
 
 
 def read_request(client: socket.socket, *, forwards: bool = False) -> Target | None:
-    """Returns None if the request is incomplete or refused.
+    """Reads the request. Returns None if it is incomplete or refused.
 
     Accepts requests of plain HTTP too if `forwards` is set.
     """
@@ -57,11 +59,12 @@ def read_request(client: socket.socket, *, forwards: bool = False) -> Target | N
 
 
 def refuse(client: socket.socket, why: str, status: int = 502) -> None:
-    """`why` is the reason phrase, which clients show."""
+    """Sends an error response. `why` is the reason phrase, which clients show."""
     client.sendall(f"HTTP/1.1 {status} {why}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode())
 
 
 def dial(port: int) -> socket.socket:
+    """Connects to a server on 127.0.0.1. Raises OSError."""
     upstream = socket.create_connection(("127.0.0.1", port), timeout=_DIAL_TIMEOUT_S)
     upstream.settimeout(None)
     return upstream
@@ -74,7 +77,7 @@ def dial_outside(address: Address, by: str) -> socket.socket:
 
 
 def join(client: socket.socket, upstream: socket.socket, plain: bytes = b"") -> None:
-    """Confirms CONNECT unless `plain` is given, and then copies until both sides have ended."""
+    """Sends the plain HTTP request, or confirms CONNECT, and then copies until both sides have ended."""
     if plain:
         upstream.sendall(plain)
     else:
@@ -83,6 +86,7 @@ def join(client: socket.socket, upstream: socket.socket, plain: bytes = b"") -> 
 
 
 def by_proxy(address: Address, by: str) -> socket.socket:
+    """Connects through the proxy at this URL. Raises OSError with the proxy's message."""
     host, port = address
     proxy = urlsplit(by if "://" in by else f"http://{by}")
     if proxy.scheme != "http":

@@ -1,4 +1,4 @@
-"""Readers and interrupted writers never see or leave a partial file."""
+"""Replaces files and links atomically: readers and interrupted writers never see or leave a partial file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def replace(path: Path, data: str | bytes, mode: int = 0o600) -> None:
-    """Text is written in UTF-8. Replaces a link, and keeps the link's target.
+    """Writes a file with this content (text in UTF-8) and mode. Replaces a link, and keeps the link's target.
 
     Leaves a file with the same content unchanged, so that watchers do not wake up.
     """

@@ -1,4 +1,4 @@
-"""The first SIGINT or SIGTERM interrupts a command, later ones make its cleanup end sooner.
+"""Handles SIGINT and SIGTERM of commands: the first interrupts the command, later ones make its cleanup end sooner.
 
 Needs only the standard library, because it must work before other imports.
 """
@@ -42,7 +42,7 @@ _signals = _Signals()
 
 
 def guarded(command: Callable[[], int], message: str) -> int:
-    """Prints the message on SIGINT or SIGTERM (a cancelled CI job).
+    """Runs the command and returns its exit code. Prints the message on SIGINT or SIGTERM (a cancelled CI job).
 
     Signals after the end of the command have no effect. Ignored signals (SIGINT in the background) stay ignored.
     """

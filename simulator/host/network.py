@@ -1,4 +1,4 @@
-"""The API server reaches the cluster by an HTTPS CONNECT proxy (its egress selector) that maps simulated addresses.
+"""The API server's path into the cluster: an HTTPS CONNECT proxy (its egress selector) that maps simulated addresses.
 
 A webhook's Service resolves to the address of a ready pod, and a node's kubelet to the node's address. Both addresses
 exist only in the simulation. So charts keep their Services and webhooks as on AKS, and a webhook whose pod is not ready
@@ -19,7 +19,7 @@ from simulator.host.socks import SocksProxy
 
 
 class ClusterNetwork:
-    """Ports of 127.0.0.1, or separate networks, serve the addresses of the cluster."""
+    """The addresses in the simulated cluster. Ports of 127.0.0.1, or separate networks, serve them."""
 
     def __init__(self, authority: Authority, port: int) -> None:
         self._routes: dict[tuple[str, int], int] = {}
@@ -40,12 +40,12 @@ class ClusterNetwork:
             self._routes[(address, port)] = local_port
 
     def open(self, address: str, door: Callable[[int], socket.socket]) -> None:
-        """`door` connects to a port or raises OSError."""
+        """Opens all ports of an address. `door` connects to a port or raises OSError."""
         with self._lock:
             self._doors[address] = door
 
     def serve(self, pages: Mapping[tuple[str, int], Callable[[], socket.socket]]) -> None:
-        """No process serves these ports; each function connects to one. Replaces earlier ones."""
+        """Sets the ports that no process serves, each with a function that connects to it. Replaces earlier ones."""
         with self._lock:
             self._pages = dict(pages)
 
@@ -60,7 +60,7 @@ class ClusterNetwork:
             return self._routes.get((address, port))
 
     def dial(self, address: str, port: int) -> socket.socket | None:
-        """Returns None if nothing serves the address. Raises OSError if the connection is refused."""
+        """Connects to an address. Returns None if nothing serves it. Raises OSError if the connection is refused."""
         if (local := self.local_port(address, port)) is not None:
             return connect.dial(local)
         with self._lock:

@@ -1,4 +1,4 @@
-"""State is in the checkout's `.simulator/`, tools are in a cache that all checkouts share."""
+"""The paths of the simulator: state in the checkout's `.simulator/`, tools in a cache that all checkouts share."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def home() -> Path:
-    """Tests set `SIMULATOR_HOME` to run several at the same time."""
+    """Returns the state folder of this checkout, or `SIMULATOR_HOME` (tests run several at the same time)."""
     return Path(os.environ.get("SIMULATOR_HOME") or ROOT / ".simulator")
 
 
 def bytecode() -> Path:
-    """Compiling the provider SDKs would take 4 s in every pulumi command."""
+    """Returns the folder of compiled modules. Compiling the provider SDKs would take 4 s in every pulumi command."""
     return Path(os.environ.get("PYTHONPYCACHEPREFIX") or home().resolve() / "pycache")
 
 
 def kube_cache() -> Path:
-    """Kubectl and helm keep their discovery cache in ~/.kube forever by default."""
+    """Returns the discovery cache of kubectl and helm. By default, they keep it in ~/.kube forever."""
     return home().resolve() / "kube-cache"
 
 
 def cache() -> Path:
-    """Tools and virtual environments are keyed by version, shared, and safe to delete."""
+    """Returns the folder of tools and virtual environments. They are keyed by version, shared, and safe to delete."""
     if chosen := os.environ.get("AI_ON_AKS_CACHE"):
         return Path(chosen)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ai-on-aks"
 
 
 def tools_bin() -> Path:
-    """The folder has one executable per tool (pulumi, kubectl, kube-apiserver, kwok, bwrap, ...).
+    """Returns the folder with one executable per tool (pulumi, kubectl, kube-apiserver, kwok, bwrap, ...).
 
     Its name depends on the pinned versions, so that checkouts of other versions have another folder.
     """
@@ -53,7 +53,7 @@ def _pins() -> str:
 
 
 def cluster(cluster_id: str) -> Path:
-    """Returns `clusters/rg+aks` for `.../resourceGroups/rg/.../managedClusters/aks`.
+    """Returns the folder of an AKS cluster: `clusters/rg+aks` for `.../resourceGroups/rg/.../managedClusters/aks`.
 
     ARM ignores case in ids, and allows `+` in neither name.
     """
@@ -63,7 +63,7 @@ def cluster(cluster_id: str) -> Path:
 
 
 def tool(name: str) -> Path:
-    """Falls back to PATH. Raises FileNotFoundError, which names the fix."""
+    """Returns a tool's executable, from the cache or else from PATH. Raises FileNotFoundError, which names the fix."""
     own = tools_bin() / name
     found = own if own.exists() else shutil.which(name)
     if not found:

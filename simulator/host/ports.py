@@ -1,4 +1,4 @@
-"""Ports on 127.0.0.1 are kept in `ports.json` so that addresses survive restarts."""
+"""Assigns ports on 127.0.0.1 to this checkout, and keeps them in `ports.json` so that addresses survive restarts."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def require_free(name: str) -> int:
 
 
 def check_chosen() -> None:
-    """Checks `SIMULATOR_..._PORT` before anything starts."""
+    """Raises PortTaken for the first `SIMULATOR_..._PORT` that is invalid or in use, before anything starts."""
     for variable in sorted(os.environ):
         if variable.startswith("SIMULATOR_") and variable.endswith("_PORT") and (number := _chosen(variable)):
             _probe(number, variable.removeprefix("SIMULATOR_").removesuffix("_PORT").lower(), variable)
@@ -145,7 +145,7 @@ def _owner(number: int) -> str:
 
 
 def free(avoid: set[int]) -> int:
-    """The kernel does not assign the port to connections, and no other part of the simulator keeps it.
+    """Returns a free port that the kernel does not assign to connections and no other part of the simulator keeps.
 
     Raises PortTaken if no port is free.
     """

@@ -1,4 +1,4 @@
-"""Child processes of the simulator are marked in their environment, restarted, and ended together."""
+"""Child processes of the simulator: marks them in their environment, restarts them, and ends all of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from simulator.host import paths
 
 MARK = "SIMULATOR_CHILD_OF"
-"""The environment variable identifies leftover processes of this simulator after it was killed."""
+"""The environment variable that identifies leftover processes of this simulator after it was killed."""
 _RESTART_PAUSE = 1.0
 _STOP_GRACE_S = 2  # long enough to flush; a kill loses no acknowledged write
 _TAIL_LINES = 15
@@ -22,13 +22,13 @@ _MAX_LOG_BYTES = 32 * 1024 * 1024
 
 
 def marked_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Tests set GOGC to reduce Go's garbage collection."""
+    """Returns the variables that child processes inherit. Tests set GOGC to reduce Go's garbage collection."""
     keep = {key: os.environ[key] for key in ("PATH", "HOME", "LANG", "TMPDIR", "GOGC") if key in os.environ}
     return {**keep, **(extra or {}), MARK: str(paths.home().resolve())}
 
 
 def leftovers() -> list[int]:
-    """A process that just started may not have the checkout's mark yet.
+    """Returns the ids of processes with this checkout's mark. A process that just started may not have it yet.
 
     Linux reports to the parent that it runs before the new environment is readable (fs/exec.c closes files first).
     """
@@ -44,7 +44,7 @@ def leftovers() -> list[int]:
 
 
 def end_leftovers(timeout_s: float = 10) -> list[int]:
-    """Returns the processes that do not end even when killed.
+    """Ends the processes of a killed simulator. Returns those that do not end even when killed.
 
     A process that is ending loses its environment, and so its mark, before it closes its ports, so it is tracked by id.
     A daemon that is ending may have restarted one in the meantime.
@@ -83,7 +83,7 @@ def _signal(pid: int, number: signal.Signals) -> None:
 
 @dataclass
 class Process:
-    """Restarts the process if it ends by itself."""
+    """One executable that runs until stopped, and restarts if it ends by itself."""
 
     name: str
     argv: Sequence[str]
@@ -137,7 +137,7 @@ class Process:
 
 
 class Supervisor:
-    """Processes are started in their order, and stopped in reverse order."""
+    """Keeps a group of processes running, in their order. Stops them in reverse order."""
 
     def __init__(self) -> None:
         self.processes: list[Process] = []

@@ -1,4 +1,4 @@
-"""Uses the standard library only, because sandboxes use it too."""
+"""Copies between two sockets. Uses the standard library only, because sandboxes use it too."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _CHUNK = 2**16
 
 
 def relay(one: socket.socket, other: socket.socket) -> None:
-    """Copies until both sides have ended, and passes on the end of each. The caller closes the sockets.
+    """Copies both ways until both sides have ended, and passes on the end of each. The caller closes the sockets.
 
     Uses one thread, because a TLS socket must not be read and written at the same time.
     """

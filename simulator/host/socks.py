@@ -1,4 +1,4 @@
-"""Processes of this machine reach the simulated cluster through a SOCKS5 proxy (RFC 1928) on 127.0.0.1.
+"""A SOCKS5 proxy (RFC 1928) on 127.0.0.1, through which processes of this machine reach the simulated cluster.
 
 Supports connections only, without a login: all users of this machine can reach the cluster anyway.
 """
@@ -14,13 +14,15 @@ from collections.abc import Callable
 from simulator.host.relay import relay
 
 Dial = Callable[[str, int], socket.socket | None]
-"""Returns None if nothing serves the address; raises OSError if refused."""
+"""A function that connects to an address and port. Returns None if nothing serves it; raises OSError if refused."""
 _VERSION, _CONNECT, _NO_LOGIN = 5, 1, 0
 _IPV4, _NAME, _IPV6 = 1, 3, 4
 _OK, _UNREACHABLE, _REFUSED, _NO_COMMAND = 0, 4, 5, 7
 
 
 class SocksProxy:
+    """The proxy, on a free port."""
+
     def __init__(self, dial: Dial) -> None:
         self._server = _Server(("127.0.0.1", 0), _Client)
         self._server.dial = dial

@@ -1,7 +1,7 @@
-"""A small Kubernetes REST client with plain dicts and the server's unchanged errors.
+"""A small Kubernetes REST client: plain dicts, discovery by kind, and the server's unchanged errors.
 
 The emulated provider needs the server's messages (Status bodies, dry run, server-side apply, field managers), which
-typed client libraries hide.
+typed client libraries hide. HTTP is httpx.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _WATCH_S = 240
 
 
 class ApiError(Exception):
-    """`code` is the HTTP status, `reason` and `message` are from the server's Status object."""
+    """An error of the API server. `code` is the HTTP status, `reason` and `message` are from its Status object."""
 
     def __init__(self, code: int, reason: str, message: str, body: Object | None = None) -> None:
         super().__init__(message)
@@ -45,12 +45,12 @@ class ApiError(Exception):
 
     @property
     def passing(self) -> bool:
-        """The server is overloaded or cannot reach etcd, so the same call can succeed soon."""
+        """Whether the same call can succeed soon: the server is overloaded or cannot reach etcd."""
         return self.code == httpx.codes.TOO_MANY_REQUESTS or self.code >= httpx.codes.INTERNAL_SERVER_ERROR
 
 
 class NoKindMatch(Exception):
-    """The server does not serve the kind, for example because its CRD is missing."""
+    """A kind that the server does not serve, for example because its CRD is missing."""
 
     def __init__(self, api_version: str, kind: str) -> None:
         super().__init__(f'no matches for kind "{kind}" in version "{api_version}"')
@@ -72,7 +72,7 @@ class Resource:
 
 
 class KubeClient:
-    """One identity at one API server. Threads can share it."""
+    """A client of one API server with one identity. Threads can share it."""
 
     def __init__(
         self, server: str, verify: ssl.SSLContext | bool, token: str | None = None, user: str | None = None
@@ -88,7 +88,7 @@ class KubeClient:
 
     @classmethod
     def from_kubeconfig(cls, kubeconfig: str | Mapping[str, Any]) -> KubeClient:
-        """Certificates and keys are inline or files. Supports a token, and `as`."""
+        """Creates a client from the current context: certificates and keys inline or as files, or a token, and `as`."""
         config = yaml.safe_load(kubeconfig) if isinstance(kubeconfig, str) else kubeconfig
         context = _named(config["contexts"], config["current-context"])["context"]
         cluster = _named(config["clusters"], context["cluster"])["cluster"]
@@ -116,7 +116,7 @@ class KubeClient:
     # -- discovery -----------------------------------------------------------------------------------------------------
 
     def resource(self, api_version: str, kind: str) -> Resource:
-        """Raises NoKindMatch; the next call looks up a missing kind again."""
+        """Returns the kind's resource. Raises NoKindMatch; the next call looks up a missing kind again."""
         found = self._resources.get((api_version, kind))
         if found is None:
             self._discover(api_version)
@@ -126,7 +126,7 @@ class KubeClient:
         return found
 
     def namespaced_kinds(self) -> list[tuple[str, str]]:
-        """Returns the preferred API version and the kind of namespaced resources that can be listed and deleted."""
+        """Returns the preferred API version and the kind of all namespaced resources that can be listed and deleted."""
         groups = self.raw("GET", "/apis")["groups"]
         versions = ["/api/v1", *(f"/apis/{group['preferredVersion']['groupVersion']}" for group in groups)]
         served = [(path.split("/", 2)[2], entry) for path in versions for entry in self.raw("GET", path)["resources"]]
@@ -156,7 +156,7 @@ class KubeClient:
         return self.raw("GET", self.resource(api_version, kind).path(namespace, name))
 
     def find(self, api_version: str, kind: str, name: str, namespace: str | None = None) -> Object | None:
-        """Returns None if the object or its kind does not exist."""
+        """Returns the object like `get`, or None if the object or its kind does not exist."""
         try:
             return self.get(api_version, kind, name, namespace)
         except NoKindMatch:
@@ -169,7 +169,7 @@ class KubeClient:
     def list(
         self, api_version: str, kind: str, namespace: str | None = None, *, labels: str = "", fields: str = ""
     ) -> list[Object]:
-        """Adds apiVersion and kind, which the server omits in lists."""
+        """Lists objects with apiVersion and kind, which the server omits in lists."""
         params = {key: value for key, value in {"labelSelector": labels, "fieldSelector": fields}.items() if value}
         answer = self.raw("GET", self.resource(api_version, kind).path(namespace), params=params)
         return [{"apiVersion": api_version, "kind": kind, **item} for item in answer["items"]]
@@ -185,7 +185,7 @@ class KubeClient:
     def apply(
         self, obj: Object, *, field_manager: str = "simulator", force: bool = False, dry_run: bool = False
     ) -> Object:
-        """A conflict with another manager is an ApiError with code 409 unless `force`."""
+        """Applies server-side. A conflict with another manager is an ApiError with code 409 unless `force`."""
         resource, namespace, name = self._address(obj)
         params = _params(field_manager, dry_run) | ({"force": "true"} if force else {})
         return self._patch(resource.path(namespace, name), obj, APPLY_PATCH, params)
@@ -246,7 +246,7 @@ class KubeClient:
         return answer
 
     def text(self, path: str, params: Mapping[str, Any] | None = None) -> str:
-        """Returns plain text, such as `/readyz` or a pod's log."""
+        """Returns the plain text at a path, such as `/readyz` or a pod's log."""
         response = self._http.get(path, params=params)
         if response.is_error:
             raise _error(response)

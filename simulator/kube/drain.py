@@ -12,18 +12,18 @@ _ENDED_WITH_NODES = ("DaemonSet", "Node")
 
 
 def comes_with_nodes(pod: Object) -> bool:
-    """Evicting a pod of a DaemonSet or of the node would not move it to another node."""
+    """Returns whether a DaemonSet or the node made the pod. Evicting it would not move it to another node."""
     return any(owner["kind"] in _ENDED_WITH_NODES for owner in pod["metadata"].get("ownerReferences", []))
 
 
 def to_move(pods: Iterable[Object], node: str) -> list[Object]:
-    """Returns the pods that must run on another node once the node is deleted."""
+    """Returns the node's pods that must run elsewhere once it is gone."""
     here = (pod for pod in pods if pod["spec"].get("nodeName") == node)
     return [pod for pod in here if not comes_with_nodes(pod) and not has_ended(pod)]
 
 
 def evict(kube: KubeClient, pod: Object, most_s: int | None = None) -> bool:
-    """The grace period is at most `most_s`. Skips a pod that is already ending.
+    """Requests the pod's eviction, with a grace period of at most `most_s`, unless it is already ending.
 
     Returns False if a disruption budget forbids it now. The API server marks the pod as DisruptionTarget.
     """

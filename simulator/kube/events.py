@@ -1,3 +1,5 @@
+"""Events of objects, as `kubectl describe` shows them."""
+
 from __future__ import annotations
 
 import datetime
@@ -20,7 +22,7 @@ def record(
     message: str,
     source: dict[str, str],
 ) -> None:
-    """Objects without a namespace have events in `default`. Logs failures, as Kubernetes components do.
+    """Creates an event, in `default` for objects without a namespace. Logs failures, as Kubernetes components do.
 
     A namespace that is being deleted accepts no events.
     """

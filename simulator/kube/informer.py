@@ -1,3 +1,5 @@
+"""A live copy of all objects of a kind, by list and watch, and a detector of changes of several kinds."""
+
 from __future__ import annotations
 
 import logging
@@ -15,7 +17,7 @@ _log = logging.getLogger(__name__)
 
 
 class Informer:
-    """`items()` is always consistent. The thread calls `changed` after each change."""
+    """A live copy of objects. `items()` is always consistent. The thread calls `changed` after each change."""
 
     def __init__(self, kube: KubeClient, api_version: str, kind: str, changed: Callable[[], None]) -> None:
         self.api_version, self.kind = api_version, kind
@@ -35,7 +37,7 @@ class Informer:
             return self._items.get((namespace, name))
 
     def stop(self) -> None:
-        """The thread ends at its next event or timeout."""
+        """Stops the notifications. The thread ends at its next event or timeout."""
         self._stopped.set()
 
     def _run(self) -> None:
@@ -79,7 +81,7 @@ class Informer:
 
 
 class Changes:
-    """Polling code acts only after a change of these kinds."""
+    """A detector of changes of some kinds, for polling code that acts only after a change."""
 
     def __init__(self, kube: KubeClient, kinds: Iterable[tuple[str, str]]) -> None:
         self._some = threading.Event()

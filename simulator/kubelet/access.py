@@ -1,3 +1,5 @@
+"""Access to a pod through the API server: logs, commands in its containers, and its ports."""
+
 from __future__ import annotations
 
 import socket
@@ -27,7 +29,7 @@ class PodAccess:
         self._folder, self._network, self._find, self._program = folder, network, find, program
 
     def log(self, namespace: str, name: str, container: str, *, previous: bool = False) -> Path | None:
-        """Returns the log of a container's last start, or of the previous one.
+        """Returns the log of a container's last start, or of the previous one, or None if it does not exist.
 
         Between two starts, the last log is both, as with kubelets.
         """
@@ -38,7 +40,7 @@ class PodAccess:
         return logs[-1] if logs else None
 
     def why_no_log(self, namespace: str, name: str, container: str) -> tuple[int, str]:
-        """Returns the HTTP status and message.
+        """Returns the HTTP status and message for a missing log.
 
         Messages for waiting containers are kubelets' (validateContainerLogStatus in pkg/kubelet/kubelet_pods.go).
         """
@@ -64,7 +66,7 @@ class PodAccess:
         return may_run and self.log(namespace, name, container) == log
 
     def shim(self, namespace: str, name: str, container: str) -> Shim:
-        """Raises ShimError if the container is not a sandbox."""
+        """Returns the shim that runs commands in a container. Raises ShimError if the container is not a sandbox."""
         pod = self._find(namespace, name)
         for found in pod["spec"]["containers"] if pod else []:
             if pod and found["name"] == container and isinstance(self._program(found), Script):
@@ -72,6 +74,7 @@ class PodAccess:
         raise ShimError(f"container {container} of pod {name} has no shell: the simulator does not run its image")
 
     def connect(self, namespace: str, name: str, port: int) -> socket.socket:
+        """Connects to a port of the pod. Raises ShimError."""
         pod = self._find(namespace, name)
         local = self._network.local_port((pod or {}).get("status", {}).get("podIP", ""), port)
         if local is not None:

@@ -1,3 +1,5 @@
+"""Addresses of pods that run here, and this machine's ports for their containers' ports."""
+
 from __future__ import annotations
 
 import ipaddress
@@ -9,11 +11,11 @@ from k8s.objects import Object
 from simulator.host import ports
 
 POD_CIDR = "10.244.128.0/17"
-"""KWOK's pods have the lower half of AKS's range."""
+"""Addresses of pods that run here. KWOK's pods have the lower half of AKS's range."""
 
 
 class Addresses:
-    """Only the kubelets' loop calls `of`; `port` is thread-safe."""
+    """Addresses and ports of one cluster's pods. Only the kubelets' loop calls `of`; `port` is thread-safe."""
 
     def __init__(self, pods: Callable[[], Sequence[Object]]) -> None:
         self._pods = pods
@@ -23,7 +25,7 @@ class Addresses:
         self._lock = threading.Lock()
 
     def of(self, pod: Object) -> str:
-        """A restart of the simulator does not change the address."""
+        """Returns the pod's address. A restart of the simulator does not change it."""
         uid = pod["metadata"]["uid"]
         if address := pod.get("status", {}).get("podIP"):
             self._ips[uid] = str(address)
@@ -33,7 +35,7 @@ class Addresses:
         return self._ips[uid]
 
     def port(self, uid: str, container: str, port: int) -> int:
-        """Returns a port of this machine. Each pod has its own, since pods can overlap."""
+        """Returns a port of this machine for a container's port. Each pod has its own, since pods can overlap."""
         with self._lock:
             key = (uid, container, port)
             if key not in self._ports:

@@ -1,4 +1,4 @@
-"""A kubelet rejects a pod if its node lacks one of the pod's devices.
+"""Admission of scheduled pods by their node. A kubelet rejects a pod if it lacks one of the pod's devices.
 
 Reason and messages are those of Kubernetes 1.35.4: pkg/kubelet/cm/admission/errors.go, and rejectPod of
 pkg/kubelet/kubelet.go, which sets phase, reason and message and leaves the rest to the pod's controller.
@@ -19,14 +19,14 @@ REASON = "UnexpectedAdmissionError"
 
 
 class Admission:
-    """Admission is checked repeatedly, but a rejection is final."""
+    """Admission of pods. It is checked repeatedly, but a rejection is final."""
 
     def __init__(self, kube: KubeClient, allocate: Callable[[Object, Object], object], recorder: EventRecorder) -> None:
         self._kube, self._allocate, self._recorder = kube, allocate, recorder
         self._refused: set[str] = set()
 
     def admits(self, pod: Object, node: Object) -> bool:
-        """Admits pods that end or have ended, so that they can be removed."""
+        """Returns False for a rejected pod. Admits pods that end or have ended, so that they can be removed."""
         if has_ended(pod) or pod["metadata"].get("deletionTimestamp") or not device_requests(pod):
             return True
         if pod["metadata"]["uid"] in self._refused:

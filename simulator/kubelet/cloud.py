@@ -1,4 +1,4 @@
-"""`simulator/azure/data_plane.py` implements these requests of clusters and nodes to Azure."""
+"""Requests of clusters and nodes to Azure. `simulator/azure/data_plane.py` implements them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from simulator.world.azure_services import BlobService, Entra
 
 
 class Cloud(Protocol):
+    """Azure, as clusters and kubelets reach it."""
+
     @property
     def blobs(self) -> BlobService | None:
-        """None without Azure."""
+        """The blob service of all storage accounts, or None without Azure."""
 
     @property
     def proxy(self) -> str:
-        """The URL of a proxy that resolves names as nodes do, or empty without Azure."""
+        """URL of the proxy that resolves names as nodes do, or empty without Azure."""
 
     def at(self, cluster_id: str) -> Cloud:
         """Returns Azure as the nodes of a cluster reach it."""
@@ -24,35 +26,35 @@ class Cloud(Protocol):
         """Returns the service at https://<account>.blob.core.windows.net. Raises OSError if the name is unknown."""
 
     def issuer(self, cluster_id: str) -> str:
-        """Returns an empty string if AKS publishes no issuer."""
+        """Returns the issuer of the cluster's service account tokens, or an empty string if AKS publishes none."""
 
     def entra(self, cluster_id: str) -> Entra | None:
-        """Returns None if the cluster has no Entra login."""
+        """Returns the cluster's Entra login, or None if it has none."""
 
     def names(self, cluster_id: str) -> Sequence[str]:
-        """Returns a private cluster's DNS names. Other clusters have only an address."""
+        """Returns the DNS names of a private cluster's API server. Other clusters have none, only an address."""
 
     def storage_token(self, client_id: str, assertion: str) -> tuple[str, int]:
-        """Returns a managed identity's blob token and its end in seconds since 1970.
+        """Exchanges a service account token for a managed identity's blob token.
 
-        Raises PermissionError with Entra's message.
+        Returns the token and its end in seconds since 1970. Raises PermissionError with Entra's message.
         """
 
     def share_refusal(self, cluster_id: str, group: str, account: str, *, nfs: bool) -> str | None:
-        """Returns Resource Manager's message if the control plane cannot create a share.
+        """Returns why a cluster's control plane cannot create a share in an account, or None.
 
-        Without a group, the account is in the resource group of the cluster's nodes.
+        The message is Resource Manager's. Without a group, the account is in the resource group of the cluster's nodes.
         """
 
     def nfs_refusal(self, server: str, export: str) -> str | None:
-        """Returns mount.nfs's message if nodes cannot mount `<server>:<export>`."""
+        """Returns why nodes cannot mount `<server>:<export>` (mount.nfs's message), or None."""
 
     def may_pull(self, cluster_id: str, image: str) -> str | None:
-        """Returns containerd's message if the cluster's kubelet identity cannot pull an image."""
+        """Returns why a cluster's kubelet identity cannot pull an image (containerd's message), or None."""
 
 
 class NoCloud:
-    """Without Azure, there are no storage accounts, and every image can be pulled."""
+    """A Cloud without Azure: no storage accounts, and every image can be pulled."""
 
     blobs = None
     proxy = ""

@@ -1,3 +1,5 @@
+"""Environment, files, service account and log of a container, for its program (the PodContext of programs.py)."""
+
 from __future__ import annotations
 
 import re
@@ -52,7 +54,7 @@ class ContainerContext:
         return values
 
     def argv(self) -> list[str]:
-        """Returns an empty list for the image's entrypoint."""
+        """Returns command and arguments with `$(NAME)` expanded, or an empty list for the image's entrypoint."""
         env = self.env()
         return [expand(word, env) for word in (*self.container.get("command", []), *self.container.get("args", []))]
 
@@ -79,7 +81,7 @@ class ContainerContext:
         raise VolumeNotReady(f"container {self.container['name']} has no mount at {path}")
 
     def source(self, mount: Object) -> Path:
-        """Creates a missing subPath."""
+        """Returns the file or folder of this machine behind a volumeMount. Creates a missing subPath."""
         volume = self.volume(mount["name"])
         base = self.volumes.path(volume)
         below = expand(mount.get("subPathExpr", ""), self.env()) or mount.get("subPath", "")
@@ -130,7 +132,7 @@ class ContainerContext:
 
 
 def expand(text: str, values: Mapping[str, str]) -> str:
-    """Expands Kubernetes' `$(NAME)`. Unknown names stay, and `$$` is a dollar."""
+    """Expands Kubernetes' `$(NAME)` references. Unknown ones stay, and `$$` is a dollar."""
 
     def substitute(match: re.Match[str]) -> str:
         return "$" if match.group(0) == "$$" else values.get(match.group(1), match.group(0))

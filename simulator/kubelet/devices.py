@@ -1,3 +1,5 @@
+"""The device manager of the simulated kubelet: the GPUs and HCAs of each pod, and the devices that a node offers."""
+
 from __future__ import annotations
 
 import threading
@@ -32,7 +34,7 @@ class _Holding:
 
 
 class DeviceManager:
-    """Assigns the lowest devices first, and frees them when the pod has ended."""
+    """Assigns a node's devices to pods, lowest first, and frees them when the pod has ended."""
 
     def __init__(self, pods: Callable[[], Iterable[Object]]) -> None:
         self._pods = pods
@@ -42,7 +44,7 @@ class DeviceManager:
     def allocate(
         self, pod: Object, hardware: NodeHardware, offered: Mapping[str, int], *, runs: bool = False
     ) -> Allocation:
-        """First frees devices of ended pods, which the scheduler may have assigned again.
+        """Returns the pod's devices, after freeing those of ended pods, which the scheduler may have assigned again.
 
         `offered` are the devices of running plugins, 0 for a stopped plugin; other resources are ignored. A pod that
         `runs` keeps its devices after a restart of the simulator. Raises Unavailable, as `devicesToAllocate` does
@@ -149,7 +151,7 @@ def status_patch(
 
 
 def plugin_resources(node: Object) -> dict[str, int]:
-    """Includes the resources of stopped plugins."""
+    """Returns a node's allocatable plugin resources, also those of stopped plugins."""
     return {name: allocatable(node, name) for name in _registered(node)}
 
 

@@ -1,3 +1,5 @@
+"""The downward API: values of a pod's fields and resources in its environment and files."""
+
 from __future__ import annotations
 
 import math
@@ -12,7 +14,7 @@ _NODE_LIMITS = ("cpu", "memory", "ephemeral-storage")
 
 
 def field_text(pod: Object, path: str) -> str:
-    """Returns `metadata.name`, `metadata.labels['a']`, `spec.nodeName`, `status.podIP`, ..."""
+    """Returns a field: `metadata.name`, `metadata.labels['a']`, `spec.nodeName`, `status.podIP`, ..."""
     if "[" in path:
         parent, _, key = path.partition("[")
         return str((_walk(pod, parent) or {}).get(key.strip("]").strip("'\""), ""))

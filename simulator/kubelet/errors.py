@@ -1,3 +1,5 @@
+"""Errors while the kubelet prepares a pod."""
+
 from __future__ import annotations
 
 

@@ -1,3 +1,5 @@
+"""Events of pods from the kubelet (`kubectl describe pod`)."""
+
 from __future__ import annotations
 
 import threading
@@ -10,7 +12,7 @@ from simulator.kubelet.pulls import Waiting
 
 
 class EventRecorder:
-    """Records each warning once for each pod and cause. Thread-safe."""
+    """Records warnings about a pod's containers, once for each pod and cause. Thread-safe."""
 
     def __init__(self, kube: KubeClient) -> None:
         self._kube = kube

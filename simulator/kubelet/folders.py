@@ -1,3 +1,5 @@
+"""Folders of a cluster's pods and machines on this machine, and their removal."""
+
 from __future__ import annotations
 
 import shutil
@@ -19,12 +21,14 @@ def logs_of(cluster: Path, pod: Object) -> Path:
 
 
 def of_machine(cluster: Path, node: Object) -> Path:
-    """A new machine of the same name starts with an empty folder."""
+    """Returns the folder of a node's file system. A new machine of the same name starts with an empty one."""
     metadata = node["metadata"]
     return Path(cluster, "nodes", metadata["name"], metadata.get("uid", "gone"))
 
 
 class Sweep:
+    """Removes the folders of pods and machines that no longer exist."""
+
     def __init__(self, cluster: Path) -> None:
         self._cluster = cluster
         self._there: set[str] = set()
@@ -32,7 +36,7 @@ class Sweep:
         """Whether folders may be left of an earlier run, or of a pod that still wrote while it was removed."""
 
     def __call__(self, pods: Collection[Object], nodes: Collection[Object]) -> None:
-        """Reads the disk only if a pod or node was deleted since the last call. Batches leave thousands of pods."""
+        """Reads the disk only if a pod or node is gone since the last call. Batches leave thousands of pods."""
         there = {each["metadata"].get("uid", "") for each in (*pods, *nodes)}
         if self._leftovers or self._there - there:
             kept = {of_machine(self._cluster, node) for node in nodes}

@@ -1,5 +1,7 @@
-"""A pod with an image that the simulator can run gets a worker. Every other pod is assigned to KWOK by annotation once
-its gates open. Nodes offer the devices of their plugins, and the sandboxes read the world from a file.
+"""The simulated kubelets of one cluster.
+
+A pod with an image that the simulator can run gets a worker. Every other pod is assigned to KWOK by annotation once its
+gates open. Nodes offer the devices of their plugins, and the sandboxes read the world from a file.
 """
 
 from __future__ import annotations
@@ -80,7 +82,7 @@ class Kubelet:
         cloud: Cloud,
         cluster_id: str,
     ) -> None:
-        """`cluster_id` is the ARM id, which identifies the cluster's kubelet identity in Azure."""
+        """`cluster_id` is the cluster's ARM id, which identifies its kubelet identity in Azure."""
         self.plane, self.network, cloud = plane, network, cloud.at(cluster_id)
         self.kube = plane.client()
         self.folder = plane.folder
@@ -116,7 +118,7 @@ class Kubelet:
         self._thread.start()
 
     def stop(self) -> None:
-        """Pods stay in the API server, and run again after the next start."""
+        """Ends running pods. They stay in the API server, and run again after the next start."""
         self._stop.set()
         self._wake.set()
         self._thread.join()
@@ -132,7 +134,7 @@ class Kubelet:
         self._server.stop()
 
     def is_ready(self, uid: str) -> bool:
-        """A pod of KWOK is ready after the kubelets' first pass."""
+        """Returns whether a pod answers. A pod of KWOK does so after the kubelets' first pass."""
         worker = self._workers.get(uid)
         return self._synced.is_set() and (worker is None or worker.ready)
 

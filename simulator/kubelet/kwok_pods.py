@@ -1,4 +1,4 @@
-"""KWOK's pods start under conditions, and their status shows that no process runs."""
+"""Pods that KWOK runs: their conditions to start, and the status that shows that no process runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TEMPORARY_DISK = "/mnt/"
 
 
 class KwokPods:
-    """A pod starts once its images are pulled, its claims are mounted and the gates of its programs are open."""
+    """Starts a pod once its images are pulled, its claims are mounted and the gates of its programs are open."""
 
     def __init__(
         self,
@@ -45,7 +45,10 @@ class KwokPods:
             self._hand_over(pod)
 
     def report(self, pod: Object) -> None:
-        """Excludes pods of DaemonSets: they belong to the platform, and other modules simulate their effect."""
+        """Reports the images without a process in the pod's status.
+
+        Pods of DaemonSets are excluded: they belong to the platform, and their effect is simulated elsewhere.
+        """
         owners = [owner["kind"] for owner in pod["metadata"].get("ownerReferences", [])]
         containers = [*pod["spec"].get("initContainers", []), *pod["spec"]["containers"]]
         unknown = [container for container in containers if not self._catalogue.knows(container)]

@@ -1,4 +1,4 @@
-"""Each start of a container has a log file in the CRI format."""
+"""Container logs in the CRI format, a file for each start of a container."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FOLLOW_POLL_S = 0.3
 
 
 class LogFile:
-    """Appends lines as `<RFC 3339 time> stdout F <line>`.
+    """The log of one start of a container. Appends lines as `<RFC 3339 time> stdout F <line>`.
 
     The file is created with the first line. Of earlier logs, only the last one is kept (`kubectl logs --previous`).
     """
@@ -24,7 +24,7 @@ class LogFile:
         self._lock = threading.Lock()
 
     def begin(self) -> None:
-        """The log stays empty if the container prints nothing."""
+        """Creates the log, empty if the container prints nothing."""
         with self._lock:
             self._begun().touch()
 
@@ -35,7 +35,9 @@ class LogFile:
                 file.write(f"{now} stdout F {part}\n")
 
     def end(self) -> str:
-        """Limits: MaxContainerTerminationMessageLogLines and MaxContainerTerminationMessageLogLength (kubernetes,
+        """Returns the end of the log for a termination message.
+
+        Limits: MaxContainerTerminationMessageLogLines and MaxContainerTerminationMessageLogLength (kubernetes,
         pkg/kubelet/container/runtime.go).
         """
         lines = self._path.read_text().splitlines() if self._path else []
@@ -57,7 +59,7 @@ def logs_in(folder: Path) -> list[Path]:
 
 
 def read(path: Path, goes_on: Callable[[], bool]) -> Iterator[list[str]]:
-    """Yields complete lines, then new ones while the log can grow."""
+    """Yields the complete lines of a log, then new ones while it can grow."""
     rest, more = "", True
     with path.open() as stream:
         while more:
@@ -70,17 +72,17 @@ def read(path: Path, goes_on: Callable[[], bool]) -> Iterator[list[str]]:
 
 @dataclass(frozen=True)
 class Wanted:
-    """PodLogOptions from the API server."""
+    """The requested part of a log: PodLogOptions from the API server."""
 
     tail: int | None = None
     since: datetime.datetime | None = None
     limit: int | None = None
-    """Bytes."""
+    """The limit in bytes."""
     timestamps: bool = False
 
     @classmethod
     def by(cls, query: Mapping[str, str]) -> Wanted:
-        """The API server has validated the parameters."""
+        """Creates it from a request's parameters, which the API server has validated."""
         since = None
         if "sinceSeconds" in query:
             since = datetime.datetime.now(datetime.UTC) - datetime.timedelta(seconds=int(query["sinceSeconds"]))
@@ -94,7 +96,7 @@ class Wanted:
 
 
 def select(lines: Sequence[str], wanted: Wanted) -> bytes:
-    """Applies the tail before the time, as kubelets do."""
+    """Returns the requested part of a log. As kubelets do, applies the tail before the time."""
     chosen = lines if wanted.tail is None else lines[max(0, len(lines) - wanted.tail) :]
     text = ""
     for line in chosen:

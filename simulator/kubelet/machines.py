@@ -1,3 +1,5 @@
+"""The file systems of a cluster's nodes, with the effects of hardware, reboots and running drivers."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +13,7 @@ from simulator.world.hardware import NodeHardware
 
 
 class Machines:
-    """Called with all nodes and bound pods at each pass."""
+    """The file systems of all nodes. Called with all nodes and bound pods at each pass."""
 
     def __init__(self, folder: Path, hardware: Callable[[Object], NodeHardware], catalogue: PodCatalogue) -> None:
         """`folder` is the cluster's. `catalogue` names the files that a pod creates on its node while it is Ready."""
@@ -21,7 +23,7 @@ class Machines:
         self._left: set[Path] = set()
 
     def sync(self, nodes: Mapping[str, Object], pods: Sequence[Object]) -> set[str]:
-        """Returns the nodes that rebooted since the last call."""
+        """Writes each machine's files, with its faults. Returns the nodes that rebooted since the last call."""
         booted = set()
         roots = {name: folders.of_machine(self._folder, node) for name, node in nodes.items()}
         for name, root in roots.items():

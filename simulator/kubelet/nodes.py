@@ -1,3 +1,5 @@
+"""Updates the simulated nodes: their devices, their faults, and the world that sandboxed pods see."""
+
 from __future__ import annotations
 
 import time
@@ -21,11 +23,11 @@ from simulator.world.nodes import hardware_of
 
 FAULT = "simulator/fault"
 RUN_BY, KWOK, NONE = "simulator/run-by", "kwok", "none"
-"""The annotation of pods that KWOK runs, and its values: NONE while the node is down."""
+"""Annotation of pods that KWOK runs, and its values: NONE while the node is down."""
 
 
 class NodeKeeper:
-    """Called with all nodes and bound pods after each change."""
+    """Updates all nodes. Called with all nodes and bound pods after each change."""
 
     def __init__(self, kube: KubeClient, devices: DeviceManager, offers: Offers, folder: Path) -> None:
         self._kube, self._devices, self._offers, self._folder = kube, devices, offers, folder
@@ -41,7 +43,7 @@ class NodeKeeper:
         context: Callable[[Object, Object], ContainerContext],
         booted: Collection[str] = (),
     ) -> None:
-        """Ended pods count only if others can find them by name, because batches leave thousands of them."""
+        """Updates nodes and world. Ended pods count only if others can find them by name: batches leave thousands."""
         pods = [pod for pod in pods if pod["spec"].get("subdomain") or not has_ended(pod)]
         alive = {pod["metadata"]["uid"] for pod in pods}
         self._read = {uid: read for uid, read in self._read.items() if uid in alive}
@@ -78,7 +80,7 @@ class NodeKeeper:
         return hardware_of(node)
 
     def allocate(self, pod: Object, node: Object) -> Allocation:
-        """Raises Unavailable if the devices became unavailable after the pod was scheduled."""
+        """Allocates a pod's devices. Raises Unavailable if they became unavailable after it was scheduled."""
         before_restart = plugin_resources(node)
         now = self._offered.get(node["metadata"]["name"])
         offered = before_restart if now is None else {**dict.fromkeys(before_restart, 0), **now}

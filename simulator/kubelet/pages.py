@@ -1,4 +1,4 @@
-"""HTTP pages of KWOK's pods are generated at each request without a process."""
+"""HTTP pages of KWOK's pods, generated at each request without a process."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ _REQUEST_LIMIT = 8192
 
 
 class Pages:
+    """The pages of one cluster, served while their pods are ready."""
+
     def __init__(
         self,
         catalogue: PodCatalogue,

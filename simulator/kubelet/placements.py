@@ -1,4 +1,4 @@
-"""Volcano deletes workers when a job completes, so their nodes are recorded while they run."""
+"""Records the node of each pod of a job while it runs, because Volcano deletes workers when a job completes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _JOBS = ("Job", "PyTorchJob", "RayCluster")
 
 
 class Placements:
-    """The file has namespace, name, job, node, last phase, and why no process runs."""
+    """A file of the latest pods of jobs: namespace, name, job, node, last phase, and why no process runs."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -48,7 +48,7 @@ class Placements:
 
 
 def why_stubbed(pod: Object) -> str:
-    """Returns the kubelet's reason for a pod that runs only partly or not at all."""
+    """Returns the kubelet's reason for a pod that runs only partly or not at all, or an empty string."""
     status = pod.get("status", {})
     return f"{status['reason']}: {status['message']}" if status.get("reason") in (STUBBED, PARTLY_STUBBED) else ""
 

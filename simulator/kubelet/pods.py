@@ -1,3 +1,5 @@
+"""The programs for container images."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -9,6 +11,8 @@ from simulator.kubelet.runner import Runnable, Script
 
 
 class PodCatalogue:
+    """Image programs of the operators and schedulers, and the images that the simulator runs as scripts."""
+
     def __init__(
         self, programs: Sequence[ImageProgram], script: Callable[[str], Script | None], *, runs_scripts: bool = True
     ) -> None:
@@ -57,7 +61,7 @@ class PodCatalogue:
         return bool(self.claims(container)) or self.runnable(container) is not None
 
     def runs_here(self, pod: Object) -> bool:
-        """KWOK runs pods without a container that needs a process."""
+        """Returns whether a container needs a process. KWOK runs the other pods."""
         spec = pod["spec"]
         containers = [*spec.get("initContainers", []), *spec["containers"]]
         return any(isinstance(self.runnable(c), HostProcess | OneShot | Script) for c in containers)

@@ -1,4 +1,7 @@
-"""Source: kubernetes/kubernetes, pkg/kubelet/prober; defaults of the API reference (Probe v1)."""
+"""Startup, readiness and liveness probes of a container.
+
+Source: kubernetes/kubernetes, pkg/kubelet/prober; defaults of the API reference (Probe v1).
+"""
 
 from __future__ import annotations
 
@@ -18,11 +21,13 @@ Probe = dict[str, Any]
 
 
 class ProbeFailed(Exception):
-    """The message is the kubelet's."""
+    """A failed probe, with the kubelet's message."""
 
 
 @dataclass(frozen=True)
 class Prober:
+    """The probes of one run of one container."""
+
     container: Object
     shim: Shim
     ended: threading.Event
@@ -33,7 +38,7 @@ class Prober:
     """Called with reason and message of an event."""
 
     def start(self) -> None:
-        """Without a readiness probe, the container is ready once it has started."""
+        """Probes until the container has ended. Without a readiness probe, it is ready once it has started."""
         threading.Thread(target=self._run, daemon=True).start()
 
     def _run(self) -> None:

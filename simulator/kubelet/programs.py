@@ -1,4 +1,7 @@
-"""The kubelet looks up a container's image here. KWOK runs pods with unknown images."""
+"""Programs that the simulator runs for container images, and their interface to the pod.
+
+The kubelet looks up a container's image here. KWOK runs pods with unknown images.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from simulator.world.hardware import NodeHardware
 
 
 class PodContext(Protocol):
-    """One container of one pod on one node, for its program."""
+    """One container of one pod on one simulated node, for its program."""
 
     pod: Object
     container: Object
@@ -24,19 +27,19 @@ class PodContext(Protocol):
         """A client with the pod's service account and its RBAC permissions."""
 
     def env(self) -> Mapping[str, str]:
-        """References to secrets, config maps and fields are resolved."""
+        """Returns the container's environment, with references to secrets, config maps and fields resolved."""
 
     def file(self, path: str) -> bytes | None:
         """Returns a file of a mounted config map, secret or projected volume, or None if it does not exist."""
 
     def host_path(self, path: str) -> str:
-        """Returns this machine's path of a mounted file or folder (for host processes)."""
+        """Returns the path on this machine of a file or folder mounted in the container (for host processes)."""
 
     def kubeconfig(self) -> str:
         """Returns the path of a kubeconfig file with the pod's service account (for host processes)."""
 
     def argv(self) -> list[str]:
-        """Returns command and args with references expanded."""
+        """Returns the container's command and args with references expanded."""
 
     def local_port(self, container_port: int) -> int:
         """Returns the port on 127.0.0.1 where a host process must serve this container port."""
@@ -52,11 +55,11 @@ class PodContext(Protocol):
 
 
 Gate = Callable[[PodContext], str | None]
-"""Returns why the container cannot be ready yet (for example a driver that waits for OFED)."""
+"""A function that returns why the container cannot be ready yet (for example a driver that waits for OFED), or None."""
 
 
 Offers = Callable[[Object, Sequence[Object], NodeHardware, Callable[[Object, str], bytes | None]], dict[str, int]]
-"""Returns a node's extended resources from device plugins.
+"""A function that returns a node's extended resources from device plugins.
 
 Its arguments are the node, its pods, its hardware, and a function for a pod's mounted file (None if missing).
 """
@@ -64,7 +67,7 @@ Its arguments are the node, its pods, its hardware, and a function for a pod's m
 
 @dataclass(frozen=True)
 class Controller:
-    """A controller runs as a thread of the simulator while its pod is Ready."""
+    """An operator or agent that runs as a thread of the simulator while its pod is Ready."""
 
     run: Callable[[PodContext, threading.Event], None]
     """Returns soon after the event is set. An exception is logged to the pod, and the program restarts."""
@@ -72,26 +75,26 @@ class Controller:
 
 @dataclass(frozen=True)
 class OneShot:
-    """A chart's hook Job runs once. An exception is exit code 1, and its text the log."""
+    """A program that runs once (a chart's hook Job). An exception is exit code 1, and its text the log."""
 
     run: Callable[[PodContext], None]
 
 
 @dataclass(frozen=True)
 class HostProcess:
-    """A real executable on the host, such as a scheduler."""
+    """A real executable run on the host for this container (a scheduler, a controller-manager)."""
 
     argv: Callable[[PodContext], list[str]]
     """Raises ValueError, naming the argument, for unsupported arguments."""
     ports: Callable[[PodContext], Mapping[int, int]] = field(default=lambda _: {})
-    """Maps a container port to the port on 127.0.0.1 where the process serves it."""
+    """Container port -> port on 127.0.0.1 where the process serves it."""
     tools: tuple[str, ...] = ()
-    """Missing tools are built first."""
+    """Required tools. Missing ones are built first."""
 
 
 @dataclass(frozen=True)
 class Holder:
-    """`gpus` are indices."""
+    """A pod of a node, and the indices of its GPUs."""
 
     pod: Object
     gpus: tuple[int, ...]
@@ -99,13 +102,15 @@ class Holder:
 
 @dataclass(frozen=True)
 class Page:
+    """An HTTP page of a container that KWOK runs, generated at each request from the node's current state."""
+
     port: Callable[[Object], int]
     text: Callable[[NodeHardware, Sequence[Holder]], str]
 
 
 @dataclass(frozen=True)
 class ImageProgram:
-    """`image` is the end of the repository, without tag."""
+    """A program for containers with this image (the end of its repository, without tag), and command if given."""
 
     image: str
     program: Controller | OneShot | HostProcess | None = None

@@ -1,3 +1,5 @@
+"""Image pulls of the simulated kubelets: errors of Azure's registries, and the back-off between tries."""
+
 from __future__ import annotations
 
 import threading
@@ -13,6 +15,8 @@ FIRST_PAUSE_S, LAST_PAUSE_S = 1.0, 5.0
 
 @dataclass(frozen=True)
 class Waiting:
+    """A container's waiting state, as `kubectl get pods` shows it."""
+
     reason: str
     message: str
 
@@ -31,17 +35,17 @@ def repository(image: str) -> str:
 
 
 class ImagePulls:
-    """Thread-safe."""
+    """Images on each node, and the failed pulls of each container. Thread-safe."""
 
     def __init__(self, refusal: Callable[[str], str | None], clock: Callable[[], float] = time.monotonic) -> None:
-        """`refusal` returns why an image cannot be pulled. `clock` returns seconds."""
+        """`refusal` returns why an image cannot be pulled, or None. `clock` returns seconds."""
         self._refusal, self._clock = refusal, clock
         self._present: set[tuple[str, str]] = set()
         self._tries: dict[tuple[str, str], _Tries] = {}
         self._lock = threading.Lock()
 
     def waiting(self, pod: Object, container: Object) -> Waiting | None:
-        """Returns None once the image is on its node. Tries again after the back-off."""
+        """Returns None once the container's image is on its node. Tries again after the back-off."""
         image, node = container["image"], pod["spec"]["nodeName"]
         key = (pod["metadata"]["uid"], container["name"])
         with self._lock:
@@ -61,7 +65,7 @@ class ImagePulls:
             return Waiting("ErrImagePull", error)
 
     def keep(self, pods: Iterable[str], nodes: Iterable[str]) -> None:
-        """Pods are uids. A new machine of the same name has no images."""
+        """Forgets other pods (by uid) and nodes. A new machine of the same name has no images."""
         alive, there = set(pods), set(nodes)
         with self._lock:
             self._tries = {key: tries for key, tries in self._tries.items() if key[0] in alive}

@@ -1,3 +1,5 @@
+"""Runs one container (thread, host process or sandboxed script) once and returns its exit code."""
+
 from __future__ import annotations
 
 import contextlib
@@ -33,11 +35,13 @@ _OUTPUT_S = 5
 """The seconds to read a container's last output."""
 _POLL_S = 0.1
 STUBBED_S = 1.0
-"""The seconds until a container without a process ends in a Job, as in KWOK (cluster/stages.yaml)."""
+"""Time until a container without a process ends in a Job, as in KWOK (cluster/stages.yaml)."""
 
 
 @dataclass(frozen=True)
 class Script:
+    """A container of an image that the simulator runs as scripts in a sandbox."""
+
     command: Callable[[ContainerContext], tuple[Sequence[str], Mapping[str, str]]]
     """Prepares the sandbox and returns its argv and environment. Raises ValueError if that is not possible."""
     shim: Callable[[ContainerContext], Shim]
@@ -45,7 +49,7 @@ class Script:
 
 
 class Stop(threading.Event):
-    """`lost` is set first if the machine was deleted: then no grace period applies."""
+    """An event that asks a container to end. `lost` is set first if the machine is gone: no grace period."""
 
     def __init__(self) -> None:
         super().__init__()

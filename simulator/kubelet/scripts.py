@@ -1,3 +1,5 @@
+"""Sandboxes of containers with images that the simulator runs as scripts (`docker/`)."""
+
 from __future__ import annotations
 
 import contextlib

@@ -24,6 +24,8 @@ def run_folder(pod_folder: Path, container: str) -> Path:
 
 @dataclass(frozen=True)
 class Shim:
+    """The client of the container whose sandbox has this run folder."""
+
     run_dir: Path
 
     @classmethod
@@ -31,26 +33,28 @@ class Shim:
         return cls(run_folder(pod_folder, container))
 
     def connect(self, port: int) -> socket.socket:
-        """Connects to the container's 127.0.0.1. Raises ShimError."""
+        """Connects to a port of the container's 127.0.0.1. Raises ShimError."""
         reply, files = self._ask({"connect": port}, [])
         if not files:
             raise ShimError(str(reply["error"]))
         return socket.socket(fileno=files[0])
 
     def dial(self, port: int) -> socket.socket:
+        """Connects to a port like `connect`, for the simulated network. Raises ConnectionRefusedError."""
         try:
             return self.connect(port)
         except ShimError as error:
             raise ConnectionRefusedError(str(error)) from error
 
     def run(self, argv: Sequence[str], files: Sequence[int], *, terminal: bool = False) -> int:
-        """Runs a command with these standard streams. Returns its exit code. Raises ShimError."""
+        """Runs a command in the container with these standard streams. Returns its exit code. Raises ShimError."""
         reply, _ = self._ask({"run": list(argv), "terminal": terminal}, files)
         if "error" in reply:
             raise ShimError(str(reply["error"]))
         return int(str(reply["code"]))
 
     def signal(self, number: int) -> None:
+        """Sends a signal to the container's command. Raises ShimError."""
         self._ask({"signal": number}, [])
 
     def _ask(self, request: dict[str, object], files: Sequence[int]) -> tuple[dict[str, object], list[int]]:

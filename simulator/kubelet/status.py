@@ -1,3 +1,5 @@
+"""Status of pods with containers that the simulator runs itself. Pure functions."""
+
 from __future__ import annotations
 
 import datetime
@@ -15,7 +17,7 @@ def now() -> str:
 
 @dataclass
 class ContainerState:
-    """`exit_code` is None while the container waits or runs."""
+    """The state of one container. `exit_code` is None while it waits or runs."""
 
     name: str
     image: str
@@ -98,7 +100,7 @@ def pod_status(
     started: str,
     before: list[Object],
 ) -> Object:
-    """Conditions that stay the same keep their times from `before`."""
+    """Returns the status. Conditions that stay the same keep their times from `before`."""
     reached = phase(init, main, restart_policy)
     ready = all(state.ready for state in main)
     initialized = all(state.exit_code == 0 for state in init)
@@ -119,7 +121,7 @@ def pod_status(
 
 
 def lost_with_node(pod: Object) -> Object:
-    """Returns the patch of Kubernetes' pod GC (markFailedAndDeletePodWithCondition)."""
+    """Returns the patch of Kubernetes' pod GC (markFailedAndDeletePodWithCondition) for a pod of a deleted node."""
     why = {"reason": "DeletionByPodGC", "message": "PodGC: node no longer exists", "lastTransitionTime": now()}
     status = {"phase": "Failed", "conditions": [{"type": "DisruptionTarget", "status": "True", **why}]}
     return {"metadata": {"uid": pod["metadata"]["uid"]}, "status": status}

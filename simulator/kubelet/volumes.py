@@ -1,3 +1,5 @@
+"""Volumes of pods: config maps, secrets, projected sources, empty folders and the node's simulated file system."""
+
 from __future__ import annotations
 
 import base64
@@ -22,14 +24,14 @@ _FIXED = ("configMap", "secret", "projected", "downwardAPI")
 
 @dataclass(frozen=True)
 class PodVolumes:
-    """`folder` is the pod's; `node_root` is its node's file system."""
+    """The volumes of one pod. `folder` is the pod's; `node_root` is its node's file system."""
 
     kube: KubeClient
     pod: Object
     folder: Path
     node_root: Path
     certificate_authority: str
-    """PEM."""
+    """PEM of the cluster's CA."""
     claims: ClaimMounts
     allocatable: Mapping[str, str]
 
@@ -38,7 +40,7 @@ class PodVolumes:
         return str(self.pod["metadata"]["namespace"])
 
     def path(self, volume: Object) -> Path:
-        """Updates the folder (or file) from the volume's source."""
+        """Returns the folder (or file) of the volume on this machine, after updating it from its source."""
         name = volume["name"]
         if "hostPath" in volume:
             return host_path(self.node_root, volume["hostPath"])
@@ -58,7 +60,7 @@ class PodVolumes:
         return folder
 
     def refresh(self) -> None:
-        """Updates mounted volumes after changes of config maps and secrets. Raises VolumeNotReady."""
+        """Updates the mounted volumes after changes of config maps and secrets. Raises VolumeNotReady."""
         for volume in self.pod["spec"].get("volumes", []):
             if _follows_objects(volume) and (self.folder / "volumes" / volume["name"]).exists():
                 self.path(volume)
@@ -69,7 +71,7 @@ class PodVolumes:
         return any(kind in volume for kind in _FIXED) or (claim is not None and claim.read_only)
 
     def flush(self) -> None:
-        """Called when a container has ended."""
+        """Sends a container's writes to the volumes' stores, when the container has ended."""
         self.claims.flush(self.pod)
 
     def files(self, volume: Object) -> dict[str, bytes]:
@@ -157,7 +159,7 @@ class PodVolumes:
         return {item["path"]: self.downward(item).encode() for item in source.get("items", [])}
 
     def downward(self, source: Object, container: str = "") -> str:
-        """The default container of a resourceFieldRef is `container`."""
+        """Returns the value of a fieldRef or resourceFieldRef. The latter's default container is `container`."""
         if "fieldRef" in source:
             return field_text(self.pod, source["fieldRef"]["fieldPath"])
         return resource_text(source["resourceFieldRef"], self.pod, container, self.allocatable)
@@ -195,7 +197,10 @@ def _follows_objects(volume: Object) -> bool:
 
 
 def host_path(node_root: Path, source: Object) -> Path:
-    """Checks and creates the path according to its type. Raises VolumeNotReady with the kubelet's message."""
+    """Returns a hostPath volume in the node's simulated file system, checked and created according to its type.
+
+    Raises VolumeNotReady with the kubelet's message.
+    """
     path = contained(node_root, node_root / str(source["path"]).lstrip("/"))
     kind = source.get("type") or ""
     if kind in ("", "DirectoryOrCreate") and not path.exists():

@@ -1,3 +1,5 @@
+"""The lifecycle of a pod with containers that the simulator runs: volumes, init containers, restarts, end."""
+
 from __future__ import annotations
 
 import contextlib
@@ -44,6 +46,8 @@ class PodServices:
 
 
 class PodWorker:
+    """The worker of one pod. It starts at once; `stop` ends the containers and can delete the pod."""
+
     def __init__(self, services: PodServices, pod: Object, pod_ip: str, host_ip: str) -> None:
         self._services, self._pod, self._ip, self._host_ip = services, pod, pod_ip, host_ip
         spec = pod["spec"]
@@ -71,7 +75,7 @@ class PodWorker:
         self._thread.join()
 
     def restore(self, pod: Object) -> None:
-        """Reports again if the API server has another readiness: it marks pods of a silent node as not ready."""
+        """Reports again if the API server's readiness differs. Pods of a silent node are marked not ready there."""
         if self.alive and holds(pod, "Ready") != self.ready:
             self._report()
 
@@ -80,7 +84,7 @@ class PodWorker:
         self._stop_event.set()
 
     def lose(self) -> None:
-        """Ends the pod with its machine, without further reports. Unsent data is lost."""
+        """Ends the pod at once with its machine, without further reports. Unsent data is lost."""
         self._stop_event.lost.set()
         self.stop(delete=False)
 

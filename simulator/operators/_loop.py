@@ -1,3 +1,5 @@
+"""Shared code of the simulated controllers: a reconcile loop, server-side apply, and helpers for pods and nodes."""
+
 from __future__ import annotations
 
 import contextlib
@@ -21,6 +23,8 @@ IDLE_S = 10.0
 
 
 class Nodes(Protocol):
+    """The part of KubeClient that sets labels and annotations."""
+
     def patch(self, api_version: str, kind: str, name: str, namespace: str | None, body: Any) -> Object: ...
 
 
@@ -31,7 +35,7 @@ def reconcile(
     seconds: float = 1.0,
     watched: Iterable[tuple[str, str]] = (),
 ) -> None:
-    """If kinds are `watched`, calls `step` only after one of them changed.
+    """Calls `step` periodically until `stop` is set. If kinds are `watched`, calls it only after one of them changed.
 
     Even then it calls `step` from time to time, for changes that it does not watch. Logs errors of the API server once,
     and retries.
@@ -52,14 +56,14 @@ def reconcile(
 
 
 class Applier:
-    """Sends objects again only if they changed, were lost, or after a resync period."""
+    """Applies objects server-side; sends them again only if they changed, were lost, or after a resync period."""
 
     def __init__(self, kube: KubeClient, manager: str) -> None:
         self._kube, self._manager = kube, manager
         self._done: dict[tuple[str, str, str], tuple[str, float]] = {}
 
     def apply(self, obj: Object, *, lost: bool = False) -> bool:
-        """Returns True if the object's content changed."""
+        """Applies the object if needed. Returns True if its content changed."""
         metadata = obj["metadata"]
         key = (obj["kind"], metadata.get("namespace", ""), metadata["name"])
         digest, at = self._done.get(key, ("", 0.0))
@@ -72,7 +76,7 @@ class Applier:
 
 
 class Operator(ABC):
-    """`step` is one round: it reads everything and acts."""
+    """The base of all operators of custom resources. `step` is one round: it reads everything and acts."""
 
     def __init__(self, ctx: PodContext, manager: str, resource: tuple[str, str]) -> None:
         """`manager` is the field manager of applied objects; `resource` is the kind that the operator acts on."""
@@ -98,7 +102,7 @@ class Operator(ABC):
 
 
 def is_rolled_out(daemonset: Object) -> bool:
-    """True also if no node needs a pod."""
+    """Reports whether all pods are up to date and available. True if no node needs a pod."""
     status = daemonset.get("status", {})
     desired = status.get("desiredNumberScheduled", 0)
     if status.get("observedGeneration") != daemonset["metadata"]["generation"]:
@@ -120,7 +124,7 @@ def labelled(objects: Iterable[Object], name: str, value: str | None = None) -> 
 
 
 def set_labels(kube: Nodes, node: Object, wanted: Mapping[str, str | None]) -> bool:
-    """None removes a label. Returns False if nothing changed."""
+    """Sets a node's labels; None removes one. Returns False if nothing changed."""
     labels = node["metadata"].setdefault("labels", {})
     changes = {key: value for key, value in wanted.items() if labels.get(key) != value}
     if changes:

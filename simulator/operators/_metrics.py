@@ -1,3 +1,5 @@
+"""Prometheus's text format, for simulated exporters."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
@@ -6,6 +8,8 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Family:
+    """A gauge, with a value for each set of labels."""
+
     name: str
     help: str
     samples: list[tuple[Mapping[str, str], float]] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Each folder with a tools.yaml, which names its executables, is a real operator.
+"""Finds real operators: each folder with a tools.yaml, which names its executables, is one.
 
 `PROGRAMS` in its `programs.py` maps the chart's containers to executables and their arguments; `STATUS` is for `make
 status`. Without `programs.py`, its manager has no options for its listening addresses or certificate folder. It then
@@ -20,13 +20,17 @@ from simulator.kubelet.programs import ImageProgram, PodContext
 
 @dataclass(frozen=True)
 class Pins:
+    """The version and executables that a real operator's tools.yaml pins."""
+
     version: str
     tools: tuple[str, ...]
-    """All executables are built when a pod first needs one, because they share most of the build."""
+    """Its executables. All are built when a pod first needs one, because they share most of the build."""
 
 
 @dataclass(frozen=True)
 class RealOperator:
+    """One real operator."""
+
     programs: tuple[ImageProgram, ...]
     status: str
 
@@ -45,7 +49,7 @@ def serves(*ports: int) -> Callable[[PodContext], Mapping[int, int]]:
 
 
 def configuration(ctx: PodContext, path: str, program: str) -> dict[str, Any]:
-    """Raises ValueError unless the file is YAML. The program checks the content."""
+    """Returns the pod's YAML configuration. Raises ValueError for other files. The program checks the content."""
     try:
         return dict(yaml.safe_load(ctx.file(path) or b""))
     except (yaml.YAMLError, TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""IBM's Autopilot is emulated: its Go module is not available, and its checks are CUDA and DCGM programs.
+"""Emulates IBM's Autopilot. Its Go module is not available, and its checks are CUDA and DCGM programs.
 
 Emulates flags that make it exit, readiness, failed checks and the node's label, storage claims, and GPU metrics. If
 `ping` runs at all, nodes always reach each other. Source: IBM/autopilot, autopilot-v2.1.3, pkg/cmd/main.go and
@@ -53,7 +53,7 @@ def _is_default(ctx: PodContext) -> bool:
 
 
 def run(ctx: PodContext, stop: threading.Event) -> None:
-    """Raises ValueError for errors that crash the real one, which Kubernetes then restarts."""
+    """Runs rounds of checks. Raises ValueError for errors that crash the real one, which Kubernetes then restarts."""
     repeat, invasive = intervals(ctx.argv())
     while not stop.is_set():
         _round(ctx, stop)
@@ -90,8 +90,8 @@ def _round(ctx: PodContext, stop: threading.Event) -> None:
 
 
 def failures(hardware: NodeHardware) -> Iterator[tuple[str, str]]:
-    """A lost GPU fails no check: Autopilot skips GPU checks without a failure after an error of nvidia-smi
-    (utils/briefings.sh; "cannot be run").
+    """Yields checks that fail, each with the GPU. A lost GPU fails none: Autopilot skips GPU checks without a failure
+    after an error of nvidia-smi (utils/briefings.sh; "cannot be run").
     """
     gpus = nvidia_gpus(hardware)
     if all(gpu.healthy for gpu in gpus):
@@ -126,7 +126,7 @@ def _is_bound(claim: Object) -> bool:
 
 
 def text(hardware: NodeHardware, _: Sequence[Holder]) -> str:
-    """Skipped checks do not change the page, and DCGM's are missing."""
+    """Returns the page of the last measurements. Skipped checks do not change it, and DCGM's are missing."""
     found = Family("autopilot_health_checks", "Summary of the health checks measurements on compute nodes.")
     bandwidth = (skus.sku(hardware.sku).health.gpu_host_gbs or 0) * float(numbers()["health_over_limit"])
     for gpu in nvidia_gpus(hardware):

@@ -1,3 +1,5 @@
+"""Emulates the charts' hook Jobs that update CRDs."""
+
 from __future__ import annotations
 
 import functools

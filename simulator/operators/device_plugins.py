@@ -1,4 +1,4 @@
-"""The extended resources that a node's device plugins register with the kubelet."""
+"""Computes the extended resources that a node's device plugins register with the kubelet."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ Configs = Callable[[Object, str], bytes | None]
 
 
 class PluginConfigError(ValueError):
-    """A device plugin would reject the configuration at its start."""
+    """A configuration that a device plugin would reject at its start."""
 
 
 @dataclass(frozen=True)
 class Pool:
-    """`shared` is how many pods may share the devices (0: one each)."""
+    """One resource of a device plugin's configuration. `shared`: how many pods may share the devices (0: one each)."""
 
     resource: str
     selectors: tuple[Mapping[str, Any], ...]
@@ -42,7 +42,7 @@ class Pool:
 def extended_resources(
     node: Object, pods_on_node: Sequence[Object], hardware: NodeHardware, configs: Configs
 ) -> dict[str, int]:
-    """`configs` returns a file that a pod mounts, or None.
+    """Returns the node's current extended resources. `configs` returns a file that a pod mounts, or None.
 
     Skips configurations that a plugin would reject; its pod reports the reason.
     """
@@ -64,6 +64,7 @@ def extended_resources(
 
 
 def sriov_pools(text: bytes | None) -> list[Pool]:
+    """Returns the pools in the SR-IOV device plugin's config.json. Raises PluginConfigError."""
     return [
         Pool(f"{entry.get('resourcePrefix', 'intel.com')}/{entry['resourceName']}", _selectors(entry))
         for entry in _entries(text, "resourceList")
@@ -71,6 +72,7 @@ def sriov_pools(text: bytes | None) -> list[Pool]:
 
 
 def shared_pools(text: bytes | None) -> list[Pool]:
+    """Returns the pools in the RDMA shared device plugin's config.json. Raises PluginConfigError."""
     return [
         Pool(
             f"{entry.get('resourcePrefix', 'rdma')}/{entry['resourceName']}",

@@ -1,4 +1,4 @@
-"""The emulated NFS provisioner creates a folder on the server for each claim of its class, and keeps or deletes it.
+"""Emulates the NFS provisioner: creates a folder on the server for each claim of its class, and keeps or deletes it.
 
 It acts like upstream's image v4.0.2 (kubernetes-sigs/nfs-subdir-external-provisioner, cmd/.../provisioner.go, on
 sig-storage-lib-external-provisioner v6.0.0, controller.go). Its Go module is not available, so the real one cannot run.
@@ -33,6 +33,8 @@ def run(ctx: PodContext, stop: threading.Event) -> None:
 
 
 class Provisioner:
+    """The provisioner of a pod, configured by its environment."""
+
     def __init__(self, ctx: PodContext) -> None:
         env = ctx.env()
         self._ctx, self._kube, self._root = ctx, ctx.kube, Path(ctx.host_path(_ROOT))

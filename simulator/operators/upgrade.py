@@ -1,4 +1,4 @@
-"""A driver is upgraded after a change of its DaemonSet (strategy OnDelete), node by node, like by NVIDIA's operators.
+"""Upgrades a driver after a change of its DaemonSet (strategy OnDelete), node by node, like NVIDIA's operators.
 
 States and their order are those of NVIDIA/k8s-operator-libs, pkg/upgrade, in gpu-operator v26.7.0 (common_manager.go,
 upgrade_inplace.go, pod_manager.go, drain_manager.go). Not simulated: requests by annotation, safe load, and timeouts
@@ -25,9 +25,11 @@ _IDLE = ("", DONE, REQUIRED)
 
 @dataclass(frozen=True)
 class Driver:
+    """The driver to upgrade."""
+
     name: str
     prefix: str
-    """Labels and annotations begin with `nvidia.com/<driver>-driver-upgrade`."""
+    """The prefix of labels and annotations: `nvidia.com/<driver>-driver-upgrade`."""
     uses: Callable[[Object], bool] | None = None
     """Selects pods that must leave even without a drain."""
     validator: str = ""
@@ -38,7 +40,7 @@ class Driver:
 
 @dataclass(frozen=True)
 class Round:
-    """Driver pods, and newer templates of outdated ones, are by node."""
+    """The state of the cluster. Driver pods, and newer templates of outdated ones, are by node."""
 
     policy: Mapping[str, Any]
     pods: Mapping[str, Object]
@@ -51,7 +53,7 @@ class Round:
 
 @dataclass
 class Upgrader:
-    """States are in the nodes' labels, so that they survive a restart."""
+    """Does the next step for each node. States are in the nodes' labels, so that they survive a restart."""
 
     driver: Driver
     kube: KubeClient
@@ -61,7 +63,7 @@ class Upgrader:
     def step(
         self, policy: Mapping[str, Any], daemonsets: Sequence[Object], pods: Sequence[Object], nodes: Sequence[Object]
     ) -> None:
-        """`policy` is the driver's upgradePolicy, `pods` its pods. Without autoUpgrade, clears states."""
+        """Runs a round. `policy` is the driver's upgradePolicy, `pods` its pods. Without autoUpgrade, clears states."""
         if not policy.get("autoUpgrade"):
             for node in nodes:
                 if label(node, self._label) is not None:
@@ -238,7 +240,7 @@ def newer_template(pod: Object, daemonsets: Sequence[Object]) -> Object | None:
 
 
 def obstacle(pod: Object, rules: Mapping[str, Any]) -> str | None:
-    """Returns why the pod must not be evicted (kubectl drain's rules)."""
+    """Returns why the pod must not be evicted (kubectl drain's rules), or None."""
     if not pod["metadata"].get("ownerReferences") and not rules.get("force"):
         return "declares no controller and force is false"
     if any("emptyDir" in volume for volume in pod["spec"].get("volumes", [])) and not rules.get("deleteEmptyDir"):

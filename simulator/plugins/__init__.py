@@ -1,1 +1,1 @@
-"""Emulated Pulumi plugins are used only where the official plugin is not installed."""
+"""Emulated Pulumi plugins, used only where the official plugin is not installed."""

@@ -1,3 +1,5 @@
+"""Errors of plugin operations, and how they are sent to the engine."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -10,11 +12,11 @@ from simulator.plugins.protocol import provider_pb2, status_pb2
 
 
 class PluginError(Exception):
-    """A failed operation that changed nothing the engine must record. The user sees the message."""
+    """A failed operation that changed nothing the engine must record. The message is shown to the user."""
 
 
 class InitializationFailed(PluginError):
-    """An object exists but failed to initialize. The engine stores `outputs` and tries again later."""
+    """An object that exists but failed to initialize. The engine stores `outputs` and tries again later."""
 
     def __init__(
         self,

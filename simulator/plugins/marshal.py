@@ -1,8 +1,8 @@
-"""Conversion between the engine's protobuf structs and plain Python keeps secrets and unknowns.
+"""Conversion of Pulumi property values between the engine's protobuf structs and plain Python.
 
-The signatures are those of Pulumi's wire protocol (pulumi/sdk, `resource.PropertyValue` marshalling). An output value
-(`accept_outputs`) is read as its value and its secretness, or as unknown. Its dependencies are dropped: if a provider
-returns plain values, the engine tracks the dependencies.
+Secrets and unknowns are kept. The signatures are those of Pulumi's wire protocol (pulumi/sdk, `resource.PropertyValue`
+marshalling). An output value (`accept_outputs`) is read as its value and its secretness, or as unknown. Its
+dependencies are dropped: if a provider returns plain values, the engine tracks the dependencies.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ Properties = dict[str, Any]
 
 
 class MarshalError(ValueError):
-    """The message names the property."""
+    """A value that these plugins do not support. The message names the property."""
 
 
 class Unknown:
-    """A value that is not known until a later step. UNKNOWN never equals plain data."""
+    """A value that is not known until a later step of the deployment. Use UNKNOWN, which never equals plain data."""
 
     def __repr__(self) -> str:
         return "UNKNOWN"
@@ -48,7 +48,7 @@ UNKNOWN: Final = Unknown()
 
 @dataclass(frozen=True)
 class Secret:
-    """The engine encrypts the value in its state and masks it in its output."""
+    """A value that the engine encrypts in its state and masks in its output. Its repr does not show it."""
 
     value: Any
 
@@ -57,7 +57,7 @@ class Secret:
 
 
 def decode(struct: struct_pb2.Struct) -> Properties:
-    """Whole numbers become ints. `Secret` and `UNKNOWN` stay.
+    """Returns plain dicts, lists, strings, ints (for whole numbers) and floats, with `Secret` and `UNKNOWN` in place.
 
     Raises MarshalError for assets and archives.
     """
@@ -65,21 +65,21 @@ def decode(struct: struct_pb2.Struct) -> Properties:
 
 
 def encode(properties: Mapping[str, Any]) -> struct_pb2.Struct:
-    """Raises MarshalError for a value that JSON cannot represent."""
+    """Reverses `decode`. Raises MarshalError for a value that JSON cannot represent."""
     struct = struct_pb2.Struct()
     struct.update({name: _encode(value, name) for name, value in properties.items()})
     return struct
 
 
 def without_nulls(value: Any) -> Any:
-    """Nulls in lists stay."""
+    """Returns the value without null properties, at every depth. Nulls in lists stay."""
     if isinstance(value, Mapping):
         return {name: without_nulls(item) for name, item in value.items() if item is not None}
     return [without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
 def reveal(value: Any) -> Any:
-    """Send the result to an API, never to the engine."""
+    """Returns the value with each `Secret` replaced by its content. Send this to an API, never to the engine."""
     return _map(value, lambda leaf: reveal(leaf.value) if isinstance(leaf, Secret) else leaf)
 
 

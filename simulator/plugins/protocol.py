@@ -1,5 +1,6 @@
-"""Importing all of `pulumi` takes most of a plugin's start-up time, and each pulumi command starts four plugins. This
-imports only the engine's protocol.
+"""The engine's protocol from Pulumi's SDK (`pulumi.runtime.proto`), imported without the rest of the SDK.
+
+Importing all of `pulumi` takes most of a plugin's start-up time, and each pulumi command starts four plugins.
 """
 
 from __future__ import annotations

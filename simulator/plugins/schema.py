@@ -1,4 +1,4 @@
-"""`pulumi import` generates program code from a package's schema.
+"""The schema of a package that an emulated plugin serves. `pulumi import` generates program code from it.
 
 The format is PackageSpec of pulumi/pulumi v3.246.0, pkg/codegen/schema/schema.go. The schema is derived from the SDK
 package. Inputs have types, outputs only names.

@@ -18,7 +18,7 @@ from pulumi import _types
 from pulumi.runtime import rpc
 
 SUFFIXES = ("InitArgs", "Args")
-"""Packages that have a type named like a resource use the first suffix."""
+"""Suffixes of the class of a resource's arguments. Packages that have a type named like a resource use the first."""
 
 
 def package(name: str) -> str:
@@ -30,7 +30,7 @@ def tokens(name: str) -> list[str]:
 
 
 def resource(token: str) -> type[pulumi.CustomResource] | None:
-    """Returns None for a component or a type that is not in its package."""
+    """Returns the class of a type, or None for a component or a type that is not in its package."""
     for module in _modules(token.partition(":")[0]):
         if token in module["classes"]:
             found = getattr(importlib.import_module(module["fqn"]), module["classes"][token])
@@ -61,7 +61,7 @@ def outputs(made: type[pulumi.CustomResource]) -> list[str]:
 
 
 def members(annotation: Any) -> tuple[Any, ...]:
-    """Omits the SDK's wrapper types and None."""
+    """Returns the types that a value may have, without the SDK's wrapper types and None."""
     if typing.get_origin(annotation) not in (typing.Union, types.UnionType):
         return (annotation,)
     return tuple(

@@ -1,3 +1,5 @@
+"""The gRPC server of a plugin, with the conventions of the engine."""
+
 from __future__ import annotations
 
 import os
@@ -23,7 +25,7 @@ def serve(
     """Serves on a free port of 127.0.0.1 until the parent process (the engine) ends, or SIGINT or SIGTERM arrives.
 
     Prints the port as the first line of stdout. `servicer` is a resource provider, unless `register` adds another
-    service. Calls `ended`, then ends the process.
+    service to the gRPC server. Calls `ended`, then ends the process.
 
     The engine sends SIGINT to stop a plugin and waits 5 s for it. A user's Ctrl-C does not arrive here: the engine
     starts plugins in their own process group, and calls `Cancel` to stop running operations cleanly.

@@ -1,4 +1,4 @@
-"""A node's simulated /sys and a pod's device files are plain files that the sandbox binds."""
+"""Writes a node's simulated /sys and a pod's device files, as plain files that the sandbox binds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RATE_NAMES = {50: "4X FDR10", 100: "4X EDR", 200: "4X HDR", 400: "4X NDR", 800: 
 
 
 def write_sys(folder: Path, hardware: NodeHardware) -> None:
-    """Every pod sees all HCAs, because sysfs is not namespaced.
+    """Updates the node's /sys, except disks. Every pod sees all HCAs, because sysfs is not namespaced.
 
     Running pods see changes, such as a fault, immediately.
     """
@@ -26,7 +26,7 @@ def write_sys(folder: Path, hardware: NodeHardware) -> None:
 
 
 def device_nodes(hardware: NodeHardware, gpus: Iterable[int], hcas: Iterable[str], *, privileged: bool) -> list[str]:
-    """A privileged container gets all of the node's devices."""
+    """Returns the device files of a container: its allocated devices, or all of the node if it is privileged."""
     indices = [gpu.index for gpu in hardware.gpus] if privileged else list(gpus)
     names = {hca.name for hca in hardware.hcas} if privileged else set(hcas)
     nodes = [f"/dev/nvidia{index}" for index in indices]

@@ -1,3 +1,5 @@
+"""Finds the programs of a sandbox and their paths in it: real ones with their libraries, and simulated ones."""
+
 from __future__ import annotations
 
 import functools
@@ -41,7 +43,7 @@ class MissingExecutables(LookupError):
 
 @functools.cache
 def binds(names: tuple[str, ...]) -> tuple[Bind, ...]:
-    """Programs are bound at /usr/bin/<name>. Raises MissingExecutables."""
+    """Returns binds for the programs, as /usr/bin/<name>, and their libraries. Raises MissingExecutables."""
     found = {name: shutil.which(name, path=PATH) for name in names}
     if missing := sorted(name for name, path in found.items() if path is None):
         raise MissingExecutables(missing)
@@ -51,7 +53,7 @@ def binds(names: tuple[str, ...]) -> tuple[Bind, ...]:
 
 @functools.cache
 def python_binds(home: str = PYTHON_HOME) -> tuple[Bind, ...]:
-    """Binds the running interpreter as `home`/bin/python3.
+    """Returns binds for the running interpreter, as `home`/bin/python3, and its standard library.
 
     PYTHON_HOME is not on PATH: only simulated commands use it. Python of images is in /usr/local.
     """
@@ -69,14 +71,14 @@ def python_binds(home: str = PYTHON_HOME) -> tuple[Bind, ...]:
 
 @functools.cache
 def package_binds(packages: Path, target: str) -> tuple[Bind, ...]:
-    """Also binds the libraries of all modules."""
+    """Returns binds for packages of an image's Python, as the folder `target`, and for the libraries of all modules."""
     standard = Path(functools.__file__).parent.resolve() / "lib-dynload"
     modules = [str(file) for folder in (packages, standard) for file in sorted(folder.rglob("*.so"))]
     return ((str(packages), target), *_libraries(tuple(modules)))
 
 
 def command_binds() -> tuple[Bind, ...]:
-    """Binds compiled modules of simulated commands: a job starts dozens, and none can write bytecode.
+    """Returns binds for the compiled modules of simulated commands: a job starts dozens, and none can write bytecode.
 
     Each version has its own folder, so that running containers keep theirs.
     """

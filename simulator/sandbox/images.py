@@ -1,3 +1,5 @@
+"""Reads the content of an image from its recipe and its Dockerfile."""
+
 from __future__ import annotations
 
 import functools
@@ -26,29 +28,31 @@ SHIM = "/opt/simulator/shim"
 
 @dataclass(frozen=True)
 class Image:
+    """One image that can run."""
+
     name: str
     executables: tuple[str, ...]
     """Programs of this machine."""
     commands: dict[str, str]
-    """Maps a path in the image to a module of `simulator/sandbox/commands`."""
+    """Path in the image -> module of `simulator/sandbox/commands`."""
     files: tuple[Bind, ...] = ()
     tools: dict[str, str] = field(default_factory=dict)
-    """Maps a path in the image to an executable of the simulator's own tools."""
+    """Path in the image -> executable of the simulator's own tools."""
     env: dict[str, str] = field(default_factory=dict)
     workdir: str = "/"
     python: bool = False
-    """Whether the image has the Python that runs the simulator: `python3` in the recipe's executables."""
+    """Whether it has the Python that runs the simulator: `python3` in the recipe's executables."""
     packages: Path | None = None
-    """This machine's folder with the packages of the image's Python."""
+    """The folder of this machine with the packages of its Python."""
     entrypoint: tuple[str, ...] = ()
     """The program of a container without a command."""
     user: int = 0
     kubernetes_api: bool = False
-    """Whether the sandbox can reach the Kubernetes API: `kubernetesApi` in the recipe."""
+    """Whether its sandbox can reach the Kubernetes API: `kubernetesApi` in its recipe."""
 
 
 class Recipe(BaseModel):
-    """Files in `recipes/`. `Image` takes most fields unchanged."""
+    """The schema of files in `recipes/`. `Image` takes most fields unchanged."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -57,7 +61,7 @@ class Recipe(BaseModel):
     commandSets: tuple[str, ...] = ()
     commands: dict[str, str] = {}
     files: dict[str, str] = {}
-    """Maps a path in the image to a path below `files/`."""
+    """Path in the image -> path below `files/`."""
     tools: dict[str, str] = {}
     env: dict[str, str] = {}
     workdir: str = "/"
@@ -74,12 +78,12 @@ class RecipeError(Exception):
 
 @functools.cache
 def programs() -> dict[str, Any]:
-    """Returns plain data, because sandboxes have no YAML parser."""
+    """Returns the recipes of programs by name, as plain data, because sandboxes have no YAML parser."""
     return {file.stem: _read(file) for file in sorted(_PROGRAMS.glob("*.yaml"))}
 
 
 def image_name(reference: str) -> str:
-    """Returns `nccl-test` for `host/team/nccl-test:1`."""
+    """Returns the last part of a reference without tag and digest: `nccl-test` for `host/team/nccl-test:1`."""
     return reference.partition("@")[0].rpartition("/")[2].partition(":")[0]
 
 
@@ -88,11 +92,12 @@ def names() -> list[str]:
 
 
 def has_recipe(reference: str) -> bool:
-    """Without a recipe, pods succeed without running anything."""
+    """Reports whether containers of the image can run. Without a recipe, pods succeed without running anything."""
     return _recipe(image_name(reference)).is_file()
 
 
 def image_named(name: str) -> Image:
+    """Returns the image. Raises RecipeError if its recipe is missing or invalid."""
     files = (_recipe(name), _SETS, _dockerfile(name))
     if not has_recipe(name):
         raise RecipeError(f"image {name!r} has no recipe; images with a recipe: {', '.join(names())}")

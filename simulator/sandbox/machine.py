@@ -1,4 +1,4 @@
-"""A node's file system, as far as scripts reach it through hostPath volumes and /sys.
+"""The file system of a simulated node, as far as scripts reach it through hostPath volumes and /sys.
 
 It lives as long as its node, so that pods find the files of earlier pods. Disks are files in `dev/` with their content;
 `sys/block/` and `proc/1/mounts` are the kernel's current state of them.
@@ -19,7 +19,7 @@ MOUNTS = "proc/1/mounts"
 OS_RELEASE = "etc/os-release"
 SWAPS = "proc/swaps"  # none, the default of AKS
 MODEL_LENGTH = 40
-"""The characters of the model, which NVMe pads with blanks (NVM Express, Identify Controller)."""
+"""The length of the model in characters; NVMe pads it with blanks (NVM Express, Identify Controller)."""
 KERNEL_LOG = "var/log/syslog"
 _FOLDERS = ("dev", "etc", "mnt", "proc/1", "sys/block", "var/lib/hyperv", "var/log")
 

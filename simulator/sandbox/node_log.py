@@ -1,4 +1,4 @@
-"""The node's log, `/var/log/syslog`, has boots, Xids of its GPUs, and lost links of its HCAs.
+"""Writes the log of a simulated node, `/var/log/syslog`: boots, Xids of its GPUs, lost links of its HCAs.
 
 Timestamps are those of rsyslog on Ubuntu 24.04, which does not configure its traditional format. Healing a fault
 removes its lines; faults that a reboot ended stay above the line of the boot.

@@ -1,3 +1,5 @@
+"""Runs a container's command in a bubblewrap sandbox that has the image's files and nothing of this machine."""
+
 from __future__ import annotations
 
 import functools
@@ -42,6 +44,7 @@ _PACKAGE = paths.ROOT / "simulator"
 
 @functools.cache
 def available() -> str | None:
+    """Returns why this machine cannot run sandboxes, or None."""
     binary = _bwrap()
     if binary is None:
         return "bubblewrap is not installed (Debian, Ubuntu: apt-get install bubblewrap)"
@@ -58,7 +61,7 @@ def available() -> str | None:
 
 
 def start(spec: SandboxSpec, stdout: int) -> subprocess.Popen[bytes]:
-    """`stdout` gets both output streams. Raises SandboxError.
+    """Prepares and starts the container, with both output streams to the file descriptor `stdout`. Raises SandboxError.
 
     Killing the returned process kills everything in the sandbox.
     """
@@ -85,7 +88,7 @@ def overlaid(others: Mapping[str, Path]) -> list[str]:
 
 
 def prepare(spec: SandboxSpec) -> None:
-    """Writes /etc, and the data for simulated commands. Deletes the state of an earlier container."""
+    """Writes run_dir: /etc, and the data for simulated commands. Deletes the state of an earlier container."""
     image_of(spec)
     shutil.rmtree(spec.run_dir / "pod", ignore_errors=True)
     (spec.run_dir / "pod").mkdir(parents=True)
@@ -107,7 +110,7 @@ def prepare(spec: SandboxSpec) -> None:
 
 
 def command(spec: SandboxSpec) -> list[str]:
-    """Run the command with `environment(spec)` as its complete environment. Raises SandboxError."""
+    """Returns the command. Run it with `environment(spec)` as its complete environment. Raises SandboxError."""
     return [
         *_limits(spec),
         _bwrap() or "bwrap",
@@ -139,6 +142,7 @@ def _api_port(spec: SandboxSpec) -> int:
 
 
 def image_of(spec: SandboxSpec) -> Image:
+    """Returns the container's image. Raises SandboxError if it has no valid recipe."""
     try:
         return image_named(spec.image)
     except RecipeError as error:

@@ -1,3 +1,5 @@
+"""The specification of one container for a sandbox."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -14,7 +16,7 @@ class SandboxError(RuntimeError):
 
 @dataclass(frozen=True)
 class Mount:
-    """A file or folder of this machine for this pod, and its path in the container."""
+    """A volume: a file or folder of this machine for this pod, and its path in the container."""
 
     source: Path
     target: str
@@ -25,6 +27,8 @@ class Mount:
 
 @dataclass(frozen=True)
 class SandboxSpec:
+    """One container of one pod."""
+
     pod: str
     """The pod's "namespace/name", its key in world.json."""
     image: str
@@ -33,7 +37,7 @@ class SandboxSpec:
     hostname: str
     hardware: NodeHardware
     run_dir: Path
-    """`prepare` writes this folder, and simulated daemons keep their state in its `pod/`."""
+    """The pod's folder. `prepare` writes it, and simulated daemons keep their state in its `pod/`."""
     world_dir: Path
     env: Mapping[str, str] = field(default_factory=dict)
     workdir: str = ""
@@ -44,19 +48,19 @@ class SandboxSpec:
     capabilities: frozenset[str] = frozenset()
     privileged: bool = False
     user: int | None = None
-    """None for the image's user."""
+    """The user id, or None for the image's."""
     group: int = 0
     ip: str = ""
     api_port: int | None = None
-    """The API server's port on this machine. The uplink in `world_dir` must allow it."""
+    """The API server's port on this machine, for images that call it. The uplink in `world_dir` must allow it."""
     uid: str = ""
-    """Distinguishes the pod from an earlier one of the same name."""
+    """The pod's uid, which distinguishes it from an earlier pod of the same name."""
     neighbours: Mapping[int, str] = field(default_factory=dict)
     """Declared ports of the pod's other containers, with their names: a pod has one network. Their run folders are next
     to this one.
     """
     node_dir: Path | None = None
-    """The node's file system (`machine.py`), or None for a separate one."""
+    """The file system of its node (`machine.py`), or None for a separate one."""
 
     @property
     def node(self) -> Path:

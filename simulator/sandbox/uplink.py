@@ -1,5 +1,6 @@
-"""Sandboxes have no network. Simulated commands reach a few servers of this machine and ports of pods through a Unix
-socket.
+"""Connects sandboxes, which have no network, to a few servers of this machine and ports of pods through a Unix socket.
+
+Only simulated commands use it.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ Address = tuple[str, int]
 
 
 class Uplink:
-    """Listens in the folder of world.json, which sandboxes see, and stores the CAs that they trust in it.
+    """The server. It listens in the folder of world.json, which sandboxes see, and puts the CAs that they trust there.
 
     A client sends host and port in one line, gets `ok`, and is then connected to that server. Others are refused.
     """

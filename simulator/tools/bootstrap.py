@@ -1,4 +1,4 @@
-"""`python3 -m simulator.tools.bootstrap` creates the environment of the locked dependencies and prints its folder.
+"""`python3 -m simulator.tools.bootstrap`: creates the environment of the locked dependencies and prints its folder.
 
 Needs only the standard library, and runs on Python 3.7 and newer, to report a Python that is too old. The virtual
 environment is in the cache, keyed by the lock files and the interpreter: checkouts share it, and a changed lock creates

@@ -1,4 +1,7 @@
-"""Charts and manifests come from pinned Go modules, too. Go verifies every source against the module's go.sum."""
+"""Builds tools with Go from their pinned modules, and extracts charts and manifests from these modules.
+
+Go verifies every source against the module's go.sum.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,7 @@ def require_go(catalogue: Catalogue, tools: list[Tool]) -> None:
 
 
 def build(tool: Tool, source: Build, workspace: Workspace) -> None:
-    """Raises ToolError with the end of the log."""
+    """Builds the tool's executable. Raises ToolError with the end of the log if that fails."""
     flags = ["-trimpath", "-mod=readonly", "-modcacherw", "-ldflags", f"-s -w {tool.fill(source.ldflags)}"]
     command = ["go", "build", *flags, "-o", str(workspace.folder / tool.name), source.package]
     again = "Finished tools are kept; run the same command to try again."
@@ -50,7 +53,7 @@ def build(tool: Tool, source: Build, workspace: Workspace) -> None:
 
 
 def copy_chart(tool: Tool, source: Chart, workspace: Workspace) -> None:
-    """Raises ToolError if the chart's version or values are not as expected."""
+    """Copies the chart from its Go package. Raises ToolError if its version or values are not as expected."""
     chart = workspace.folder / tool.name
     package = _package(tool, source, workspace)
     shutil.copytree(package / source.folder, chart)
@@ -70,6 +73,7 @@ def copy_chart(tool: Tool, source: Chart, workspace: Workspace) -> None:
 
 
 def copy_crds(tool: Tool, source: Crds, workspace: Workspace) -> None:
+    """Copies the CRDs from their Go package. Raises ToolError if the package has another version."""
     shutil.copytree(_package(tool, source, workspace) / source.folder, workspace.folder / tool.name)
 
 

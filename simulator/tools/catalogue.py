@@ -1,4 +1,4 @@
-"""`tools.yaml` here and of each real operator pins tools and their versions."""
+"""Reads the tools, their versions and their sources from `tools.yaml` here and of each real operator."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class _Data(BaseModel):
 
 
 class Release(_Data):
-    """`members` are the files in the archive at `url`; without any, the url is the executable itself."""
+    """A download. `members` are the files in the archive at `url`; without any, the url is the executable itself."""
 
     url: str
     checksums: str
@@ -33,30 +33,34 @@ class Release(_Data):
 
 
 class GoPackage(_Data):
-    """Pinned in `modules/<module>` or `simulator/operators/<module>`."""
+    """A Go package that a module pins, in `modules/<module>` or `simulator/operators/<module>`."""
 
     module: str
     package: str
 
 
 class Build(GoPackage):
+    """A Go package that builds an executable."""
+
     ldflags: str = ""
 
 
 class Chart(GoPackage):
+    """A chart in a folder of the package."""
+
     folder: str
     crds: str | None = None
     """The folder of its CRDs, if the chart has only a symbolic link to them: Go modules contain no links."""
     released: dict[str, str] = {}
-    """Upstream makes these replacements in values.yaml when it packages a release."""
+    """The replacements in its values.yaml that upstream makes when it packages a release."""
 
 
 class Manifests(GoPackage):
-    """Upstream releases this kustomization, in a folder of the package, as install.yaml."""
+    """The kustomization, in a folder of the package, that upstream releases as install.yaml."""
 
     folder: str
     images: tuple[str, ...] = ()
-    """These images get the version as their tag in upstream's release."""
+    """The images that get the version as their tag in upstream's release."""
     namespace: str | None = None
 
 
@@ -68,22 +72,22 @@ class Crds(GoPackage):
 
 
 class Npm(_Data):
-    """`modules/<module>` locks the npm package. `node` is the oldest major version for it."""
+    """An executable of an npm package that `modules/<module>` locks. `node` is the oldest major version for it."""
 
     module: str
     node: int
 
 
 class Pip(_Data):
-    """`modules/<module>` locks the Python packages."""
+    """An executable of the Python packages that `modules/<module>` locks."""
 
     module: str
     executable: str = ""
-    """Empty if the executable is named like the tool."""
+    """The executable's name in the packages; empty if it is the tool's name."""
 
 
 class System(_Data):
-    """`optional` describes the consequence if it is missing."""
+    """An executable of the operating system. `optional` describes the consequence if it is missing."""
 
     debian_package: str
     optional: str | None = None
@@ -119,7 +123,7 @@ class Tool(_Data):
 
 
 class DiskSpace(_Data):
-    """Free GiB that are required before anything starts."""
+    """The free space in GiB that is required before anything starts."""
 
     base: float
     per_build: float
@@ -151,7 +155,7 @@ class Catalogue(_Data):
         return [self.by_name[name] for name in names]
 
     def module_of(self, source: GoPackage | Npm | Pip) -> Path:
-        """A real operator has the pins next to its program."""
+        """Returns the folder of the pins. A real operator has them next to its program."""
         own = self.modules / source.module
         return own if own.is_dir() else self.operators / source.module
 
@@ -172,7 +176,7 @@ class Catalogue(_Data):
 
 
 def load(file: Path = _HERE / "tools.yaml") -> Catalogue:
-    """Includes the tools of the real operators."""
+    """Returns the tools in `file`, and the executables and charts of the real operators."""
     data = yaml.safe_load(file.read_text())
     for operator in sorted(_OPERATORS.glob("*/tools.yaml")):
         data["tools"] += yaml.safe_load(operator.read_text())

@@ -1,4 +1,4 @@
-"""Each message states the error, the place, and the command that fixes it."""
+"""Errors of tools. Each message states the error, the place, and the command that fixes it."""
 
 from __future__ import annotations
 
@@ -8,4 +8,4 @@ class ToolError(Exception):
 
 
 class Unreachable(ToolError):
-    """The network is not reachable. Building the tool instead may work."""
+    """A download failed because of the network. Building the tool instead may work."""

@@ -1,4 +1,4 @@
-"""Released executables are verified with the checksums that upstream publishes."""
+"""Downloads released executables, and verifies them with the checksums that upstream publishes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Report = Callable[[str], None]
 
 
 def internet_is_open(probe: str) -> bool:
-    """`probe` must answer within a few seconds. Called once for all tools."""
+    """Reports whether `probe` answers within a few seconds. Called once for all tools."""
     try:
         return httpx.head(probe, timeout=_PROBE_SECONDS, follow_redirects=True).is_success
     except httpx.HTTPError:
@@ -31,7 +31,7 @@ def internet_is_open(probe: str) -> bool:
 
 
 def fetch(tool: Tool, release: Release, folder: Path, report: Report) -> None:
-    """Raises Unreachable, or ToolError if a checksum does not match."""
+    """Downloads the released files into `folder`. Raises Unreachable, or ToolError if a checksum does not match."""
     url, checksums = tool.fill(release.url), tool.fill(release.checksums)
     file_name = url.rsplit("/", 1)[-1]
     try:
@@ -57,7 +57,7 @@ def fetch(tool: Tool, release: Release, folder: Path, report: Report) -> None:
 
 
 def published_checksum(text: str, file_name: str) -> str | None:
-    """Lines have the form `<sha256>  <file>`, or the file has one checksum only."""
+    """Returns a file's checksum from a checksum file, with lines of `<sha256>  <file>`, or with one checksum only."""
     for line in text.splitlines():
         found = _SHA256.search(line)
         if found and line.split()[-1].lstrip("*") in (file_name, found.group()):

@@ -1,4 +1,4 @@
-"""Tools are installed one at a time. Each build uses all cores, and an interruption loses at most one tool."""
+"""Installs missing tools one at a time. Each build uses all cores, and an interruption loses at most one tool."""
 
 from __future__ import annotations
 
@@ -54,20 +54,20 @@ def _temporary_files_in(folder: Path) -> Iterator[None]:
 
 @dataclass
 class Installer:
-    """All errors are ToolError."""
+    """Installs tools of a catalogue in a store. All errors are ToolError."""
 
     catalogue: Catalogue
     store: Store
     progress: Progress = field(default_factory=Progress)
     free_bytes: Callable[[Path], int] = _free_bytes
     charts: Path = paths.ROOT / "simulator" / "charts"
-    """Links to charts and manifests of Go modules, next to the simulator's own."""
+    """The folder with links to charts and manifests of Go modules, next to the simulator's own."""
 
     def missing(self, tools: list[Tool]) -> list[Tool]:
         return [tool for tool in tools if not self._executable(tool).exists()]
 
     def install(self, tools: list[Tool]) -> None:
-        """Installs all tools. For optional tools that are not available, only prints that."""
+        """Installs all tools in the store's bin folder. Only reports optional ones that are not available."""
         if self.missing(tools):
             waiting = partial(self.progress.following, self.store.step)
             with (

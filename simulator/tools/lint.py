@@ -1,4 +1,4 @@
-"""`python -m simulator.tools.lint` runs every linter on the files that git knows, even if one fails."""
+"""`python -m simulator.tools.lint`: runs every linter on the files that git knows, even if one fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A stack file needs tools of its operators, and kubelogin.
+"""Finds the tools that a stack file needs in addition to the simulator's: those of its operators, and kubelogin.
 
 An operator's tools have its key in stack files in `needed_for`.
 """
@@ -21,7 +21,7 @@ _LOGIN = "entra"
 
 
 def of_stack(catalogue: Catalogue, stack: str) -> list[Tool]:
-    """Ignores an unreadable file, which Pulumi will reject."""
+    """Returns the tools of the simulator and of the stack. Ignores an unreadable file, which Pulumi will reject."""
     return catalogue.needed_for("simulator", *_groups(paths.ROOT / f"Pulumi.{stack}.yaml"))
 
 

@@ -1,4 +1,4 @@
-"""Packages are installed as locked, and each file's hash is verified."""
+"""Installs tools from npm and the Python package index as locked, and verifies each file's hash."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NPM_PACKAGE, _PIP_PACKAGES = "package", "packages"
 
 
 def install_npm(tool: Tool, source: Npm, workspace: Workspace) -> None:
-    """Raises ToolError with the end of npm's log."""
+    """Installs the package in the folder, and links its executable. Raises ToolError with the end of npm's log."""
     _require_node(tool, source)
     package = workspace.folder / _NPM_PACKAGE
     package.mkdir()
@@ -34,7 +34,7 @@ def install_npm(tool: Tool, source: Npm, workspace: Workspace) -> None:
 
 
 def install_pip(tool: Tool, source: Pip, workspace: Workspace) -> None:
-    """Raises ToolError with the end of pip's log.
+    """Installs the packages in the folder, and links the executable. Raises ToolError with the end of pip's log.
 
     Bytecode is stored next to the sources, even if this process stores it elsewhere: sandboxes can only read that
     place.
@@ -50,7 +50,7 @@ def install_pip(tool: Tool, source: Pip, workspace: Workspace) -> None:
 
 
 def packages(executable: Path) -> Path:
-    """The folder has the Python packages that an installed tool belongs to."""
+    """Returns the folder of Python packages that an installed tool belongs to."""
     return executable.resolve().parents[1]
 
 

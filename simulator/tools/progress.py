@@ -1,4 +1,4 @@
-"""The step, its number and its duration are shown live on a terminal, otherwise in plain lines."""
+"""Shows the tool that is being installed, its number and its duration: live on a terminal, otherwise in plain lines."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PLAIN_SECONDS = 30.0  # between two lines in a log
 _LIVE_SECONDS = 0.2
 _WIDTH = 80
 Step = Callable[[], tuple[str, float]]
-"""Returns a text like `[2/7] helm: building`, and the time at which that step began."""
+"""A function that returns a text like `[2/7] helm: building`, and the time at which that step began."""
 
 
 def elapsed(seconds: float) -> str:
@@ -27,7 +27,7 @@ def elapsed(seconds: float) -> str:
 
 
 def wrapped(text: str, indent: str) -> list[str]:
-    """Indents all lines but the first. A long name can exceed the width."""
+    """Returns lines that fit a terminal unless a name is longer. Indents all but the first."""
     return textwrap.wrap(text, _WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
@@ -42,7 +42,7 @@ class Progress:
 
     @contextmanager
     def step(self, number: int, total: int, label: str, record: Path) -> Iterator[Callable[[str], None]]:
-        """Writes the step to `record` for processes that wait.
+        """Shows one step until it ends, and writes it to `record` for processes that wait.
 
         Yields a function for the caller to report progress.
         """

@@ -32,7 +32,7 @@ def _locked(file: IO[str]) -> bool:
 
 @dataclass(frozen=True)
 class Store:
-    """`bin` is named after the pinned versions, so that other checkouts do not change its links."""
+    """The store. `bin` is named after the pinned versions, so that other checkouts do not change its links."""
 
     root: Path
     bin: str = "bin"
@@ -43,7 +43,7 @@ class Store:
 
     @property
     def temporary(self) -> Path:
-        """The folder for temporary files of pip, npm and Go. It exists while the lock is held."""
+        """A folder for temporary files of pip, npm and Go, which exists while the lock is held."""
         return self.staging / "tmp"
 
     @property
@@ -60,14 +60,14 @@ class Store:
 
     @property
     def step(self) -> Path:
-        """The file's modification time is the start of the step."""
+        """A file with the current step. Its modification time is the start of the step."""
         return self.root / "step"
 
     @contextmanager
     def exclusively(
         self, waiting: Callable[[], AbstractContextManager[object]], needed: Callable[[], bool]
     ) -> Iterator[None]:
-        """The kernel frees the lock if the process dies. Waits in `waiting` for another run.
+        """Takes the store's lock, which the kernel frees if the process dies. Waits in `waiting` for another run.
 
         If the other run makes everything that is `needed`, the block runs without the lock.
         """
@@ -89,7 +89,7 @@ class Store:
 
     @contextmanager
     def making(self, key: str) -> Iterator[Path]:
-        """The folder becomes the tool's, or is removed after an error."""
+        """Yields an empty folder to make a tool in. It becomes the tool's folder, or is removed after an error."""
         work = self.staging / key
         work.mkdir(parents=True)
         try:

@@ -1,3 +1,5 @@
+"""The folder to build a tool in, and a log of the commands that run there."""
+
 from __future__ import annotations
 
 import os
@@ -14,7 +16,7 @@ _LOG_LINES = 15
 
 @dataclass(frozen=True)
 class Workspace:
-    """The empty `folder` becomes the tool's; `module` has its pins."""
+    """The empty `folder` that becomes the tool's, the `module` with its pins, and other paths for the build."""
 
     folder: Path
     module: Path
@@ -31,7 +33,7 @@ class Workspace:
         environment: Mapping[str, str] | None = None,
         hint: str = "",
     ) -> None:
-        """Raises ToolError with the `failure`, the end of the log and the `hint`."""
+        """Runs a command. If it fails, raises ToolError with the `failure`, the end of the log and the `hint`."""
         with self.log.open("wb") as output:
             code = _wait(command, cwd, environment, output.fileno())
         if code != 0:

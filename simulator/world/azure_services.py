@@ -1,3 +1,5 @@
+"""Addresses and credentials of the simulated Azure services that clusters and nodes use."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
@@ -13,32 +15,34 @@ None means that any blob may have changed.
 
 
 UNKNOWN: Changed = (0, None)
-"""Any blob may differ."""
+"""No information on changes: any blob may differ."""
 
 
 @dataclass(frozen=True)
 class BlobService:
+    """The blob endpoint of one account or of all accounts."""
+
     url: str
     """`https://127.0.0.1:<port>/<account>`, without the account for all. With a `proxy`, it has a host name."""
     ca_file: Path
-    """PEM."""
+    """The authority that signed the service's certificate (PEM)."""
     proxy: str = ""
-    """Empty for a direct connection."""
+    """URL of the proxy, or empty for a direct connection."""
     changes: Callable[[str, int], Changed] = lambda _container, _since: UNKNOWN
-    """Returns the changes since the given number of writes."""
+    """Returns the changes of a container since the given number of writes."""
 
 
 @dataclass(frozen=True)
 class Entra:
-    """An API server authenticates and authorizes Entra users by it."""
+    """Authentication and authorization of Entra users by an API server."""
 
     issuer: str
-    """The claim `iss` of users' tokens."""
+    """The issuer of users' tokens (claim `iss`)."""
     discovery: str
     audience: str
-    """The claim `aud` of tokens."""
+    """The audience that tokens must have (claim `aud`)."""
     ca: str
-    """PEM of the authority for both addresses."""
+    """The authority (PEM) that signed the certificates of both addresses."""
     guard: str
-    """The URL of an authorization webhook, or empty if only the cluster's roles apply."""
+    """URL of an authorization webhook, or empty if only the cluster's roles apply."""
     token: str

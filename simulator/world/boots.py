@@ -1,4 +1,4 @@
-"""`python -m simulator reboot` records reboots; machines and their pods react to them."""
+"""Reboots of nodes. `python -m simulator reboot` records them; machines and their pods react to them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from simulator.host import files, paths
 
 
 class BootStore:
+    """The last reboot of each node, on disk."""
+
     def __init__(self, folder: Path | None = None, clock: Callable[[], float] = time.time) -> None:
         """`clock` returns seconds since 1970."""
         self._file = (folder or paths.home()) / "boots.json"
         self._clock = clock
 
     def last(self, node: str) -> float:
-        """Returns seconds since 1970, or 0 if the node was never rebooted."""
+        """Returns the time of the last reboot in seconds since 1970, or 0 if the node was never rebooted."""
         return self._load().get(node, 0.0)
 
     def boot(self, node: str) -> None:

@@ -1,4 +1,4 @@
-"""`python -m simulator evict` requests evictions of Spot machines, and the daemon performs them.
+"""Evictions of Spot machines: `python -m simulator evict` requests them, and the daemon performs them.
 
 Each eviction and the rate have a separate file, so that no process overwrites another's request.
 """
@@ -17,7 +17,7 @@ _RATE = "rate"
 
 @dataclass(frozen=True, order=True)
 class Eviction:
-    """`drains` is whether AKS drains the node in time, which it never guarantees."""
+    """The eviction of one node. `drains` is whether AKS drains it in time, which it never guarantees."""
 
     node: str
     drains: bool = True
@@ -25,7 +25,7 @@ class Eviction:
 
 @dataclass(frozen=True)
 class Rate:
-    """`per_hour` counts Spot nodes. The seed decides the times and the nodes."""
+    """The number of Spot nodes to evict per hour. The seed decides the times and the nodes."""
 
     per_hour: float
     seed: int = 0
@@ -33,6 +33,8 @@ class Rate:
 
 
 class EvictionStore:
+    """Requested evictions that have not ended, on disk."""
+
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = (folder or paths.home()) / "evictions"
 
@@ -51,7 +53,7 @@ class EvictionStore:
         return Rate(**json.loads(file.read_text())) if file.exists() else None
 
     def set_rate(self, rate: Rate | None) -> None:
-        """None ends random evictions."""
+        """Sets the rate. None ends random evictions."""
         if rate:
             self._write(_RATE, rate)
         else:

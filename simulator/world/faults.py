@@ -1,4 +1,4 @@
-"""Faults of hardware and Azure are on disk until they are healed: `python -m simulator fault|heal`."""
+"""Injected faults of hardware and Azure, on disk until they are healed: `python -m simulator fault|heal`."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class FaultKind(StrEnum):
     HCA = "hca"
     """An HCA's port is down."""
     LINK = "link"
-    """The link runs at less than its rate (`gbps`)."""
+    """An HCA's link runs at less than its rate (`gbps`)."""
     FLAPPING = "flapping"
-    """The link is lost again and again, and recovers in between."""
+    """An HCA's link is lost again and again, and recovers in between."""
     RAIL = "rail"
     """The rail's switches behind that HCA of every node carry less than the links' rate (`gbps`)."""
     NVME = "nvme"
@@ -39,19 +39,19 @@ class FaultKind(StrEnum):
     PARTITION = "partition"
     """The node is in a separate InfiniBand partition, as if AKSInfinibandSupport was not registered."""
     THROTTLE = "throttle"
-    """Azure's Resource Manager rejects all requests for a while (`seconds`)."""
+    """Azure rejects all requests to its Resource Manager for a while (`seconds`)."""
     CAPACITY = "capacity"
-    """No machine of a VM size is left. With `spot`, this many for Spot pools and any number for others."""
+    """Azure has no machine of a VM size left. With `spot`, this many for Spot pools and any number for others."""
     PRICE = "price"
-    """A Spot machine's price per hour (`usd`)."""
+    """The price of a Spot machine of a VM size per hour (`usd`)."""
     ROLES = "roles"
     """Role assignments made during the fault have no effect yet, and new identities are not found."""
     LOCK = "lock"
-    """A lock of a `level` on the subscription, on every resource group, or on one group (`scope`)."""
+    """A management lock of a `level` on the subscription, on every resource group, or on one group (`scope`)."""
     POLICY = "policy"
-    """The organization requires a tag (`tag`) on resource groups."""
+    """A policy of the organization requires a tag (`tag`) on resource groups."""
     NODE_SETUP = "node-setup"
-    """The script that sets new machines up fails with an exit code (`code`)."""
+    """The script that sets new machines up as nodes fails with an exit code (`code`)."""
 
 
 OF_AZURE = frozenset(
@@ -96,12 +96,12 @@ _NEEDS: Mapping[FaultKind, Mapping[str, str]] = {
 
 
 class FaultError(ValueError):
-    """The message is for the user."""
+    """An invalid fault. The message is for the user."""
 
 
 @dataclass(frozen=True, order=True)
 class Fault:
-    """The fault ends after `seconds` if set. `gbps` (Gb/s) is the remaining rate of a slow link or rail."""
+    """One fault, which ends after `seconds` if set. `gbps` (Gb/s) is the remaining rate of a slow link or rail."""
 
     node: str
     kind: FaultKind
@@ -113,14 +113,14 @@ class Fault:
     """An Xid, or the exit code of the script that sets a node up."""
     level: str = ""
     scope: str = ""
-    """`subscription`, `group` for every resource group, or the name of one group."""
+    """The scope of a lock: `subscription`, `group` for every resource group, or the name of one group."""
     tag: str = ""
     spot: int | None = field(default=None, compare=False)
-    """The number of machines left for Spot pools."""
+    """The number of machines left for Spot pools (capacity faults)."""
     usd: float = field(default=0.0, compare=False)
-    """One machine's price per hour."""
+    """The price of one machine per hour (price faults)."""
     since: float = field(default=0.0, compare=False)
-    """Seconds since 1970."""
+    """The start, in seconds since 1970."""
 
     def __str__(self) -> str:
         left, lasts = (f"{self.gbps} Gb/s" if self.gbps else ""), (f"for {self.seconds} s" if self.seconds else "")
@@ -133,7 +133,7 @@ class Fault:
 
     @property
     def place(self) -> tuple[str, FaultKind, str, str, int, str]:
-        """A new fault replaces an old one with the same key."""
+        """The key of a fault. A new fault replaces an old one with the same key."""
         code = self.code if self.kind is FaultKind.XID else 0
         return self.node, self.kind, self.device, self.size, code, self.scope or self.tag
 
@@ -157,7 +157,7 @@ def new_fault(
     usd: float = 0.0,
     since: float = 0.0,
 ) -> Fault:
-    """Raises FaultError, which names the allowed values."""
+    """Creates a fault. Raises FaultError, which names the allowed values."""
     try:
         known = FaultKind(kind)
     except ValueError:
@@ -188,7 +188,7 @@ def _takes(kind: FaultKind, option: str) -> bool:
 
 
 class FaultStore:
-    """The file is replaced atomically, so that readers never see a partial file."""
+    """The file of all faults. It is replaced atomically, so that readers never see a partial file."""
 
     def __init__(self, folder: Path | None = None, clock: Callable[[], float] = time.time) -> None:
         """`clock` returns seconds since 1970."""
@@ -207,6 +207,7 @@ class FaultStore:
             raise FaultError(f"{self.file} is damaged ({error}); delete the file to remove all faults") from error
 
     def find(self, kind: FaultKind, size: str = "") -> Fault | None:
+        """Returns Azure's fault of that kind (and VM size), or None."""
         return next((fault for fault in self.load() if (fault.kind, fault.size) == (kind, size)), None)
 
     def fault(self, fault: Fault) -> None:

@@ -1,4 +1,4 @@
-"""A node's hardware derives only from its SKU, its name and the faults, so every call returns the same."""
+"""The hardware of a node, derived only from its SKU, its name and the faults, so that every call returns the same."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _XIDS = {FaultKind.ECC: 63, FaultKind.REMAP: 64, FaultKind.NVLINK: 74, FaultKind
 
 @dataclass(frozen=True)
 class PciDevice:
-    """Ids and class are lower-case hexadecimal, as in NFD's `pci.device`."""
+    """One function on the bus. Ids and class are lower-case hexadecimal, as in NFD's `pci.device`."""
 
     address: str
     vendor: str
@@ -36,7 +36,7 @@ class PciDevice:
 
 @dataclass(frozen=True)
 class Gpu:
-    """`index` is nvidia-smi's, in PCI order."""
+    """One GPU. `index` is nvidia-smi's, in PCI order."""
 
     index: int
     pci: str
@@ -49,10 +49,10 @@ class Gpu:
     remap_pending: bool = False
     remap_failed: bool = False
     slowed: bool = False
-    """The hardware has reduced the clocks because of heat."""
+    """Whether the hardware has reduced the clocks because of heat."""
     lost_links: tuple[int, ...] = ()
     xids: tuple[int, ...] = ()
-    """Xids since the boot, the worst last."""
+    """Xids that NVIDIA's driver has logged since the boot, the worst last."""
 
 
 FLAPS = 3
@@ -60,7 +60,7 @@ FLAPS = 3
 
 @dataclass(frozen=True)
 class Hca:
-    """`gbps` is the current rate, `rated_gbps` that of a healthy link (Gb/s). `pkey` is 0xffff on Ethernet.
+    """One HCA. `gbps` is the current rate, `rated_gbps` that of a healthy link (Gb/s). `pkey` is 0xffff on Ethernet.
 
     `rail_gbps` is the rate of the switches behind the HCA. A node cannot see it, and one node alone does not need it.
     """
@@ -80,18 +80,18 @@ class Hca:
 
 @dataclass(frozen=True)
 class Disk:
-    """Sectors have 512 bytes. `model` distinguishes local disks from OS disks."""
+    """A disk of `sectors` of 512 bytes. `model` distinguishes local disks from OS disks."""
 
     name: str
     model: str
     sectors: int
     pci: str = ""
-    """Empty for a disk on Hyper-V's SCSI."""
+    """The PCI address, or empty for a disk on Hyper-V's SCSI."""
 
 
 @dataclass(frozen=True)
 class NodeHardware:
-    """`up` is False during a node fault."""
+    """One node. `up` is False during a node fault."""
 
     node: str
     sku: str
@@ -102,7 +102,7 @@ class NodeHardware:
     nvme: tuple[Disk, ...]
     os_disk: Disk
     booted: float = 0.0
-    """Seconds since 1970, or 0 if the node was never rebooted."""
+    """The time of the last reboot, in seconds since 1970, or 0 if it never was rebooted."""
     kernel: str = KERNEL
     os_id: str = OS_ID
     os_version: str = OS_VERSION
@@ -133,7 +133,7 @@ def node_hardware(sku: skus.VmSku, node_name: str, faults: Iterable[Fault] = ())
 
 
 def pool_of(node_name: str) -> str:
-    """Returns the scale set of `aks-gpu-12345678-vmss000001`. Its nodes share a fabric."""
+    """Returns the scale set of an AKS node name (`aks-gpu-12345678-vmss000001`). Its nodes share a fabric."""
     return node_name.rpartition("-vmss")[0] or node_name
 
 
@@ -258,5 +258,5 @@ def _guid(node: str, device: str) -> str:
 
 
 def number(*parts: str) -> int:
-    """The number is stable for these words."""
+    """Returns a stable number for these words."""
     return int.from_bytes(hashlib.sha256("/".join(parts).encode()).digest()[:8], "big")

@@ -1,4 +1,4 @@
-"""The speed of an all-reduce. Uses only the standard library, because sandboxed commands import it."""
+"""Speed of an all-reduce on given hardware. Uses only the standard library, because sandboxed commands import it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ INFINIBAND, SOCKET = "IB", "Socket"
 
 @dataclass(frozen=True)
 class Collective:
-    """`links` has, per node, the share (0 to 1) of its rated speed that each used HCA reaches."""
+    """One communicator. `links` has, per node, the share (0 to 1) of its rated speed that each used HCA reaches."""
 
     sku: str
     nodes: int
@@ -20,7 +20,7 @@ class Collective:
     """INFINIBAND or SOCKET, between nodes only."""
     links: tuple[tuple[float, ...], ...] = ()
     sharp: bool = False
-    """Whether switches reduce."""
+    """Whether the switches reduce (SHARP)."""
     nvlink_sharp: bool = False
     aligned: bool = True
     """Whether NCCL pairs each GPU with the HCA on its own PCI switch."""
@@ -55,7 +55,7 @@ def peak(collective: Collective, numbers: Mapping[str, Any]) -> float:
 
 
 def bus_bandwidth(collective: Collective, size: int, numbers: Mapping[str, Any]) -> float:
-    """Returns GB/s for messages of `size` bytes. Latency limits small ones."""
+    """Returns the bus bandwidth in GB/s for messages of `size` bytes. Latency limits small ones."""
     if collective.nodes == 1:
         half = float(numbers["half_bandwidth_bytes"]["nvlink"])
     else:
@@ -64,7 +64,7 @@ def bus_bandwidth(collective: Collective, size: int, numbers: Mapping[str, Any])
 
 
 def seconds(collective: Collective, size: int, numbers: Mapping[str, Any]) -> float:
-    """`size` is in bytes per rank. A single rank copies at the node's peak."""
+    """Returns the time of one all-reduce of `size` bytes per rank. A single rank copies at the node's peak."""
     size = max(size, 1)
     factor = collective.bus_factor or 1.0
     return factor * size / (bus_bandwidth(collective, size, numbers) * 1e9)

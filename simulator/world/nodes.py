@@ -1,3 +1,5 @@
+"""The hardware of a Node object, with its current faults."""
+
 from __future__ import annotations
 
 import dataclasses
@@ -14,9 +16,9 @@ from simulator.world.hardware import SECTOR_BYTES, Disk, Gpu, NodeHardware, node
 
 NVIDIA, MELLANOX = skus.pci_vendor("nvidia"), skus.pci_vendor("mellanox")
 PARTITION_ANNOTATION = "simulator/infiniband-partition"
-"""The annotation (`alone`) of nodes in a pool that was created while AKSInfinibandSupport was not registered."""
+"""Annotation (`alone`) of nodes in a pool that was created while AKSInfinibandSupport was not registered."""
 DRIVER_ANNOTATION = "simulator/gpu-driver"
-"""The annotation (`aks`) of GPU nodes with a driver from AKS (gpuProfile.driver Install, which is also the default)."""
+"""Annotation (`aks`) of GPU nodes with a driver from AKS (gpuProfile.driver Install, which is also the default)."""
 _NO_DEVICES = skus.VmSku(name="", family="", vcpus=1, memory_gib=1, temp_gib=0)
 
 _known = functools.lru_cache(maxsize=1024)(node_hardware)
@@ -24,7 +26,7 @@ _known = functools.lru_cache(maxsize=1024)(node_hardware)
 
 
 def hardware_of(node: Object) -> NodeHardware:
-    """The OS is that of the node's image, the OS disk and InfiniBand partition that of its pool.
+    """Returns the hardware with the OS of the node's image, and the OS disk and InfiniBand partition of its pool.
 
     A node without an instance type of the catalogue, such as a virtual node, has no devices.
     """
@@ -47,7 +49,7 @@ def hardware_of(node: Object) -> NodeHardware:
 
 
 def with_capacity(os_disk: Disk, capacity: str) -> Disk:
-    """The node's capacity is 536870912Ki, for example."""
+    """Returns the OS disk with the pool's size, from the node's capacity: 536870912Ki."""
     return dataclasses.replace(os_disk, sectors=count(capacity) // SECTOR_BYTES) if count(capacity) else os_disk
 
 
@@ -58,7 +60,7 @@ def os_release(image: str, default: tuple[str, str]) -> tuple[str, str]:
 
 
 def nvidia_gpus(hardware: NodeHardware) -> list[Gpu]:
-    """NVIDIA's driver finds healthy and unhealthy GPUs."""
+    """Returns the GPUs that NVIDIA's driver would find, healthy or not."""
     addresses = {function.address for function in hardware.pci if function.vendor == NVIDIA}
     return [gpu for gpu in hardware.gpus if gpu.pci in addresses]
 

@@ -1,4 +1,4 @@
-"""The daemon writes `world.json`, and simulated commands in a sandbox read it at /run/simulator."""
+"""The world for simulated commands in a sandbox: `world.json`, written by the daemon, read at /run/simulator."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _RAY = "ray.io/"
 """KubeRay creates a Service for each cluster's head, named cluster and suffix."""
 _RAY_SUFFIX = "-head-svc"
 STANDING = frozenset({"sshd"})
-"""These states are valid while a daemon runs. It locks their file, and the kernel releases the lock when it ends."""
+"""States that are valid while a daemon runs. It locks their file, and the kernel releases the lock when it ends."""
 DEFAULT_SHM_BYTES = 64 * 2**20  # the default of container runtimes without a volume at /dev/shm
 
 
@@ -34,7 +34,7 @@ def snapshot(
     allocations: Mapping[str, Mapping[str, Any]],
     states: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Object:
-    """`nodes` and `pods` are API objects; `allocations` and `states` have keys "namespace/name".
+    """Returns the world. `nodes` and `pods` are API objects; `allocations` and `states` have keys "namespace/name".
 
     An allocation has the pod's devices ({"gpus": [indices], "hcas": [names]}). A state was written by the pod's
     simulated daemons ({"sshd": {...}}).
@@ -54,7 +54,7 @@ def write(world: Object, folder: Path) -> None:
 
 
 def states_of(folder: Path) -> Object:
-    """Returns what simulated daemons wrote to the pod's state folder, by file name: {"sshd": {...}}.
+    """Returns the states that simulated daemons wrote to the pod's state folder, by file name: {"sshd": {...}}.
 
     The sandbox can write anything there. Symbolic links are not followed, and incomplete documents are ignored.
     """
@@ -91,7 +91,7 @@ def pod_key(pod: Object) -> str:
 
 
 def shm_bytes(pod: Object) -> int:
-    """Returns a memory volume's limit, else the pod's memory, or 64 MiB without such a volume."""
+    """Returns the size of /dev/shm: a memory volume's limit, else the pod's memory, or 64 MiB without such a volume."""
     spec = pod["spec"]
     mounted = {mount["name"] for mount in _each(spec, "volumeMounts") if mount["mountPath"].rstrip("/") == "/dev/shm"}
     for volume in spec.get("volumes") or []:

@@ -1,4 +1,7 @@
-"""AppWrapper restarts a team's job on other nodes if it fails or a node is bad."""
+"""Creates jobs of teams, in an AppWrapper or plain.
+
+AppWrapper restarts a job on other nodes if it fails or a node is bad.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ def team_job(
     *,
     wrapper: Mapping[str, str] | None,
 ) -> None:
-    """`wrapper` has the retry options; None creates a plain job.
+    """Creates the job: in an AppWrapper with the retry options `wrapper`, or plain if that is None.
 
     A change of the spec replaces the job. The old job is deleted first, after its pods have ended, since the name
     stays.

@@ -33,9 +33,9 @@ CheckName = Literal[
 ]
 
 ECC_ERRORS, SRAM_ECC_ERRORS = 20_000_000, 10_000
-"""A GPU may have this many corrected errors in DRAM and in SRAM; conf/ has the same for all sizes."""
+"""Limits of a GPU's corrected errors in DRAM and in SRAM; conf/ has the same for all sizes."""
 FLAP_HOURS = 6
-"""Two failures within these hours make a link flapping; the same in all of conf/."""
+"""Interval in hours: two failures within it make a link flapping; the same in all of conf/."""
 _REPEATS = 1
 
 WITHOUT_DEVICES = frozenset(
@@ -57,10 +57,10 @@ Check = tuple[str, str]
 def configuration(
     sku: VmSku, topology: str, leave_out: Iterable[str] = (), *, gpus: int | None = None, own: Iterable[Check] = ()
 ) -> str:
-    """Omits checks that have unknown limits.
+    """Returns nhc's configuration file, without checks that have unknown limits.
 
-    `topology` is the path of NCCL's topology file in the pod. With `gpus`, the pod has that many of the node's
-    GPUs, and only checks that it can run. Checks in `own` replace those with the same name.
+    `topology` is the path of NCCL's topology file in the pod. With `gpus`, the pod has that many of the node's GPUs,
+    and only checks that it can run. Checks in `own` replace those with the same name.
     """
     own = list(own)
     out = {*leave_out, *(name for name, _ in own), *(MEASURES | _ALL_GPUS if gpus is not None else ())}
@@ -111,8 +111,8 @@ def _gpus(sku: VmSku, count: int) -> Iterator[Check]:
 
 
 def _collectives(sku: VmSku, topology: str) -> Iterator[Check]:
-    """Yields the NCCL checks. If the topology file comes before the size, as in older charts, mpirun fails on every
-    healthy node.
+    """Yields the NCCL checks. In the order of older charts, topology file before size, mpirun fails on every healthy
+    node.
 
     `check_nccl_allreduce` ignores the file (v0.4.5, azure_nccl_allreduce.nhc: `-x NCCL_TOPO_FILE=`).
     """

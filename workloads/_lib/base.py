@@ -1,3 +1,5 @@
+"""The interface between workloads and the program."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -17,6 +19,8 @@ Options = TypeVar("Options", bound=WorkloadOptions, covariant=True)
 
 @dataclass(frozen=True, kw_only=True)
 class Run(Generic[Options]):
+    """One run: its options, pool, nodes and image."""
+
     options: Options
     pool: GpuPool
     nodes: int
@@ -26,7 +30,7 @@ class Run(Generic[Options]):
 
     @classmethod
     def placed(cls, context: WorkloadContext, placement: Placement[Any], image: str, **more: Any) -> Self:
-        """`image` is the workload's folder in `docker/` unless an option replaces it."""
+        """Returns the run that the settings define. `image` is its folder in `docker/` unless an option replaces it."""
         return cls(
             options=placement.options,
             pool=context.pools[placement.pool_key],
@@ -51,6 +55,8 @@ def _node_check(context: WorkloadContext, options: WorkloadOptions) -> NodeCheck
 
 @dataclass(frozen=True, kw_only=True)
 class Deployed:
+    """A deployed workload's names and commands in the cluster."""
+
     namespace: pulumi.Input[str]
     name: str
     command: pulumi.Output[str]
@@ -83,5 +89,7 @@ def deploy(workload: Workload[Chosen], context: WorkloadContext, placement: Plac
 
 
 class Workload(WorkloadSpec[Chosen], Protocol[Chosen]):
+    """The interface of a workload: what the settings need of it, and its deployment."""
+
     def deploy(self, context: WorkloadContext, placement: Placement[Chosen]) -> Deployed:
         """Creates the workload's resources. Uses only the arguments and the workload's own files."""

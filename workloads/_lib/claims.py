@@ -1,3 +1,5 @@
+"""Claims that keep users' files when the workload is removed or its stack is destroyed."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -52,7 +54,7 @@ def kept_claim(
 
 
 def shrinking_warning(resource: str, size: Path) -> pulumi.ResourceHook:
-    """Warns before the API server rejects a size below `status.capacity`."""
+    """Returns a hook that warns before the API server rejects a size below `status.capacity`."""
 
     def warn(update: pulumi.ResourceHookArgs) -> None:
         had, wanted = _gib(update.old_inputs), _gib(update.new_inputs)
@@ -65,6 +67,6 @@ def shrinking_warning(resource: str, size: Path) -> pulumi.ResourceHook:
 
 
 def _gib(inputs: Mapping[str, Any] | None) -> int:
-    """A refresh may store the size in another unit, such as 1Ti for 1024Gi."""
+    """Returns the requested size in GiB. A refresh may store it in another unit, such as 1Ti for 1024Gi."""
     requests = ((inputs or {}).get("spec") or {}).get("resources", {}).get("requests", {})
     return count(requests.get("storage")) // 2**30

@@ -1,3 +1,5 @@
+"""Checks that a workload's blob containers exist and allow the access that it needs."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -11,11 +13,11 @@ from config.schema.workload import Candidate
 
 _READ = "rl"
 _WRITE = "racwdl"
-"""A checkpoint is written beside its final name and renamed, and the oldest is deleted."""
+"""Permissions to write a checkpoint beside its final name, rename it, and delete the oldest."""
 _WRITE_HIERARCHICAL = "racwdlmp"
 """The same for a hierarchical namespace (ContainerSettings.permissions)."""
 _SHARE = 10 * 2**30
-"""A checkpoint file, or a process's share of one, has at least this many bytes."""
+"""The least bytes of a checkpoint file, or of a process's share of one."""
 
 
 def container_problems(

@@ -45,7 +45,7 @@ def topology_xml(topology: Topology) -> str:
 
 
 def affinity_mask(first: int, last: int) -> str:
-    """Returns the kernel's 96-bit mask: 32-bit words in hex, the highest first."""
+    """Returns the kernel's 96-bit mask of CPUs `first` to `last`: 32-bit words in hex, the highest first."""
     bits = (1 << (last + 1)) - (1 << first)
     words = [bits >> shift & (2**_WORD_BITS - 1) for shift in range(_MASK_BITS - _WORD_BITS, -1, -_WORD_BITS)]
     return ",".join(f"{word:08x}" for word in words)
@@ -71,12 +71,14 @@ def _pci(parent: ElementTree.Element, busid: str, device_class: str, link: Link)
 
 @dataclass(frozen=True, kw_only=True)
 class Files:
+    """Files by name, their ConfigMap, and their folder in containers."""
+
     config_map: str
     folder: str
     contents: Mapping[str, str]
 
     def mount(self) -> Mount:
-        """The annotation has a digest of the files, so that a change replaces the pods."""
+        """Returns the folder's mount. Its annotation has a digest of the files, so that a change replaces the pods."""
         digest = hashlib.sha256(repr(sorted(self.contents.items())).encode()).hexdigest()[:16]
         return Mount(
             name="files",
@@ -107,6 +109,7 @@ def shared(*names: str) -> dict[str, str]:
 
 
 def topology_path(files: Files) -> str:
+    """Returns the path of NCCL's topology file in containers; empty without one."""
     return files.path(TOPOLOGY) if TOPOLOGY in files.contents else ""
 
 
@@ -115,7 +118,7 @@ def topology_file(pool: GpuPool) -> dict[str, str]:
 
 
 def nccl_variables(pool: GpuPool, files: Files, *, sharp: bool) -> dict[str, str]:
-    """Configures NCCL and UCX on nodes of the pool.
+    """Returns the environment of NCCL and UCX on nodes of the pool.
 
     `sharp` lets the InfiniBand switches reduce. Only benchmarks use it: trainings have failed with it
     (NVIDIA/nccl#1709, #1219).

@@ -1,3 +1,5 @@
+"""Gangs: groups of pods that a scheduler places all together or not at all."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field
@@ -17,7 +19,7 @@ class _Gangs:
     api_version: str
     marks: Literal["annotations", "labels"]
     mark: str
-    """The annotation or label of pods with the PodGroup's name."""
+    """Annotation or label of pods with the PodGroup's name."""
     more: Manifest = field(default_factory=dict)
 
 

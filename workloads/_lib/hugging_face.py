@@ -1,3 +1,5 @@
+"""Models on the Hugging Face Hub: checks of a model's name, and the token for gated models."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -50,5 +52,5 @@ def token_secret(workload: str, name: str, token: SecretStr | None, context: Wor
 
 
 def token_variable(secret: str) -> Manifest:
-    """Refers to the Secret, so that pod manifests do not show the token."""
+    """Returns the container's variable, by reference, so that pod manifests do not show the token."""
     return {"name": _VARIABLE, "valueFrom": {"secretKeyRef": {"name": secret, "key": _VARIABLE}}}

@@ -1,3 +1,5 @@
+"""Builds Indexed Jobs: a gang with one pod on each of several whole nodes, or independent pods."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -16,13 +18,13 @@ IGNORE_DISRUPTIONS: Manifest = {
     "action": "Ignore",
     "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}],
 }
-"""Lost nodes do not count as failures."""
+"""Rule of a podFailurePolicy: lost nodes do not count as failures."""
 HOPELESS = 64
-"""Scripts exit with this code for errors that a retry cannot fix."""
+"""Exit code of scripts for errors that a retry cannot fix."""
 
 
 def failure_policy(container: str, template: Manifest, hopeless: Literal["FailJob", "FailIndex"]) -> Manifest:
-    """Lost or bad nodes are no failures; errors that a retry cannot fix end the job.
+    """Returns a podFailurePolicy: lost or bad nodes are no failures; errors that a retry cannot fix end the job.
 
     The rule for disruptions is first, because the others would count an eviction's exit code.
     """
@@ -31,10 +33,10 @@ def failure_policy(container: str, template: Manifest, hopeless: Literal["FailJo
 
 
 def indexed_job_spec(name: str, nodes: int, template: Manifest, **more: Any) -> Manifest:
-    """The Job has `nodes` pods in the gang that `indexed_job` creates.
+    """Returns the spec of a Job with `nodes` pods in the gang that `indexed_job` creates.
 
-    The gang is explicit: Volcano 1.10 creates gangs of one member for a Job's pods and has no annotation for the
-    size, and Coscheduling needs a PodGroup. Only pods that run together are certain to use different nodes.
+    The gang is explicit: Volcano 1.10 creates gangs of one member for a Job's pods and has no annotation for the size,
+    and Coscheduling needs a PodGroup. Only pods that run together are certain to use different nodes.
     """
     pods = in_gang(name, template)
     return {"completionMode": "Indexed", "completions": nodes, "parallelism": nodes, "template": pods, **more}
@@ -53,7 +55,7 @@ def indexed_job(name: str, spec: Manifest, context: WorkloadContext, depends_on:
 def batch_job_spec(
     template: Manifest, *, container: str, completions: int, parallelism: int, retries: int, **more: Any
 ) -> Manifest:
-    """The Job has no gang: each index is retried separately.
+    """Returns the spec of a Job without a gang: each index is retried separately.
 
     Jobs and their pods stay until a user deletes them, since they have the result of each index.
     """

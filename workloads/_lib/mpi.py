@@ -1,3 +1,5 @@
+"""MPI jobs on Volcano: one worker on each of several whole nodes, and a master that starts one process per GPU."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -37,7 +39,7 @@ Options = TypeVar("Options", bound=MpiOptions, covariant=True)
 
 @dataclass(frozen=True, kw_only=True)
 class MpiRun(Run[Options]):
-    """The service account lets the master read pods of the namespace."""
+    """One run of an MPI job. The service account lets its master read pods of the namespace."""
 
     service_account: pulumi.Input[str]
 
@@ -48,12 +50,12 @@ class MpiJob:
     files: Files
     variables: Mapping[str, str]
     sharp: bool
-    """The InfiniBand switches reduce."""
+    """Whether the InfiniBand switches reduce."""
     worker: Manifest = field(default_factory=dict)
     repeatable: bool = False
 
     def environment(self) -> dict[str, str]:
-        """hosts.sh passes the variables of NCCL and UCX to the ranks."""
+        """Returns the master's variables; hosts.sh passes those of NCCL and UCX to the ranks."""
         sku = self.run.pool.sku
         return {
             **nccl_variables(self.run.pool, self.files, sharp=self.sharp),
@@ -65,7 +67,7 @@ class MpiJob:
         }
 
     def spec(self) -> Manifest:
-        """`podOverrides` apply to the workers, which are the pods on GPU nodes."""
+        """Returns the spec of the Volcano Job; `podOverrides` apply to the workers, which are the pods on GPU nodes."""
         mounts = [self.files.mount()]
         worker = GpuPod(
             pool=self.run.pool,
@@ -86,11 +88,11 @@ class MpiJob:
         )
 
     def deploy(self, name: str, context: WorkloadContext) -> pulumi.Output[str]:
-        """Returns the command that shows the master's log.
+        """Creates the ConfigMap and the Volcano Job; returns the command that shows the master's log.
 
         Volcano rejects changes of a Job's spec, so a change replaces the Job. Since its name stays, the old Job is
-        deleted first, in the foreground (the provider's default), after its pods. Otherwise Volcano may ignore a
-        Job while pods of its predecessor still end (volcano-sh/volcano#3968 and #5973, both open in 1.15).
+        deleted first, in the foreground (the provider's default), after its pods. Otherwise Volcano may ignore a Job
+        while pods of its predecessor still end (volcano-sh/volcano#3968 and #5973, both open in 1.15).
         """
         kubernetes.apiextensions.CustomResource(
             name,
@@ -114,11 +116,11 @@ def mpi_files(name: str, scripts: Path, pool: GpuPool, more: Mapping[str, str] |
 
 
 def _volcano_spec(*, workers: int, worker: Manifest, master: Manifest, node_check: bool) -> Manifest:
-    """`worker` and `master` are pod templates ({"metadata": ..., "spec": ...}).
+    """Returns the spec of a Volcano Job. `worker` and `master` are pod templates ({"metadata": ..., "spec": ...}).
 
     The ssh plugin gives all pods one key pair and host names; the svc plugin writes the workers' names to
-    /etc/volcano/mpiworker.host. The job completes or fails with the master. With a `node_check`, a failed worker
-    means a bad node, and all pods restart on other nodes.
+    /etc/volcano/mpiworker.host. The job completes or fails with the master. With a `node_check`, a failed worker means
+    a bad node, and all pods restart on other nodes.
     """
     policies = {"policies": [{"event": "PodFailed", "action": "RestartJob"}]} if node_check else {}
     return {
@@ -145,7 +147,7 @@ def _volcano_spec(*, workers: int, worker: Manifest, master: Manifest, node_chec
 
 
 def _master_template(container: Manifest, *, service_account: pulumi.Input[str], mounts: Sequence[Mount]) -> Manifest:
-    """The master has no devices and runs on the system pool, tainted or not, to keep GPU nodes for workers."""
+    """Returns the master's pod: without devices, on the system pool, tainted or not, to keep GPU nodes for workers."""
     requests = {"cpu": "500m", "memory": "1Gi"}
     mounted = [mount.mount() for mount in mounts]
     spec = {

@@ -1,3 +1,5 @@
+"""Builds the check of a node before a job starts there: an init container with the job's devices."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -11,7 +13,7 @@ from workloads._lib.pods import Manifest, Mount, environment
 
 CONTAINER = "node-check"
 FAILED = 1
-"""The exit code on a bad node that the check has tainted (docker/aksnhc/check-node.sh)."""
+"""Exit code on a bad node that it has tainted (docker/aksnhc/check-node.sh)."""
 SCRIPT = "/opt/aksnhc/check-node.sh"
 NODE_NAME = {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
 KERNEL_LOGS = "/host/var/log"
@@ -21,7 +23,7 @@ _ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 
 def kernel_logs() -> Mount:
-    """Two checks search the node's logs for GPU errors and flapping links.
+    """Returns the mount of the node's logs, which two checks search for GPU errors and flapping links.
 
     It is the folder, because the file's name differs (syslog on Ubuntu, messages elsewhere) and logs are rotated.
     """
@@ -30,7 +32,7 @@ def kernel_logs() -> Mount:
 
 
 def _token() -> Mount:
-    """Only the check mounts the token: the job's own programs must not change nodes."""
+    """Returns the mount of a service account token for the check only: the job's own programs must not change nodes."""
     ca = {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}}
     token = {"serviceAccountToken": {"path": "token", "expirationSeconds": 3600}}
     return Mount(name="check-token", path=_ACCOUNT, source={"projected": {"sources": [token, ca]}}, read_only=True)
@@ -48,10 +50,10 @@ class NodeCheck:
     image: str
     taint_effect: str
     of_team: bool
-    """In a team's namespace, pods may not mount host folders such as logs."""
+    """Whether it runs in a team's namespace, where pods may not mount host folders such as logs."""
 
     def added(self, template: Manifest, pool: GpuPool, gpus: int | None, topology: str) -> Manifest:
-        """Adds the check as first init container, with the devices of the first container.
+        """Returns the pod template with the check as first init container, with the devices of the first container.
 
         `gpus` are the pod's GPUs; None means all devices of a whole node. `topology` is the path of NCCL's topology
         file in the pod, or empty.
@@ -94,10 +96,10 @@ class NodeCheck:
 
 
 def failure_rules(template: Manifest) -> list[Manifest]:
-    """In a Job with these pods, a bad node does not count as a failure.
+    """Returns the podFailurePolicy rules of a Job with these pods: a bad node does not count as a failure.
 
-    If the check cannot taint the node, it uses another exit code, which counts: otherwise the pod could return
-    there forever.
+    If the check cannot taint the node, it uses another exit code, which counts: otherwise the pod could return there
+    forever.
     """
     names = [each["name"] for each in template["spec"].get("initContainers", [])]
     exit_codes = {"containerName": CONTAINER, "operator": "In", "values": [FAILED]}

@@ -1,3 +1,5 @@
+"""Builds pods that use GPUs and RDMA, from a pool and a workload's additions."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -17,28 +19,30 @@ if TYPE_CHECKING:
 Manifest = dict[str, Any]
 
 NOT_AWAITED = {"pulumi.com/skipAwait": "true", "pulumi.com/deletionPropagationPolicy": "background"}
-"""`pulumi up` should not wait for jobs, Services without ready pods, and claims.
+"""Annotations of resources that `pulumi up` should not wait for: jobs, Services without ready pods, claims.
 
-The first also stops Pulumi from waiting for a Job's deletion, so that a new Job would find the old one with its
-name. With the second, the Job is deleted immediately and its pods afterwards.
+The first also stops Pulumi from waiting for a Job's deletion, so that a new Job would find the old one with its name.
+With the second, the Job is deleted immediately and its pods afterwards.
 """
 NOT_EVICTED = {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
-"""Without it, the cluster autoscaler evicts pods of Jobs from nodes with less than half of their GPUs requested, if
-other nodes have capacity (cluster-autoscaler/FAQ.md in kubernetes/autoscaler), and work is lost.
+"""Annotation of pods that would lose work. Without it, the cluster autoscaler evicts pods of Jobs from nodes with less
+than half of their GPUs requested, if other nodes have capacity (cluster-autoscaler/FAQ.md in kubernetes/autoscaler).
 """
 _SHM_FRACTION = 14
-"""Divides a node's memory. ND H100 v5 (1900 GiB) and H200 (1850) get at least the AKS health-check guide's 128Gi."""
+"""Divisor of a node's memory. ND H100 v5 (1900 GiB) and H200 (1850) get at least the AKS health-check guide's 128Gi."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Mount:
+    """One volume of a pod and its mount path."""
+
     name: str
     path: str
     source: Manifest
     """The volume's source in the pod spec, such as {"configMap": {...}}."""
     read_only: bool = False
     annotations: Mapping[str, pulumi.Input[str]] = field(default_factory=dict)
-    """Pods that mount it get these. They change with the content, so that pods are replaced."""
+    """Annotations of pods that mount it. They change with the content, so that pods are replaced."""
     service_account: pulumi.Input[str] | None = None
     """The only service account that can mount it, if any."""
 
@@ -51,6 +55,8 @@ class Mount:
 
 @dataclass(frozen=True, kw_only=True)
 class GpuPod:
+    """A workload's pod on a GPU node. The method `template` adds everything that the hardware requires."""
+
     pool: GpuPool
     others: Sequence[GpuPool] = ()
     rdma_resource: str
@@ -63,10 +69,10 @@ class GpuPod:
     gpus: int | None = None
     """GPUs or slices to request; None requests the whole node with all HCAs. Part of a node has no RDMA."""
     topology: str = ""
-    """Empty without NCCL's topology file."""
+    """Path of NCCL's topology file in the pod, or empty."""
     node_check: NodeCheck | None = None
     repeatable: bool = False
-    """Its work is cheap to repeat, so that the cluster autoscaler may evict it from an underused node."""
+    """Whether its work is cheap to repeat, so that the cluster autoscaler may evict it from an underused node."""
     spec: Manifest = field(default_factory=dict)
     overrides: Manifest = field(default_factory=dict)
 
@@ -96,11 +102,11 @@ class GpuPod:
 
 
 RDMA_RIGHTS = {"capabilities": {"add": ["IPC_LOCK"]}}
-"""Pins memory for RDMA beyond the default limit of 64 KiB; no other privilege is needed."""
+"""Capability to pin memory for RDMA, beyond the default limit of 64 KiB; no other privilege is needed."""
 
 
 def pod_template(spec: Manifest, mounts: Sequence[Mount]) -> Manifest:
-    """Annotates the pod so that a change of its volumes' content replaces it.
+    """Returns the template of a pod with these volumes, annotated so that a change of their content replaces the pod.
 
     It uses the volumes' service account unless the spec has one.
     """
@@ -112,8 +118,9 @@ def pod_template(spec: Manifest, mounts: Sequence[Mount]) -> Manifest:
 
 
 def devices(pool: GpuPool, rdma_resource: str, gpus: int | None = None) -> Manifest:
-    """Requests `gpus` GPUs, or all devices of a node, including all slices of sliced GPUs. Without the RDMA resource,
-    NCCL would use TCP.
+    """Returns requests and limits for `gpus` GPUs, or for all devices of a node, including all slices of sliced GPUs.
+
+    Without the RDMA resource, NCCL would use TCP.
 
     Quantities are text, as webhooks write them: numbers would always show as changed. None is 0, since the GPU driver's
     upgrade waits for any pod with a GPU request (gpu-operator, cmd/gpu-operator/main.go, gpuPodSpecFilter).
@@ -127,13 +134,13 @@ def devices(pool: GpuPool, rdma_resource: str, gpus: int | None = None) -> Manif
 
 
 def shared_memory(pool: GpuPool) -> Mount:
-    """The runtime's default of 64 MiB is too small for NCCL. /dev/shm in RAM counts as pod memory."""
+    """Returns /dev/shm in RAM: the runtime's default of 64 MiB is too small for NCCL. It counts as pod memory."""
     size = max(1, pool.sku.memory_gib // _SHM_FRACTION)
     return Mount(name="shm", path="/dev/shm", source={"emptyDir": {"medium": "Memory", "sizeLimit": f"{size}Gi"}})
 
 
 def scratch(pool: GpuPool, path: str) -> Mount:
-    """Uses the pods' disk if the VM size has no NVMe, which is slower and smaller.
+    """Returns the node's NVMe scratch, or the pods' disk if the VM size has no NVMe, which is slower and smaller.
 
     The type of the volume makes pods wait until the scratch is mounted.
     """
@@ -143,7 +150,7 @@ def scratch(pool: GpuPool, path: str) -> Mount:
 
 
 def blob(name: str, volume: BlobVolume, path: str) -> Mount:
-    """The mount's annotations change with its SAS."""
+    """Returns a blob container's mount; its annotations change with its SAS."""
     return Mount(
         name=name,
         path=path,
@@ -155,12 +162,12 @@ def blob(name: str, volume: BlobVolume, path: str) -> Mount:
 
 
 def on_pools(*pools: GpuPool) -> Manifest:
-    """A single pool is one scale set and so one InfiniBand fabric."""
+    """Returns affinity to these agent pools. A single pool is one scale set and so one InfiniBand fabric."""
     here = {"key": AGENT_POOL_LABEL, "operator": "In", "values": [pool.agent_pool for pool in pools]}
     terms = {"nodeSelectorTerms": [{"matchExpressions": [here]}]}
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
 
 
 def environment(variables: Mapping[str, str]) -> list[Manifest]:
-    """Orders variables by name so that equal settings make equal manifests."""
+    """Returns a container's environment, ordered by name so that equal settings make equal manifests."""
     return [{"name": name, "value": value} for name, value in sorted(variables.items())]

@@ -29,7 +29,7 @@ _RESTRICTED = {
     "runAsUser": _NOBODY,
     "seccompProfile": {"type": "RuntimeDefault"},
 }
-"""Fits the level `restricted`, although namespaces of teams allow more."""
+"""Security context for the level `restricted`, although namespaces of teams allow more."""
 
 
 def reading_job(
@@ -64,6 +64,8 @@ def reading_job(
 
 @dataclass(frozen=True, kw_only=True)
 class Results:
+    """A job's results, and the placement of the pod that reads them."""
+
     job: str
     image: str
     """The job's own image, which nodes already have."""
@@ -79,7 +81,7 @@ class Results:
         return f"{self.job}-results"
 
     def manifest(self) -> Manifest:
-        """The Job is not retried, since users can run it again, and is deleted when it ends."""
+        """Returns the Job. It is not retried, since users can run it again, and is deleted when it ends."""
         container = {"name": "results", "image": self.image, "command": ["sleep", str(SECONDS)]}
         return reading_job(self.name, self.scheduler, self.mount, container, ttlSecondsAfterFinished=0)
 
@@ -92,7 +94,7 @@ class Results:
         )
 
     def command(self, namespace: pulumi.Input[str], words: Sequence[str]) -> pulumi.Output[str]:
-        """Runs these words in the pod once it is ready.
+        """Returns a command line that runs these words in the pod once it is ready.
 
         kubectl waits for fields that do not exist yet, and finds a Job's pod (kubectl 1.35, pkg/cmd/wait/wait.go,
         AllowMissingKeys, and pkg/polymorphichelpers/attachablepodforobject.go).

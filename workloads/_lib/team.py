@@ -1,3 +1,5 @@
+"""Workloads in a team's namespace and queue: options, checks of these, and common parts of their objects."""
+
 from __future__ import annotations
 
 import hashlib
@@ -20,16 +22,16 @@ LOST: list[dict[str, Any]] = [
     {"key": f"node.kubernetes.io/{what}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30}
     for what in ("not-ready", "unreachable")
 ]
-"""Evict pods from a lost node after this time instead of Kubernetes' five minutes."""
+"""Tolerations that evict pods from a lost node after this time instead of Kubernetes' five minutes."""
 _SHARE = 0.9
-"""Jobs get this share of a node's CPU and memory; the rest is for DaemonSets."""
+"""Share of a node's CPU and memory for jobs; the rest is for DaemonSets."""
 QUEUED = {QUEUE_LABEL: LOCAL_QUEUE}
 Way = tuple[str, Fix]
 WRAPPED = ("runs in an AppWrapper", "appWrapper: false")
 
 
 def share_of_node(sku: VmSku, gpus: int, *, cpus: int = 0, memory_gib: int = 0) -> dict[str, str]:
-    """Requests are in proportion to the GPUs, as teams' quotas are.
+    """Returns CPU and memory requests in proportion to the GPUs, as teams' quotas are.
 
     `cpus` and `memory_gib` of that share are reserved for the pod's other containers.
     """
@@ -48,11 +50,12 @@ class TeamOptions(WorkloadOptions):
 
     @property
     def member(self) -> Member | None:
+        """The user who creates it, with the team; None without a team."""
         return Member(self.team, self.user) if self.team else None
 
 
 def name_of(workload: str, prefix: str) -> str:
-    """`prefix` is the stack's in the team's namespace and may equal the workload's name."""
+    """Returns its objects' name in the team's namespace; `prefix` is its stack's and may equal the workload's name."""
     return workload if prefix == f"{workload}-" else f"{prefix}{workload}"
 
 
@@ -83,7 +86,7 @@ def team_problems(workload: str, options: TeamOptions, candidate: Candidate) -> 
 
 
 def _user_problems(where: Path, options: TeamOptions, candidate: Candidate) -> Iterator[Problem]:
-    """Members of groups do not count, since their names are unknown."""
+    """Yields problems with the user. Members of groups do not count, since their names are unknown."""
     name = str(options.team)
     users = candidate.teams[name].users
     if not users:
@@ -98,6 +101,7 @@ def _user_problems(where: Path, options: TeamOptions, candidate: Candidate) -> I
 
 
 def most_gpus(options: TeamOptions, candidate: Candidate) -> int | None:
+    """Returns the most GPUs that a job of the team can have; None if the platform has no such team."""
     known = options.team in candidate.teams
     return reachable_gpus(candidate.teams, candidate.slack_gpus, str(options.team)) if known else None
 
@@ -105,7 +109,7 @@ def most_gpus(options: TeamOptions, candidate: Candidate) -> int | None:
 def quota_problems(
     workload: str, options: TeamOptions, candidate: Candidate, able: Callable[[int], bool] = lambda gpus: True
 ) -> Iterator[Problem]:
-    """Finds more GPUs than the team can ever have. `able` is whether a node can provide that many."""
+    """Yields a problem for more GPUs than the team can ever have. `able` is whether a node can provide that many."""
     most, per_node = most_gpus(options, candidate), options.gpus_on(candidate.pool.sku)
     wanted = candidate.nodes * per_node
     if most is None or wanted <= most:
@@ -142,7 +146,7 @@ def bf16_sizes() -> list[VmSku]:
 
 
 def other_pool(option: Path, sizes: list[str]) -> Iterator[Way]:
-    """The user changes VM sizes by hand, since most cost more."""
+    """Yields other VM sizes as an alternative. The user changes them by hand, since most cost more."""
     if sizes:
         yield f"a pool of {by_price(sizes)}", by_hand(option)
 

@@ -1,3 +1,5 @@
+"""Common parts of trainings in teams: checks of hardware, quota and storage, and their checkpoints."""
+
 from __future__ import annotations
 
 import math
@@ -44,7 +46,7 @@ class TrainingRun(Run[Options]):
         size: float,
         **more: Any,
     ) -> Self:
-        """`size` is the bytes of all checkpoints."""
+        """Returns the training that the settings define; `size` is the bytes of all checkpoints."""
         options, name = placement.options, name_of(workload, context.prefix)
         data = options.data_container
         return cls.placed(
@@ -88,7 +90,9 @@ def batch_problems(
 def storage_problems(
     workload: str, data: str | None, checkpoints: str | None, options: TeamOptions, candidate: Candidate
 ) -> Iterator[Problem]:
-    """In a team's namespace, containers need a SAS: an identity is limited to the stack's own namespace."""
+    """Yields problems with containers and shared files. In a team's namespace, containers need a SAS: an identity is
+    limited to the stack's own namespace.
+    """
     if data:
         yield from container_problems(workload, candidate, "dataContainer", data)
     if checkpoints:
@@ -114,7 +118,7 @@ def claim_gib(size: float) -> int:
 
 
 def checkpoints(context: WorkloadContext, workload: str, name: str, container: str | None, size: float) -> Mount:
-    """Mounts the container, or a new claim for `size` bytes of shared files.
+    """Returns the mount of the container, or of a new claim for `size` bytes of shared files.
 
     `workload` begins the claim's name in the stack, `name` that in the cluster.
     """

@@ -1,10 +1,12 @@
+"""Common calculations of trainings: operations per token, peak performance and usable memory."""
+
 from __future__ import annotations
 
 from components.context import GpuPool
 
 GB = 1e9
 USABLE = 0.9
-"""Tensors get this share of GPU memory; CUDA, NCCL and fragmentation need the rest."""
+"""Share of GPU memory for tensors; CUDA, NCCL and fragmentation need the rest."""
 
 
 def usable_bytes(memory_gb: int) -> float:
@@ -12,12 +14,12 @@ def usable_bytes(memory_gb: int) -> float:
 
 
 def flops_per_token(*, weights: int, layers: int, width: int, sequence: int) -> float:
-    """Counts one token's forward and backward pass through a decoder.
+    """Returns the floating-point operations of one token's forward and backward pass through a decoder.
 
-    `weights` are those that multiply a token: the layers' and the output's, without the embedding lookup. Each
-    costs one multiplication and one addition forward and twice that backward. Attention over `sequence` tokens
-    needs an additional 12 * layers * width * sequence. Recomputation and the mask's savings do not count, so that
-    the share of the peak is the MFU of Chowdhery et al. (PaLM, 2022, appendix B).
+    `weights` are those that multiply a token: the layers' and the output's, without the embedding lookup. Each costs
+    one multiplication and one addition forward and twice that backward. Attention over `sequence` tokens needs an
+    additional 12 * layers * width * sequence. Recomputation and the mask's savings do not count, so that the share of
+    the peak is the MFU of Chowdhery et al. (PaLM, 2022, appendix B).
     """
     return 6 * weights + 12 * layers * width * sequence
 

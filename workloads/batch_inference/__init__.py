@@ -1,3 +1,5 @@
+"""Runs batch inference with vLLM, as a Job of a team."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -24,6 +26,8 @@ _LEAST_GIB = 100
 
 
 class BatchInference(Workload[BatchInferenceOptions]):
+    """A Job in a team's queue, in an AppWrapper or plain."""
+
     name = NAME
     options = BatchInferenceOptions
     pods = GpuPods(container=SERVER)

@@ -1,3 +1,5 @@
+"""Builds the job's manifests from options and hardware."""
+
 from __future__ import annotations
 
 import re
@@ -22,7 +24,7 @@ _HUB = f"{CACHE}/huggingface"
 _GENERATOR_CPUS, _GENERATOR_GIB = 2, 4
 _PERCENTILES = "95,99"
 _KEPT_FAILED = "10m"
-"""Pods of a failed job stay this long. The job holds its quota until then."""
+"""Time that a failed job's pods stay. The job holds its quota until then."""
 _SCRIPTS = Path(__file__).parent / "scripts"
 
 
@@ -33,7 +35,7 @@ class Run(_base.Run[BatchInferenceOptions]):
 
     @property
     def result(self) -> str:
-        """The path differs for every input that changes the results."""
+        """The path of the results, which differs for every input that changes them."""
         options = self.options
         made_of = [
             *(options.model, options.input_length, options.output_length, options.prompts, options.concurrency),
@@ -43,7 +45,7 @@ class Run(_base.Run[BatchInferenceOptions]):
 
 
 def claim_name(model: str) -> str:
-    """The team's stacks share one claim for each model."""
+    """Returns the claim's name, one for each model and shared by the team's stacks, in Kubernetes' syntax."""
     return "model-" + re.sub(r"[^a-z0-9.]+", "-", model.lower())
 
 
@@ -52,7 +54,7 @@ def files(run: Run) -> Files:
 
 
 def server_arguments(run: Run) -> list[str]:
-    """Only the pod's containers can reach the server, since it has no authentication."""
+    """Returns the arguments of `vllm serve`. Only the pod's containers can reach it, since it has no authentication."""
     options = run.options
     values = {
         "--host": "127.0.0.1",
@@ -127,7 +129,7 @@ _CONFINED = {"allowPrivilegeEscalation": False}
 
 
 def _generator(run: Run, own: Files, mounts: list[Mount]) -> Manifest:
-    """The load generator has no GPU and no token: the server has already fetched the files that it needs."""
+    """Returns the load generator, without GPU and token: the server has already fetched the files that it needs."""
     variables = {
         "HF_HOME": _HUB,
         "HF_HUB_OFFLINE": "1",
@@ -159,10 +161,10 @@ def cache(run: Run) -> Mount:
 
 
 def job(run: Run) -> Manifest:
-    """The Job has one pod and no metadata.
+    """Returns a Job with one pod, without metadata.
 
-    In an AppWrapper, a failed pod ends the job, and AppWrapper restarts all of it. A plain Job creates another pod,
-    and does so immediately if the node is lost. A podFailurePolicy would prevent that: it requires "Failed" as
+    In an AppWrapper, a failed pod ends the job, and AppWrapper restarts all of it. A plain Job creates another pod, and
+    does so immediately if the node is lost. A podFailurePolicy would prevent that: it requires "Failed" as
     JobSpec.podReplacementPolicy, which waits for the pod's end and so for the node.
     """
     spec = {"backoffLimit": 0 if run.options.app_wrapper else run.options.restarts, "template": template(run)}
@@ -170,8 +172,10 @@ def job(run: Run) -> Manifest:
 
 
 def wrapper_options(run: Run) -> dict[str, str]:
-    """Pods need half a minute to end. Those of a finally failed job stay for a while, since otherwise their logs are
-    deleted immediately (AppWrapper's page on fault tolerance).
+    """Returns AppWrapper's options: the retries, and how long pods may take to end (they need half a minute).
+
+    Pods of a finally failed job stay for a while, since otherwise their logs are deleted immediately (AppWrapper's page
+    on fault tolerance).
     """
     return {
         "retryLimit": str(run.options.restarts),

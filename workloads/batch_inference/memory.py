@@ -1,3 +1,5 @@
+"""Estimates whether a model and its concurrent prompts fit into memory: weights, and the key-value cache."""
+
 from __future__ import annotations
 
 from config.data.skus import VmSku
@@ -5,7 +7,7 @@ from workloads._lib.training import GB
 from workloads.batch_inference.options import BatchInferenceOptions
 
 UTILIZATION = 0.92
-"""vLLM uses this share of a GPU's memory by default (v0.33.0, vllm/config/cache.py, gpu_memory_utilization)."""
+"""Share of a GPU's memory that vLLM uses by default (v0.33.0, vllm/config/cache.py, gpu_memory_utilization)."""
 OVERHEAD = 4e9
 """Estimated bytes on each GPU for activations, CUDA graphs and NCCL."""
 
@@ -32,7 +34,7 @@ def fits(options: BatchInferenceOptions, sku: VmSku, gpus: int) -> bool:
 
 
 def shares(options: BatchInferenceOptions, gpus: int) -> bool:
-    """Each GPU gets whole heads, and whole key heads or one key head together with others.
+    """Returns whether the GPUs can share the model: whole heads on each, and whole key heads or one key head together.
 
     vLLM v0.33.0: vllm/config/model.py, verify_with_parallel_config; model_executor/models/llama.py, LlamaAttention.
     """

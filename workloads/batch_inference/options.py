@@ -1,3 +1,5 @@
+"""Options of batch inference, under `workloadOptions.batch-inference`."""
+
 from __future__ import annotations
 
 from typing import Annotated
@@ -55,6 +57,7 @@ class BatchInferenceOptions(TeamOptions):
 
     @property
     def facts(self) -> LanguageModel | None:
+        """The known facts about the model, or None."""
         return language_models().get(self.model)
 
     @property
@@ -63,7 +66,7 @@ class BatchInferenceOptions(TeamOptions):
 
     @property
     def longest(self) -> int:
-        """A random prompt may be read as a few more tokens than it was made of."""
+        """The server's longest sequence: a random prompt may be read as a few more tokens than it was made of."""
         if self.facts is None:
             return self.tokens
         return max(self.tokens, min(self.tokens + _SLACK, self.facts.context))

@@ -1,3 +1,5 @@
+"""Checks of batch inference and its placement, before deployment."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator

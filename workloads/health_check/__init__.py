@@ -1,3 +1,5 @@
+"""Runs Azure's node health checks on every node, to find missing or slow hardware."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -17,6 +19,8 @@ from workloads.health_check.problems import problems
 
 
 class HealthCheck(Workload[HealthCheckOptions]):
+    """An Indexed Job with a pod for each node, which reports the node's health."""
+
     name = NAME
     options = HealthCheckOptions
     every_pool = True

@@ -1,4 +1,4 @@
-"""A CronJob starts check pods on idle nodes, with a lower priority than any job."""
+"""Checks idle nodes: a CronJob starts check pods, with a lower priority than any job."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from workloads._lib.pods import Manifest
 from workloads.health_check.manifests import Run, template
 
 PRIORITY = -1000
-"""Below -10, the cluster autoscaler neither creates nor keeps nodes for pods (its FAQ)."""
+"""Priority below -10: the cluster autoscaler then neither creates nor keeps nodes (its FAQ)."""
 MINUTES = 10
-"""The time between rounds. Each round checks enough nodes to cover all within a day."""
+"""Minutes between rounds. Each round checks enough nodes to cover all within a day."""
 _IMAGE = "node-health"
 _FOLDER = "/etc/idle-checks"
 _LABEL = "app.kubernetes.io/name"
 _LATE = 2
-"""A round's pod may need this long to start. It ends before the next round."""
+"""Minutes that a round's pod may need to start. It ends before the next round."""
 _ENDS_S = 5
-"""The grace period of a check, while a job waits for its GPUs."""
+"""Grace period of a check in seconds, while a job waits for its GPUs."""
 _NOBODY = 65534
 _RBAC = "rbac.authorization.k8s.io"
 
@@ -33,7 +33,7 @@ def name_of(run: Run) -> str:
 
 
 def pod_template(run: Run, priority_class: str) -> Manifest:
-    """Any job's pod preempts the check, and it ends quickly. The template has no name and no node."""
+    """Returns the pod that checks a node, without its name and node. Any job's pod preempts it, and it ends quickly."""
     found = template(run)
     spec = {
         "priorityClassName": priority_class,
@@ -59,7 +59,7 @@ def rules(namespaced: bool) -> list[dict[str, Any]]:
 
 
 def cron_job_spec(name: str, image: str) -> Manifest:
-    """A round lasts until its checks end or the next round is near.
+    """Returns the spec of the CronJob. A round lasts until its checks end or the next round is near.
 
     Enough rounds are kept for their checks to end, since checks are deleted with their round.
     """

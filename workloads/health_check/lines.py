@@ -1,3 +1,5 @@
+"""Parses users' lines of aznhc's configuration, and checks that a healthy node could pass them."""
+
 from __future__ import annotations
 
 import re
@@ -12,11 +14,11 @@ _HOSTS = re.compile(r"^\s*\*\s*\|\|\s*")
 _SIZE = re.compile(r"\d+[KMGkmg]?[Bb]?")
 _NAMES = get_args(CheckName)
 _REACHED = 0.99
-"""Healthy HCAs were measured at 399.6 of 400 Gb/s (azurehpc-health-checks#152)."""
+"""Reachable share of an HCA's rate: healthy ones were measured at 399.6 of 400 Gb/s (azurehpc-health-checks#152)."""
 
 
 def parsed(line: str) -> Check:
-    """The prefix `* ||` is optional, since every check runs on every host."""
+    """Returns name and arguments of a line. The prefix `* ||` is optional, since every check runs on every host."""
     name, _, arguments = _HOSTS.sub("", line).strip().partition(" ")
     return name, arguments.strip()
 

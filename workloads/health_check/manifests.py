@@ -1,3 +1,5 @@
+"""Builds the health check's manifests from options and hardware."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -33,7 +35,7 @@ def files(run: Run) -> Files:
 
 
 def template(run: Run) -> Manifest:
-    """The pod checks its node with all devices.
+    """Returns the template of a pod that checks its node with all devices.
 
     It also checks nodes that failed before, and removes their taint if they pass all configured checks.
     """
@@ -85,7 +87,7 @@ def _pod(
 
 
 def job_spec(run: Run) -> Manifest:
-    """The Job has one pod on each node, without retries. It fails after all have ended if any fails."""
+    """Returns an Indexed Job with one pod on each node, without retries. It fails after all have ended if any fails."""
     return _job_spec(run, run.name, template(run))
 
 
@@ -113,7 +115,7 @@ def _job_spec(run: Run, name: str, pod: Manifest) -> Manifest:
 
 
 def _on_nodes(run: Run) -> Manifest:
-    """AKS labels nodes with their names."""
+    """Returns affinity to the named nodes; AKS labels nodes with their names."""
     affinity = on_pools(run.pool)
     (term,) = affinity["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
     term["matchExpressions"].append({"key": _HOSTNAME, "operator": "In", "values": list(run.options.node_names)})

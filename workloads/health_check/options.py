@@ -1,3 +1,5 @@
+"""Options of the health check, under `workloadOptions.health-check`."""
+
 from __future__ import annotations
 
 from typing import Annotated

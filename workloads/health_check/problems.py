@@ -1,3 +1,5 @@
+"""Checks of the health check's options and placement."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator

@@ -1,3 +1,5 @@
+"""Runs JupyterLab on a GPU node, with a persistent file share."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -30,6 +32,8 @@ _PATH = ("workloadOptions", NAME)
 
 
 class JupyterLab(Workload[JupyterLabOptions]):
+    """A Deployment with a file share and a Service."""
+
     name = NAME
     options = JupyterLabOptions
     pods = GpuPods(container=NAME, restart_policy="Always")
@@ -79,7 +83,7 @@ def _claim(notebook: Notebook, context: WorkloadContext) -> pulumi.Resource:
 
 
 def _class(context: WorkloadContext) -> kubernetes.storage.v1.StorageClass:
-    """A StorageClass is cluster-wide, so its name contains the namespace."""
+    """Creates the StorageClass. It is cluster-wide, so its name contains the namespace."""
     return kubernetes.storage.v1.StorageClass(
         NAME,
         metadata={"name": pulumi.Output.concat(context.namespace, f"-{NAME}")},
@@ -89,7 +93,7 @@ def _class(context: WorkloadContext) -> kubernetes.storage.v1.StorageClass:
 
 
 def _server(notebook: Notebook, context: WorkloadContext, needed: list[pulumi.Resource]) -> None:
-    """Does not wait: all GPUs may be in use, and the image has several GB."""
+    """Creates Deployment and Service, without waiting: all GPUs may be in use, and the image has several GB."""
     metadata = {"name": NAME, "namespace": context.namespace, "annotations": NOT_AWAITED}
     kubernetes.apps.v1.Deployment(
         NAME,

@@ -1,4 +1,7 @@
-"""The cluster stores only a hash of the password, in Jupyter Server's format."""
+"""Builds JupyterLab's manifests from options and hardware.
+
+The cluster stores only a hash of the password, in Jupyter Server's format.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ HOME = "/home/jovyan"
 _USER, _GROUP = 1000, 100
 """User jovyan and group users, in the images of Jupyter's docker-stacks."""
 _CONFIG_FOLDER = "/usr/local/etc/jupyter"
-"""This folder is on Jupyter's configuration path and empty in these images."""
+"""A folder on Jupyter's configuration path that is empty in these images."""
 
 MOUNT_OPTIONS = [
     f"uid={_USER}",
@@ -32,7 +35,7 @@ MOUNT_OPTIONS = [
     "actimeo=30",
     "nosharesock",
 ]
-"""Added to the driver's defaults (kubernetes-sigs/azurefile-csi-driver, deploy/example)."""
+"""Options of the SMB share beside the driver's defaults (kubernetes-sigs/azurefile-csi-driver, deploy/example)."""
 # Jupyter's own cost parameters: jupyter_server/auth/security.py, passwd().
 _MEMORY_KIB, _ITERATIONS, _LANES = 10240, 10, 8
 _HASH_BYTES, _SALT_BYTES = 32, 16
@@ -59,7 +62,7 @@ def storage_class() -> Manifest:
 
 
 def deployment_spec(notebook: Notebook) -> Manifest:
-    """A new pod starts after the old one ends: they share files and maybe GPUs."""
+    """Returns a Deployment with one pod. A new pod starts after the old one ends: they share files and maybe GPUs."""
     return {
         "replicas": 1,
         "strategy": {"type": "Recreate"},
@@ -119,7 +122,7 @@ def _files(claim: str) -> Mount:
 
 
 def _configuration(server_config: str) -> Mount:
-    """The annotation has a digest, so that a new password replaces the pod."""
+    """Returns the mount of the secret file. Its annotation has a digest, so that a new password replaces the pod."""
     digest = hashlib.sha256(server_config.encode()).hexdigest()[:16]
     source = {"secret": {"secretName": NAME, "defaultMode": 0o440}}
     annotations = {"ai-on-aks/configuration": digest}
@@ -138,6 +141,6 @@ def hashed(password: str, owner: str) -> str:
 
 
 def server_config(hashed_password: str) -> str:
-    """With a hash, Jupyter creates no token."""
+    """Returns the configuration that requires the password. With a hash, Jupyter creates no token."""
     provider = {"hashed_password": hashed_password, "password_required": True, "allow_password_change": False}
     return json.dumps({"PasswordIdentityProvider": provider}, indent=1) + "\n"

@@ -1,3 +1,5 @@
+"""Options of JupyterLab, under `workloadOptions.jupyterlab`."""
+
 from __future__ import annotations
 
 from typing import Annotated

@@ -1,3 +1,5 @@
+"""Benchmarks training with Metaseq: a language model of 125 million to 175 billion parameters on synthetic data."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -16,6 +18,8 @@ from workloads.metaseq.problems import problems
 
 
 class Metaseq(Workload[MetaseqOptions]):
+    """A Volcano job that trains a language model on synthetic data."""
+
     name = NAME
     requires = Requirements(mpi=True, infiniband=True, one_node_without=True)
     options = MetaseqOptions

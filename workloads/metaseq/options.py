@@ -1,3 +1,5 @@
+"""Options of the Metaseq training, under `workloadOptions.metaseq`."""
+
 from __future__ import annotations
 
 import re
@@ -14,7 +16,7 @@ NAME = "metaseq"
 
 DEFAULT_SIZE = "1.3b"
 _CLOSE = 0.75
-"""Above this ratio, one of two numbers of parameters may be the other, rounded."""
+"""Least ratio of two numbers of parameters if one may be the other, rounded."""
 
 
 def _billions(text: str) -> float:

@@ -1,4 +1,4 @@
-"""Plans how to train a model size on some nodes.
+"""Plans how to train a model size on some nodes, or explains why that is impossible.
 
 GPU memory is the sum of the tensors that metaseq keeps, each with its reason.
 """
@@ -13,13 +13,12 @@ from workloads._lib.training import GB, flops_per_token, usable_bytes
 from workloads.metaseq.sizes import ModelSize, models
 
 STATE_BYTES = 12
-"""With --memory-efficient-fp16, each parameter has a weight of 2 bytes, a gradient of 2, and Adam's two moments in
-float32, 8.
-"""
+"""Bytes per parameter with --memory-efficient-fp16: weight 2, gradient 2, Adam's two moments in float32 8."""
 
 
 def bytes_per_gpu(size: ModelSize, *, gpus: int, micro_batch: int) -> float:
-    """Returns the peak if `gpus` GPUs train the model and each model-parallel group has `micro_batch` sequences.
+    """Returns the peak bytes of one GPU if `gpus` GPUs train the model and each model-parallel group has `micro_batch`
+    sequences.
 
     Accumulated gradients need no more memory, since FSDP reduces them after every micro-batch.
     """
@@ -42,12 +41,12 @@ def bytes_per_gpu(size: ModelSize, *, gpus: int, micro_batch: int) -> float:
 
 
 class Unfit(ValueError):
-    """The text continues "model size 30b" with the reason."""
+    """The nodes cannot train a model size; the text continues "model size 30b" with the reason."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Every update has the table's batch: data_parallel * micro_batch * update_freq sequences."""
+    """A training plan. Every update has the table's batch: data_parallel * micro_batch * update_freq sequences."""
 
     size: ModelSize
     gpus: int
@@ -77,6 +76,7 @@ class Plan:
 
 
 def plan(size: ModelSize, sku: VmSku, nodes: int) -> Plan:
+    """Returns the plan for `nodes` nodes, with the largest micro-batches that fit. Raises Unfit."""
     if sku.gpus % size.model_parallel:
         shape = f"needs {size.model_parallel} GPUs in one node"  # they exchange every activation
         raise Unfit(f"{shape}, but {sku.name} has {sku.gpus}")

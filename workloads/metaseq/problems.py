@@ -1,3 +1,5 @@
+"""Checks of a model size and its placement, before deployment."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -25,7 +27,7 @@ def problems(options: MetaseqOptions, candidate: Candidate) -> Iterator[Problem]
 
 
 def _problems(size: str, reason: str, sku: VmSku, candidate: Candidate) -> Iterator[Problem]:
-    """Fixes in order: another node count in the pool, a smaller model, more nodes, other nodes."""
+    """Yields the problem. Fixes in order: another node count in the pool, a smaller model, more nodes, other nodes."""
     nodes = usable_nodes(models().sizes[size], sku)
     others = [name for name, other in models().sizes.items() if candidate.nodes in usable_nodes(other, sku)]
     at_hand = [count for count in nodes if count <= candidate.pool.max_nodes]

@@ -1,3 +1,5 @@
+"""The model sizes that Metaseq trains, from `models.yaml`."""
+
 from __future__ import annotations
 
 import functools
@@ -10,10 +12,12 @@ from config.data.skus import Facts
 
 
 class ModelSize(Facts):
+    """One model size: the shape of its decoder and its training parameters."""
+
     name: str
     layers: int
     width: int
-    """The decoder's embedding dimension; that of the feed-forward layers is four times larger."""
+    """Decoder embedding dimension; that of the feed-forward layers is four times larger."""
     heads: int
     batch: int
     """Tokens in one update, over all GPUs."""
@@ -23,6 +27,8 @@ class ModelSize(Facts):
 
 
 class Models(Facts):
+    """The table of sizes, with their common values."""
+
     sequence: int
     vocabulary: int
     training_tokens: float
@@ -30,7 +36,7 @@ class Models(Facts):
     sizes: Mapping[str, ModelSize]
 
     def parameters(self, size: ModelSize) -> int:
-        """Counts layers with biases, one embedding that is also the output, and positions."""
+        """Returns the model's parameters: layers with biases, one embedding that is also the output, and positions."""
         width = size.width
         layers = size.layers * (12 * width**2 + 13 * width)
         return layers + (self.vocabulary + self.sequence + 2) * width

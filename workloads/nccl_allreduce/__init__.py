@@ -1,3 +1,5 @@
+"""Runs NCCL all-reduce over every GPU of several nodes, to check that the fabric is used and fast enough."""
+
 from __future__ import annotations
 
 from components.context import WorkloadContext
@@ -10,6 +12,8 @@ from workloads.nccl_allreduce.options import NAME, NcclAllreduceOptions
 
 
 class NcclAllreduce(Workload[NcclAllreduceOptions]):
+    """A Volcano job with a script that reports whether it passed."""
+
     name = NAME
     requires = Requirements(mpi=True, infiniband=True)
     options = NcclAllreduceOptions

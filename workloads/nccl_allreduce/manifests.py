@@ -1,3 +1,5 @@
+"""Builds the job from options and hardware."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -26,6 +28,7 @@ def floor_gbs(run: Run) -> float:
 
 
 def expected_gbs(run: Run) -> float | None:
+    """Returns the bus bandwidth of a healthy fabric, GB/s; None if none is published for this VM size."""
     busbw = run.pool.sku.nccl_busbw
     return busbw.healthy.at(run.nodes, sharp=run.options.sharp) if busbw else None
 

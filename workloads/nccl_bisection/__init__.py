@@ -1,3 +1,5 @@
+"""Finds slow nodes, links and rails of a pool's fabric by bisection with NCCL."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -15,6 +17,8 @@ from workloads.nccl_bisection.options import NAME, NcclBisectionOptions, problem
 
 
 class NcclBisection(Workload[NcclBisectionOptions]):
+    """A Volcano job; its master measures parts of the pool until it knows which are slow."""
+
     name = NAME
     requires = Requirements(mpi=True, infiniband=True)
     options = NcclBisectionOptions

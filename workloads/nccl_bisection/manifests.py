@@ -1,3 +1,5 @@
+"""Builds the job from options and hardware."""
+
 from __future__ import annotations
 
 import json
@@ -11,9 +13,10 @@ from workloads.nccl_bisection.options import NAME, NcclBisectionOptions
 
 Run = MpiRun[NcclBisectionOptions]
 BYTES = 16 << 30
-"""Published floors of whole nodes have this size. Each rail has its share."""
+"""Message size between whole nodes; published floors have this size. Each rail has its share."""
 ITERATIONS = 10
-"""Azure's quick check has as many (ai-infrastructure-on-azure 6ac01e7, skills/ai-infra/references/nccl_diagnosis.md).
+"""Iterations, as in Azure's quick check (ai-infrastructure-on-azure 6ac01e7,
+skills/ai-infra/references/nccl_diagnosis.md).
 """
 _SCRIPTS = Path(__file__).parent / "scripts"
 

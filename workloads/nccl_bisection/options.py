@@ -1,3 +1,5 @@
+"""Options of the bisection, under `workloadOptions.nccl-bisection`, and their checks."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator

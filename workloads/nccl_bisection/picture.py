@@ -1,4 +1,4 @@
-"""Draws a column for each node, a row for each rail, and their states.
+"""Draws a pool's fabric as SVG: a column for each node, a row for each rail, and their states.
 
 The input is the job's JSON. Squares need no drawing library.
 """
@@ -11,7 +11,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 LINE = "JSON "
-"""Begins the result's line in the job's log (scripts/report.py)."""
+"""Prefix of the result's line in the job's log (scripts/report.py)."""
 COLOURS = {"good": "#2ca02c", "bad": "#d62728", "unknown": "#9e9e9e"}
 _MEANINGS = {"good": "at its floor", "bad": "slow, or wrong", "unknown": "not measured"}
 _CELL, _GAP, _LEFT, _TOP, _LEGEND = 14, 2, 76, 44, 24
@@ -27,6 +27,7 @@ class NoResult(ValueError):
 
 
 def result(text: str) -> Result:
+    """Returns the result from the job's log or from a JSON file. Raises NoResult."""
     lines = [line.removeprefix(LINE) for line in text.splitlines() if line.startswith(LINE)]
     try:
         found = json.loads(lines[-1] if lines else text)

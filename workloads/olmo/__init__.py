@@ -21,10 +21,12 @@ from workloads.olmo.options import NAME, OlmoOptions
 from workloads.olmo.problems import problems
 
 _FIRST_POD = f"{JOB_LABEL}={NAME},batch.kubernetes.io/job-completion-index=0"
-"""Rank 0 is the only one that logs steps."""
+"""Selector of the pod of rank 0, the only one that logs steps."""
 
 
 class Olmo(Workload[OlmoOptions]):
+    """An Indexed Job with torchrun, and a Job that copies its data."""
+
     name = NAME
     options = OlmoOptions
     pods = GpuPods(container=manifests.CONTAINER)

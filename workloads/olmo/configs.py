@@ -1,3 +1,5 @@
+"""OLMo's official training configs, from `configs.yaml`."""
+
 from __future__ import annotations
 
 import functools
@@ -13,7 +15,7 @@ SOURCE_FOLDER = "/opt/OLMo"
 
 
 class TrainingConfig(Facts):
-    """`configs.yaml` explains the numbers."""
+    """One training config; `configs.yaml` explains its numbers."""
 
     name: str
     path: str
@@ -48,6 +50,7 @@ class TrainingConfig(Facts):
         return [nodes for nodes in range(1, most + 1) if self.fits(nodes * gpus_per_node, micro_batch)]
 
     def largest_micro_batch(self, gpus: int) -> int | None:
+        """Returns the largest possible micro-batch, up to the config's; None if the GPUs do not divide the batch."""
         return None if self.batch % gpus else math.gcd(self.batch // gpus, self.micro_batch)
 
 

@@ -1,3 +1,5 @@
+"""Builds the training's manifests from options and hardware."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -15,9 +17,9 @@ from workloads.olmo.options import NAME, OlmoOptions
 
 CONTAINER = "train"
 PORT = 29400
-"""torchrun's default for the rendezvous."""
+"""Port of the rendezvous; torchrun's default."""
 _MEETING_TIMEOUT_S = 1800
-"""Nodes start together, but pull a large image at different speeds."""
+"""Seconds that nodes wait for each other: they start together, but pull a large image at different speeds."""
 SAVING_THREADS = 2
 """Checkpoint files that each rank writes and reads in parallel.
 
@@ -25,9 +27,9 @@ The default is 16 (OLMo-core v1.8.0, src/olmo_core/utils.py, get_default_thread_
 blocks for 8 ranks with so many (config/data/blobfuse.yaml, sequential).
 """
 _DATA_TIMEOUT_S = 48 * 3600
-"""The training holds its nodes while it waits for its data."""
+"""Seconds that the training waits for its data, while it holds its nodes."""
 _DATA_SILENCE_S = 1800
-"""The training waits this long without a sign of the preparation, which reports every minute.
+"""Seconds that the training waits without a sign of the preparation, which reports every minute.
 
 Between two of its tries, at most six minutes pass, plus the pull of a large image.
 """
@@ -37,6 +39,8 @@ _SCRIPTS = Path(__file__).parent / "scripts"
 
 @dataclass(frozen=True, kw_only=True)
 class Run(_base.Run[OlmoOptions]):
+    """One training, with the containers that it reads and writes."""
+
     data: BlobVolume
     checkpoints: BlobVolume
 
@@ -81,7 +85,7 @@ def variables(run: Run) -> dict[str, str]:
 
 
 def job_spec(run: Run) -> Manifest:
-    """Pod `i` is node rank `i`, with the host name `olmo-<i>.olmo`."""
+    """Returns an Indexed Job: pod `i` is node rank `i`, with the host name `olmo-<i>.olmo`."""
     pod = GpuPod(
         pool=run.pool,
         rdma_resource=run.rdma_resource,
@@ -116,7 +120,7 @@ def job_spec(run: Run) -> Manifest:
 
 
 def service_spec() -> Manifest:
-    """A headless Service names each pod, even before it is ready: the nodes must connect first."""
+    """Returns a headless Service, which names each pod, even before it is ready: the nodes must connect first."""
     return {
         "clusterIP": "None",
         "publishNotReadyAddresses": True,

@@ -14,7 +14,7 @@ from workloads.olmo.configs import TrainingConfig
 from workloads.olmo.options import OlmoOptions
 
 STATE_BYTES = 16
-"""All in float32: weight 4, gradient 4, AdamW's two moments 8.
+"""Bytes per parameter, all in float32: weight 4, gradient 4, AdamW's two moments 8.
 
 All configs have `fsdp.precision: mixed`: it computes in bf16, but keeps weights and reduces gradients in float32
 (olmo/config.py, fsdp_precision; torch's MixedPrecision).
@@ -46,7 +46,7 @@ def state_bytes_per_gpu(training: TrainingConfig, gpus: int) -> float:
 
 
 def bytes_per_gpu(training: TrainingConfig, *, gpus: int, micro_batch: int) -> float:
-    """Returns the peak, if each GPU has `micro_batch` sequences.
+    """Returns the peak bytes of one GPU if `gpus` GPUs train the model, each with `micro_batch` sequences.
 
     The peak is at the loss, before any layer's activations are freed. Accumulated gradients need no more memory.
     """
@@ -83,7 +83,7 @@ def _logit_bytes(training: TrainingConfig) -> int:
 
 
 def _gathered_bytes(training: TrainingConfig) -> int:
-    """FSDP has gathered embedding and output in bf16, or everything if layers are not wrapped.
+    """Returns the bytes that FSDP has gathered in bf16: embedding and output, or everything if layers are not wrapped.
 
     The backward pass gathers a layer and its gradients after the logits are freed, and needs about as much.
     """

@@ -1,3 +1,5 @@
+"""Options of OLMo, under `workloadOptions.olmo`."""
+
 from __future__ import annotations
 
 from typing import Annotated

@@ -1,3 +1,5 @@
+"""Builds the Jobs that fill the data container and check the config."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -20,17 +22,17 @@ _SCRIPTS = Path(__file__).parent / "scripts"
 _SHARED = ("dataset.awk", "dataset.sh")
 _NOBODY = 65534
 _RETRIES = 20
-"""The copying continues at each retry. Kubernetes waits up to six minutes between them."""
+"""Retries of the copying, which continues at each. Kubernetes waits up to six minutes between them."""
 
 
 def files() -> Files:
-    """The scripts have their own ConfigMap: changed training scripts must not restart the copying."""
+    """Returns its scripts. They have their own ConfigMap: changed training scripts must not restart the copying."""
     scripts = texts(_SCRIPTS, "prepare*") | {name: (_SCRIPTS / name).read_text(encoding="utf-8") for name in _SHARED}
     return Files(config_map=JOB, folder=f"/opt/{JOB}", contents=scripts)
 
 
 def job_spec(options: OlmoOptions, *, image: str, upload_secret: pulumi.Input[str]) -> Manifest:
-    """The Job runs on the system pool: copying needs no GPU, and mostly no bandwidth of the cluster."""
+    """Returns a Job on the system pool: copying needs no GPU, and mostly no bandwidth of the cluster."""
     secret = {"secret": {"secretName": upload_secret}}
     mounts = [
         files().mount(),
@@ -54,7 +56,7 @@ def job_spec(options: OlmoOptions, *, image: str, upload_secret: pulumi.Input[st
 
 
 def check_spec(run: Run) -> Manifest:
-    """Lists the data of a custom image's config, and rejects data that is not OLMo's."""
+    """Returns a Job that lists the data of a custom image's config, and rejects data that is not OLMo's."""
     own = manifests.files(run.pool)
     container = {
         "name": "check",

@@ -1,3 +1,5 @@
+"""Checks of OLMo's options and placement, before deployment."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -28,7 +30,7 @@ def problems(options: OlmoOptions, candidate: Candidate) -> Iterator[Problem]:
 
 
 def _seen_by_all(options: OlmoOptions, candidate: Candidate) -> Iterator[Problem]:
-    """Nodes must see new checkpoints in time.
+    """Yields a problem if nodes see new checkpoints too late.
 
     Rank 0 creates and renames a checkpoint's folder, and the others wait 10 s to see it (allenai/OLMo 59a53e3,
     olmo/checkpoint.py, _temporary_wd; olmo/util.py, wait_for). The first checkpoint is before the first step
@@ -69,7 +71,7 @@ def _upload(options: OlmoOptions, candidate: Candidate) -> Iterator[Problem]:
 
 
 def _scratch(candidate: Candidate) -> Iterator[Problem]:
-    """VM sizes without local NVMe disks use the pods' disk for caches."""
+    """Yields a problem if a VM size with local NVMe disks has no scratch for caches; other sizes use the pods' disk."""
     if candidate.scratch or candidate.pool.sku.nvme is None:
         return
     what = f"is {candidate.pool_key}, but its nodes have no NVMe scratch, which workload {NAME} needs for caches"
@@ -125,7 +127,7 @@ def _sizes() -> list[VmSku]:
 
 
 def _batch(options: OlmoOptions, candidate: Candidate, size: VmSku) -> Iterator[Problem]:
-    """Each GPU needs equally many whole micro-batches: OLMo rejects or distorts others."""
+    """Yields a problem unless each GPU gets equally many whole micro-batches: OLMo rejects or distorts others."""
     training, at_once, gpus = options.training, micro_batch(options, size, candidate.nodes), candidate.nodes * size.gpus
     if training.fits(gpus, at_once):
         return

@@ -23,6 +23,8 @@ from workloads.pytorch_pretraining.problems import problems
 
 
 class PytorchPretraining(Workload[PretrainingOptions]):
+    """A PyTorchJob in a team's queue, in an AppWrapper or plain."""
+
     name = NAME
     options = PretrainingOptions
     pods = GpuPods(container=CONTAINER)

@@ -1,3 +1,5 @@
+"""Builds the job's manifests from options and hardware."""
+
 from __future__ import annotations
 
 import math
@@ -13,11 +15,11 @@ from workloads.pytorch_pretraining.memory import saving_seconds
 from workloads.pytorch_pretraining.options import NAME, PretrainingOptions
 
 CONTAINER = "pytorch"
-"""The training operator's webhook requires this name."""
+"""The name that the training operator's webhook requires."""
 HEAD = 128
 """Dimensions of a head (docs/performance.md): 64, as in OPT, is slower."""
 UNFIT = 2
-"""The trainer's exit code for errors that a retry cannot fix (pretraining/options.py)."""
+"""Exit code of the trainer for errors that a retry cannot fix (pretraining/options.py)."""
 _SCRIPTS = Path(__file__).parent / "scripts"
 
 
@@ -56,7 +58,7 @@ def grace_seconds(run: Run) -> int:
 
 
 def template(run: Run, restart_policy: str) -> Manifest:
-    """A single node needs no InfiniBand, and so no right to pin memory."""
+    """Returns the template of all pods. A single node needs no InfiniBand, and so no right to pin memory."""
     own = files(run)
     pod = GpuPod(
         pool=run.pool,
@@ -89,10 +91,10 @@ def template(run: Run, restart_policy: str) -> Manifest:
 
 
 def pytorch_job(run: Run) -> Manifest:
-    """There is one pod on each node; the first is the master. Metadata is omitted.
+    """Returns a PyTorchJob without metadata: one pod on each node; the first is the master.
 
-    In an AppWrapper, a failed pod ends the job and all of it restarts, since torchrun's ranks cannot join later. In
-    a plain job, each pod restarts and waits for the others.
+    In an AppWrapper, a failed pod ends the job and all of it restarts, since torchrun's ranks cannot join later. In a
+    plain job, each pod restarts and waits for the others.
     """
     wrapped = run.options.app_wrapper
     policy = "Never" if wrapped else "OnFailure"

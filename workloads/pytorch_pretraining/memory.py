@@ -24,15 +24,15 @@ _KEPT = 3
 _CONTAINER_BYTES_S = 0.5e9
 """A node's estimated rate to blob storage, bytes per second."""
 _STANDARD_BYTES_S = 60 * 2**20
-"""All clients of a standard share have this rate together, bytes per second. `azurefile-csi` creates one in an account
-without large file shares (Azure, Scalability and performance targets for Azure Files; azurefile-csi-driver,
+"""Rate of a standard share for all its clients, bytes per second. `azurefile-csi` creates one in an account without
+large file shares (Azure, Scalability and performance targets for Azure Files; azurefile-csi-driver,
 docs/driver-parameters.md).
 """
 _LAST_STEP_S = 120
 
 
 def parameters(options: PretrainingOptions) -> int:
-    """Counts blocks without biases, one embedding that is also the output, and positions."""
+    """Returns the model's parameters: blocks without biases, one embedding that is also the output, and positions."""
     return options.size.layers * _of_block(options) + _of_rest(options)
 
 
@@ -68,17 +68,19 @@ def kept_bytes(options: PretrainingOptions) -> int:
 
 
 def saving_seconds(options: PretrainingOptions, nodes: int, shared_class: str) -> int:
-    """After the stop signal, pods finish the checkpoint being written, then write the last one.
+    """Returns the seconds that pods may save after the stop signal: the checkpoint being written, then the last one.
 
-    `shared_class` is their claim's class, if they have one. Nodes share the rate of a share, and each has its own
-    rate to a container.
+    `shared_class` is their claim's class, if they have one. Nodes share the rate of a share, and each has its own rate
+    to a container.
     """
     rate = nodes * _CONTAINER_BYTES_S if options.checkpoint_container else _share_bytes_s(shared_class, options)
     return _LAST_STEP_S + math.ceil(2 * checkpoint_bytes(options) / rate)
 
 
 def _share_bytes_s(shared_class: str, options: PretrainingOptions) -> float:
-    """Premium shares are faster with their size (same page, provisioned v1); others count as standard."""
+    """Returns a share's rate. Premium shares are faster with their size (same page, provisioned v1); others count as
+    standard.
+    """
     if shared_class != SHARED_CLASS and "premium" not in shared_class:
         return _STANDARD_BYTES_S
     gib = claim_gib(kept_bytes(options))

@@ -1,3 +1,5 @@
+"""Options of the pre-training, under `workloadOptions.pytorch-pretraining`."""
+
 from __future__ import annotations
 
 from typing import Annotated

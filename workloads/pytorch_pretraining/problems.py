@@ -1,3 +1,5 @@
+"""Checks of the pre-training's options and placement, before deployment."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -27,7 +29,7 @@ from workloads.pytorch_pretraining.options import NAME, PretrainingOptions
 
 _OPTIONS: Path = ("workloadOptions", NAME)
 _FP8_COMPUTE = (8, 9)
-"""FP8 products need this compute capability (PyTorch's torch._scaled_mm)."""
+"""Least compute capability for FP8 products (PyTorch's torch._scaled_mm)."""
 
 
 def problems(options: PretrainingOptions, candidate: Candidate) -> Iterator[Problem]:

@@ -1,3 +1,5 @@
+"""Options of the fine-tuning, under `workloadOptions.ray-finetuning`."""
+
 from __future__ import annotations
 
 from typing import Annotated
@@ -15,7 +17,7 @@ NAME = "ray-finetuning"
 _WORD = "[A-Za-z0-9][A-Za-z0-9._-]*"
 _PACKS = 8
 SYNTHETIC = 2048
-"""docker/ray-finetuning/finetuning/options.py has the same number."""
+"""Number of synthetic examples (docker/ray-finetuning/finetuning/options.py)."""
 
 Model = Annotated[
     str,
@@ -58,6 +60,7 @@ class FinetuningOptions(TeamOptions):
 
     @property
     def known(self) -> LanguageModel | None:
+        """The known facts about the model, or None."""
         return language_models().get(self.model)
 
     def packs(self, gpus: int) -> int:

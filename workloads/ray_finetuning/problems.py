@@ -1,4 +1,6 @@
-"""Memory is the sum of frozen bf16 weights, LoRA's parameters, a pack's activations without checkpointing, and some
+"""Checks of the fine-tuning's options and placement, before deployment.
+
+Memory is the sum of frozen bf16 weights, LoRA's parameters, a pack's activations without checkpointing, and some
 logits. OPT-1.3b with packs of 16,384 tokens was measured at 17.1 GiB (docs/performance.md); other shapes are estimates.
 """
 
@@ -86,7 +88,7 @@ def _evaluation(options: FinetuningOptions) -> Iterator[Problem]:
 
 
 def _memory(options: FinetuningOptions, candidate: Candidate) -> Iterator[Problem]:
-    """Each GPU has the whole model, so more GPUs do not help."""
+    """Yields a problem with memory. Each GPU has the whole model, so more GPUs do not help."""
     model, sku = options.known, candidate.pool.sku
     if model is None or not sku.gpu_bf16_tflops or fits(model, options, sku):
         return

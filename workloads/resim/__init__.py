@@ -1,3 +1,5 @@
+"""Runs resimulation: a batch of scenarios, each an index of a Job, that continues after evictions."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,6 +21,8 @@ from workloads.resim.problems import problems
 
 
 class Resim(Workload[ResimOptions]):
+    """The templates of batches, and the batch that the stack itself creates."""
+
     name = NAME
     options = ResimOptions
 
@@ -55,7 +59,7 @@ class Resim(Workload[ResimOptions]):
 
 
 def _owner(context: WorkloadContext) -> None:
-    """The owner does not depend on the templates: batches continue when these change."""
+    """Creates the owner of batches' Jobs. It does not depend on the templates: batches continue when these change."""
     about = "Owns the Jobs of submitted batches, which are deleted with it, before volumes, nodes and namespace."
     kubernetes.core.v1.ConfigMap(
         OWNER,

@@ -6,7 +6,7 @@ import sys
 
 
 def _command() -> int:
-    """Imports take seconds, during which the user may already interrupt the command."""
+    """Runs the command. Imports take seconds, during which the user may already interrupt it."""
     try:
         from workloads.resim.cli.arguments import main
 

@@ -1,3 +1,5 @@
+"""Defines a batch: its scenarios, its name, its place in the output container, and errors of commands."""
+
 from __future__ import annotations
 
 import hashlib
@@ -8,8 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 MOST_SCENARIOS = 100_000
-"""A batch is one Job. With more indexes, Kubernetes also limits failed and parallel ones
-(pkg/apis/batch/validation/validation.go, completionsSoftLimit).
+"""The largest number of scenarios in a batch, which is one Job. With more indexes, Kubernetes also limits failed and
+parallel ones (pkg/apis/batch/validation/validation.go, completionsSoftLimit).
 """
 MAX_NAME = 100
 MAX_BATCH_NAME = 40
@@ -21,6 +23,8 @@ _SHOWN = 3
 
 
 class Refused(Exception):
+    """An error with its cause, the allowed values and the fix."""
+
     def __init__(self, what: str, allowed: str, fix: str) -> None:
         super().__init__(what)
         self.what, self.allowed, self.fix = what, allowed, fix
@@ -31,7 +35,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Layout:
-    """Paths in the output container. Each namespace has its own folder."""
+    """A batch's paths in the output container. Each namespace has its own folder."""
 
     namespace: str
     batch: str
@@ -71,7 +75,8 @@ def default_name(scenarios: Iterable[str]) -> str:
 
 
 def parse(content: bytes, source: str) -> list[str]:
-    """Reads one scenario per line, without empty lines and comments. Raises Refused with the first errors.
+    """Returns the scenarios of a file, one per line, without empty lines and comments. Raises Refused with the first
+    errors.
 
     The file is UTF-8, or UTF-16 or UTF-32 as PowerShell writes it. As in JSON, its first character is ASCII.
     """

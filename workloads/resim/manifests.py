@@ -1,3 +1,5 @@
+"""Builds the Jobs of batches, for both the program and `python -m workloads.resim`."""
+
 from __future__ import annotations
 
 import hashlib
@@ -20,19 +22,21 @@ from workloads.resim.options import NAME, ResimOptions
 
 TEMPLATES = f"{NAME}-templates"
 OWNER = f"{NAME}-batches"
-"""This ConfigMap owns the Jobs of submitted batches, so that they are deleted with the stack."""
+"""ConfigMap that owns the Jobs of submitted batches, so that they are deleted with the stack."""
 TEST_IO = "test-io"
 BATCH_LABEL = "ai-on-aks/batch"
 RUN_LABEL = "ai-on-aks/run"
 DIGEST_ANNOTATION = "ai-on-aks/scenarios"
 GRACE_S = 25
-"""Azure announces an eviction 30 seconds before, and a drain starts a little later."""
+"""Grace period in seconds. Azure announces an eviction 30 seconds before, and a drain starts a little later."""
 _INPUT, _OUTPUT = "/input", "/output"
 _SCRIPTS = Path(__file__).parent / "scripts"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run(_base.Run[ResimOptions]):
+    """The platform's pools and its input and output containers for batches."""
+
     others: tuple[GpuPool, ...]
     inputs: BlobVolume
     outputs: BlobVolume
@@ -40,9 +44,11 @@ class Run(_base.Run[ResimOptions]):
 
 @dataclass(frozen=True)
 class Batch:
+    """One run of a batch. Its scenarios are listed or numbered."""
+
     name: str
     run: int = 0
-    """0 is the stack's own batch with numbered scenarios."""
+    """Number of the run; 0 is the stack's own batch with numbered scenarios."""
 
     @property
     def job(self) -> str:
@@ -55,6 +61,8 @@ class Batch:
 
 @dataclass(frozen=True, kw_only=True)
 class Load:
+    """The program of a scenario and its hardware."""
+
     pools: Sequence[GpuPool]
     gpus: int | None
     """GPUs of a scenario; None takes a whole node."""
@@ -130,14 +138,14 @@ def blueprint(run: Run, load: Load) -> Manifest:
 
 
 def results_of(made_of: Mapping[str, Any]) -> str:
-    """Hashes everything that determines a scenario's outputs: image, command and input path."""
+    """Returns a digest of everything that determines a scenario's outputs: image, command and input path."""
     container = _container(made_of)
     decides = (container["image"], container["command"], _inputs(made_of), made_of["inputContainer"])
     return hashlib.sha256(json.dumps(decides).encode()).hexdigest()
 
 
 def own_folder(made_of: Mapping[str, Any]) -> str:
-    """The stack's own batch has a folder for each dataset, to keep results apart."""
+    """Returns the folder of the stack's own batch, which differs by dataset to keep results apart."""
     dataset = _inputs(made_of).removeprefix(_INPUT).strip("/")
     return f"{NAME}@{dataset.replace('/', '@')}" if dataset else NAME
 
@@ -170,12 +178,12 @@ def job_spec(made_of: Mapping[str, Any], batch: Batch, count: int) -> Manifest:
 
 
 def owner(uid: str) -> Manifest:
-    """Ties a Job to the stack, by the uid of its ConfigMap.
+    """Returns the owner reference that ties a Job to the stack, by the uid of its ConfigMap.
 
     A deleted namespace deletes pods before their Jobs (kubernetes, pkg/controller/namespace/deletion
-    /namespaced_resources_deleter.go, OrderedNamespaceDeletion) and would hang: the Job controller keeps an
-    interrupted pod until it creates the next one of its index (pkg/controller/job/job_controller.go,
-    canRemoveFinalizer), which no longer happens. Both as of 1.33.5.
+    /namespaced_resources_deleter.go, OrderedNamespaceDeletion) and would hang: the Job controller keeps an interrupted
+    pod until it creates the next one of its index (pkg/controller/job/job_controller.go, canRemoveFinalizer), which no
+    longer happens. Both as of 1.33.5.
     """
     return {"apiVersion": "v1", "kind": "ConfigMap", "name": OWNER, "uid": uid}
 

@@ -1,3 +1,5 @@
+"""Implements the template `metaseq`: a training on all GPUs of a node for each scenario, with inputs and an output."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator

@@ -1,3 +1,5 @@
+"""Options of resimulation, under `workloadOptions.resim`."""
+
 from __future__ import annotations
 
 from typing import Annotated

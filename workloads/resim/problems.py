@@ -1,3 +1,5 @@
+"""Checks of resimulation's options and placement, before deployment."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -13,7 +15,7 @@ from workloads.resim.options import NAME, ResimOptions
 
 _OPTIONS: Path = ("workloadOptions", NAME)
 _READ, _WRITE = "rl", "racwdlmp"
-"""Outputs are written to a temporary path and renamed."""
+"""Permissions. Outputs are written to a temporary path and renamed."""
 
 
 def problems(options: ResimOptions, candidate: Candidate) -> Iterator[Problem]:
@@ -74,7 +76,7 @@ def _permissions(account: Account, name: str, key: str, needed: str) -> Iterator
 
 
 def _outlives(account: Account, name: str, hours: int) -> Iterator[Problem]:
-    """Even a fresh SAS may be too short. `submit` checks how long a used one still lasts."""
+    """Yields a problem if even a fresh SAS is too short. `submit` checks how long a used one still lasts."""
     container = account.settings.containers[name]
     if account.settings.auth == "identity" or hours < container.days * 24:
         return
@@ -89,10 +91,10 @@ def _outlives(account: Account, name: str, hours: int) -> Iterator[Problem]:
 
 
 def _one_folder(account: Account, name: str) -> Iterator[Problem]:
-    """Pods of a node must not share a folder of blocks.
+    """Yields a problem if pods of a node would share a folder of blocks.
 
-    With `auth: identity`, each pod has its own mount (nodeserver.go, NodePublishVolume). Each mount empties the
-    folder of blocks at its start and end, and fails to start while another writes there (azure-storage-fuse 2.5.4,
+    With `auth: identity`, each pod has its own mount (nodeserver.go, NodePublishVolume). Each mount empties the folder
+    of blocks at its start and end, and fails to start while another writes there (azure-storage-fuse 2.5.4,
     block_cache.go, Configure: "temp directory not empty").
     """
     profile = account.settings.containers[name].profile

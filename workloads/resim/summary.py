@@ -1,3 +1,5 @@
+"""Summarizes a batch from its Jobs and the output container."""
+
 from __future__ import annotations
 
 from collections import Counter
@@ -17,6 +19,8 @@ _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 @dataclass(frozen=True)
 class LastRun:
+    """The Job of a batch's last run."""
+
     name: str = ""
     active: int = 0
     succeeded: int = 0
@@ -54,9 +58,11 @@ class LastRun:
 
 @dataclass(frozen=True)
 class Cost:
+    """The cost of nodes while they worked on a batch."""
+
     usd: float | None
     at_most: bool = False
-    """Spot nodes cost the market price, at most the list price."""
+    """Whether it is an upper limit: Spot nodes cost the market price, at most the list price."""
 
 
 @dataclass(frozen=True)
@@ -73,9 +79,9 @@ class Summary:
     input_bytes: int
     output_bytes: int
     seconds: float
-    """From the first start to the last end of finished scenarios."""
+    """Seconds from the first start to the last end of finished scenarios."""
     scenario_seconds: float
-    """The sum of their durations: their work."""
+    """Sum of their durations in seconds: their work."""
     node_hours: float
     cost: Cost
     reason: str = ""
@@ -119,7 +125,7 @@ def _count(indexes: str) -> int:
 
 
 def node_hours(results: Iterable[Mapping[str, Any]]) -> dict[str, float]:
-    """Parallel scenarios on a node count once."""
+    """Returns the hours that each node worked on any scenario; parallel scenarios count once."""
     spans: dict[str, list[tuple[float, float]]] = {}
     for each in results:
         spans.setdefault(each["node"], []).append((each["started"], each["ended"]))
@@ -135,7 +141,7 @@ def _covered(spans: Iterable[tuple[float, float]]) -> float:
 
 
 def cost(hours: Mapping[str, float], pools: Mapping[str, tuple[str, bool]], region: str) -> Cost:
-    """`pools` have VM size and Spot flag, by the ARM name in node names."""
+    """Returns the cost of nodes by name. `pools` have VM size and Spot flag, by the ARM name in node names."""
     total, spot = 0.0, False
     for node, spent in hours.items():
         size, is_spot = next((found for arm, found in pools.items() if node.startswith(f"aks-{arm}-")), ("", False))
@@ -147,7 +153,7 @@ def cost(hours: Mapping[str, float], pools: Mapping[str, tuple[str, bool]], regi
 
 
 def evicted(attempts: Mapping[tuple[str, str], Collection[str]], known: Collection[str]) -> int:
-    """Counts attempts that ended without success or failure; pods in `known` are still running."""
+    """Returns how many attempts ended without success or failure; pods in `known` are still running."""
     return sum(FAILED not in files and pod not in known for (_, pod), files in attempts.items())
 
 

@@ -1,4 +1,4 @@
-"""Source: cluster-autoscaler/utils/backoff."""
+"""The backoff of a pool after a failed scale-up (cluster-autoscaler/utils/backoff)."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ _FORGOTTEN_S = 3 * 3600 / PACE
 
 @dataclass(frozen=True)
 class Refusal:
+    """An error of a scale-up, its time, and the duration of the backoff."""
+
     code: str
     message: str
     at: float
@@ -26,19 +28,20 @@ class Refusal:
 
 
 class Backoff:
-    """Times are in seconds of one clock."""
+    """The backoffs by scale set. Times are in seconds of one clock."""
 
     def __init__(self) -> None:
         self._refusals: dict[str, Refusal] = {}
 
     def refused(self, group: str, code: str, message: str, now: float) -> None:
-        """The backoff is twice as long as the previous one if that has expired."""
+        """Starts a backoff, twice as long as the previous one if that has expired."""
         before, lasts = self._refusals.get(group), FIRST_S
         if before and before.until < now:
             lasts = min(2 * before.lasts_s, MOST_S)
         self._refusals[group] = Refusal(code, message, now, lasts)
 
     def of(self, group: str, now: float) -> Refusal | None:
+        """Returns the error of the current backoff, or None."""
         found = self._refusals.get(group)
         return found if found and found.until > now else None
 

@@ -1,4 +1,4 @@
-"""Expanders select the pool to scale up (cluster-autoscaler/expander)."""
+"""Expanders, which select the pool to scale up (cluster-autoscaler/expander). Pure functions."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from simulator.azure.autoscaler.groups import Group
 
 PRIORITIES, KEY = "cluster-autoscaler-priority-expander", "priorities"
 Warn = Callable[[str, str], None]
-"""Records an event from a reason and a message."""
+"""Records an event for the ConfigMap, from a reason and a message."""
 
 
 @dataclass(frozen=True)
 class Option:
-    """New nodes of a pool, and the pods that would run there."""
+    """A possible scale-up: new nodes of a pool, and the pods that would run there."""
 
     group: Group
     nodes: int
@@ -32,7 +32,7 @@ class Option:
 def best(
     expander: str, options: Sequence[Option], priorities: Object | None, chance: random.Random, warn: Warn
 ) -> Option | None:
-    """Returns a random one of equal options, or None if the priority expander lacks a valid ConfigMap."""
+    """Returns the best option, a random one of equals, or None if the priority expander lacks a valid ConfigMap."""
     match expander:
         case "most-pods":
             left = _least(options, lambda option: -len(option.pods))
@@ -46,7 +46,7 @@ def best(
 
 
 def waste(option: Option) -> Fraction:
-    """Source: expander/waste."""
+    """Returns the idle share of the new nodes, the mean of CPU and memory (expander/waste)."""
     has, requests = fit.capacity(option.group.template), [fit.requests_of(pod) for pod in option.pods]
     idle = (
         1 - sum((each.get(name, Fraction(0)) for each in requests), Fraction(0)) / (has[name] * option.nodes)
@@ -56,7 +56,7 @@ def waste(option: Option) -> Fraction:
 
 
 def by_priority(options: Sequence[Option], priorities: Object | None, warn: Warn) -> list[Option]:
-    """Returns all options if none matches a priority (expander/priority)."""
+    """Returns the options that match the highest priority, or all if none matches (expander/priority)."""
     if priorities is None:
         return []
     try:
@@ -80,7 +80,7 @@ def by_priority(options: Sequence[Option], priorities: Object | None, warn: Warn
 
 
 def parsed(priorities: Object) -> dict[int, list[re.Pattern[str]]]:
-    """Raises ValueError, with upstream's text, if upstream would ignore the ConfigMap."""
+    """Parses the ConfigMap. Raises ValueError, with upstream's text, if upstream would ignore it."""
     text = priorities.get("data", {}).get(KEY)
     if text is None:
         raise ValueError(f"Wrong configmap for priority expander, doesn't contain {KEY} key. Ignoring update.")

@@ -1,4 +1,7 @@
-"""Equal pods are handled together, because a batch has thousands of them."""
+"""Placement of pending pods on nodes. Pure functions.
+
+Equal pods are handled together, because a batch has thousands of them.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +21,14 @@ _EXPENDABLE = -10
 
 @dataclass
 class Alike:
-    """Pods with equal requests and node constraints."""
+    """Pods with equal requests and equal node constraints."""
 
     pods: list[Object]
     requests: Resources
 
 
 def is_waiting(pod: Object) -> bool:
-    """Source: cluster-autoscaler/utils/kubernetes/listers.go.
+    """Returns whether the pod is unschedulable by upstream's rule (cluster-autoscaler/utils/kubernetes/listers.go).
 
     Volcano sets another reason on schedulable pods of a pending gang (docs/design/scheduling-reason.md). They do not
     count: only the gang's other pods trigger a scale-up.
@@ -80,7 +83,7 @@ def may_run(pod: Object, node: Object) -> bool:
 
 
 def why_not(pod: Object, node: Object) -> str:
-    """Returns the scheduler's text if the pod does not fit on an empty node."""
+    """Returns why the pod does not fit on an empty node (the scheduler's text), or an empty string."""
     if not selects(pod, node):
         return "node(s) didn't match Pod's node affinity/selector"
     if taint := repelling_taint(pod, node):

@@ -1,4 +1,4 @@
-"""Source: cluster-autoscaler/cloudprovider/azure."""
+"""Node groups of the autoscaler, and its requests to Azure for them (cluster-autoscaler/cloudprovider/azure)."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ from simulator.azure.store import Record
 from simulator.azure.types.agent_pool import life, nodes
 
 TO_BE_DELETED = "ToBeDeletedByClusterAutoscaler"
-"""Source: cluster-autoscaler/utils/taints."""
+"""The taint of a node that the autoscaler removes (cluster-autoscaler/utils/taints)."""
 _TEMPLATE = "k8s.io_cluster-autoscaler_node-template_resources_"
 GPU_LABEL = "kubernetes.azure.com/accelerator"
-"""Source: cluster-autoscaler/cloudprovider/azure/azure_cloud_provider.go."""
+"""The label of nodes with GPUs (cluster-autoscaler/cloudprovider/azure/azure_cloud_provider.go)."""
 
 
 @dataclass(frozen=True)
 class Group:
+    """An autoscaled pool with its registered nodes."""
+
     pool: Record
     nodes: tuple[Object, ...]
     template: Object
@@ -34,7 +36,7 @@ class Group:
 
     @property
     def id(self) -> str:
-        """The scale set's name, which the priority expander's patterns match."""
+        """The name of the scale set, which the priority expander's patterns match."""
         return nodes.scale_set(self.pool.id.text, self.pool.id.name)
 
     @property
@@ -60,7 +62,7 @@ class Group:
 
     @property
     def upcoming(self) -> int:
-        """Requested nodes that have not started (clusterstate.go, GetUpcomingNodes)."""
+        """The number of requested nodes that have not started (clusterstate.go, GetUpcomingNodes)."""
         return max(self.target - len(self.started), 0)
 
     @property
@@ -104,17 +106,20 @@ def _with_devices(pool: Record, node: Object) -> Object:
 
 
 def is_ready(node: Object) -> bool:
-    """A node with the GPU label must also advertise GPUs."""
+    """Returns whether the autoscaler counts the node as ready. A node with the GPU label must also advertise GPUs."""
     return condition(node, "Ready").get("status") == "True" and not lacks_gpus(node)
 
 
 def lacks_gpus(node: Object) -> bool:
-    """True for example while the driver is built (cluster-autoscaler/processors/customresources/gpu_processor.go)."""
+    """Returns whether a GPU node advertises no GPUs, for example while its driver is being built.
+
+    Source: cluster-autoscaler/processors/customresources/gpu_processor.go.
+    """
     return GPU_LABEL in node["metadata"].get("labels", {}) and not allocatable(node, GPU_RESOURCE)
 
 
 def increase(world: World, operations: Operations, group: Group, count: int) -> bool:
-    """Returns False if the pool is busy or already has as many nodes.
+    """Sets the node count of a group. Returns False if the pool is busy or already has as many.
 
     Raises ArmError if quota is exceeded or requests are throttled. Missing capacity shows later (`Group.failed`).
     """

@@ -1,3 +1,5 @@
+"""The loop that runs the autoscaler of each cluster with an autoscaled pool."""
+
 from __future__ import annotations
 
 import logging
@@ -24,7 +26,10 @@ _log = logging.getLogger(__name__)
 
 
 class Autoscaler:
+    """The autoscaler of all clusters. It runs until `stop`."""
+
     def __init__(self, world: World, operations: Operations, client: Callable[[str], KubeClient | None]) -> None:
+        """Starts the loop. `client` returns a cluster's client by id, or None if it does not run."""
         self._world, self._operations, self._client = world, operations, client
         self._watched: dict[str, _Watched] = {}
         self._stopped = threading.Event()

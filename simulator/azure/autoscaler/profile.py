@@ -1,3 +1,5 @@
+"""The autoscaler profile of a cluster: its settings, AKS's defaults, and the simulator's time scale."""
+
 from __future__ import annotations
 
 import functools
@@ -20,7 +22,7 @@ _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
 
 
 class Profile:
-    """`given` has ARM's property names."""
+    """A cluster's `autoScalerProfile`, with AKS's defaults. `given` has ARM's property names."""
 
     def __init__(self, given: Mapping[str, Any] | None = None) -> None:
         self._values = {**_defaults(), **(given or {})}
@@ -46,7 +48,7 @@ class Profile:
         return float(self._values[name])
 
     def is_true(self, name: str) -> bool:
-        """ARM has some booleans as strings."""
+        """Returns a boolean setting. ARM has some of them as strings."""
         return str(self._values[name]).lower() == "true"
 
     @property
@@ -60,7 +62,7 @@ class Profile:
 
 
 def seconds(text: str) -> float:
-    """Parses `10m`, `30s`, `2h` or `10`."""
+    """Parses a duration such as `10m`, `30s`, `2h` or `10`. Raises ValueError."""
     found = re.fullmatch(r"(\d+)([smh]?)", text)
     if not found:
         raise ValueError(f"{text!r} is not a duration, such as 10m")

@@ -1,4 +1,4 @@
-"""Nodes are tainted, drained and deleted (cluster-autoscaler/core/scaledown/actuation)."""
+"""Removal of nodes: taint, drain, and delete the machine (cluster-autoscaler/core/scaledown/actuation)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Delete = Callable[[Group, Collection[str]], bool]
 
 
 class Removals:
-    """`last` is the time of the last removal, `failed` of the last failed drain."""
+    """The node removals of a cluster. `last` is the time of the last removal, `failed` of the last failed drain."""
 
     def __init__(self, kube: KubeClient, reporter: Reporter, delete: Delete) -> None:
         self._kube, self._reporter, self._delete = kube, reporter, delete
@@ -30,7 +30,7 @@ class Removals:
         return sum(node["metadata"]["name"] in self._until for node in group.nodes)
 
     def drains(self, pods: Iterable[Object]) -> bool:
-        """Only one node is drained at a time (--max-drain-parallelism)."""
+        """Returns whether a node is being drained. Only one is drained at a time (--max-drain-parallelism)."""
         return any(drain.to_move(pods, name) for name in self._until)
 
     def begin(self, chosen: Sequence[Unneeded], view: View) -> None:
@@ -86,7 +86,7 @@ class Removals:
 
 
 def choose(ready: Sequence[Unneeded], removals: Removals, view: View) -> list[Unneeded]:
-    """Selects several empty nodes, or else one node to drain. Never goes below a pool's minimum count."""
+    """Selects several empty nodes, else one node to drain. Never goes below a pool's minimum count."""
     bulk = int(view.profile.number("max-empty-bulk-delete"))
     empty = _within((each for each in ready if not each.pods), removals)[:bulk]
     full = [] if empty or removals.drains(view.pods) else _within((each for each in ready if each.pods), removals)[:1]

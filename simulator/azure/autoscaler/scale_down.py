@@ -1,4 +1,4 @@
-"""Sources: cluster-autoscaler/core/scaledown, simulator/utilization, utils/drain."""
+"""Selection of unneeded nodes (cluster-autoscaler/core/scaledown, simulator/utilization, utils/drain). Pure."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ _REPLICATED = ("ReplicationController", "ReplicaSet", "Job", "StatefulSet")
 
 @dataclass(frozen=True)
 class Unneeded:
+    """A removable node, and the pods that would move."""
+
     group: Group
     node: Object
     pods: list[Object]
@@ -36,7 +38,7 @@ class Unneeded:
 
 
 def unneeded(view: View, budgets: Sequence[Object]) -> list[Unneeded]:
-    """The moved pods of one node use capacity that the next lacks."""
+    """Returns removable nodes in the order of the groups. The moved pods of one use capacity that the next lacks."""
     staying = {_name(node): node for node in view.nodes if not is_going(node)}
     free = {name: fit.free(node, view.pods) for name, node in staying.items()}
     skips = view.profile.is_true("ignore-daemonsets-utilization")

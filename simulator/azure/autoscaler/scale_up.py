@@ -1,4 +1,4 @@
-"""Source: cluster-autoscaler/core/scaleup/orchestrator."""
+"""Scale-up options for pending pods (cluster-autoscaler/core/scaleup/orchestrator). Pure functions."""
 
 from __future__ import annotations
 
@@ -43,6 +43,6 @@ def _option(waiting: Sequence[Alike], group: Group) -> Option:
 
 
 def reasons(pod: Object, groups: Iterable[Group], skipped: Callable[[Group], str]) -> str:
-    """`skipped` returns why a group cannot grow, or an empty string."""
+    """Returns why no group fits the pod. `skipped` returns why a group cannot grow, or an empty string."""
     counted = Counter(skipped(group) or fit.why_not(pod, group.template) for group in groups)
     return ", ".join(f"{count} {reason}" for reason, count in counted.items() if reason)

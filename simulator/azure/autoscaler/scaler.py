@@ -1,4 +1,4 @@
-"""Source: cluster-autoscaler/core."""
+"""An autoscaler iteration for a cluster: failed scale-ups, pending pods, unneeded nodes (cluster-autoscaler/core)."""
 
 from __future__ import annotations
 
@@ -31,12 +31,14 @@ _NO_MACHINE = "provisioning-state-failed", "Azure failed to provision a node for
 
 @dataclass(frozen=True)
 class ScaleUp:
+    """A scale-up in progress: the time of its request, and the added nodes."""
+
     at: float
     nodes: int
 
 
 class Scaler:
-    """Times are in seconds of `clock`."""
+    """The autoscaler's state for a cluster. Times are in seconds of `clock`."""
 
     def __init__(
         self,
@@ -58,7 +60,7 @@ class Scaler:
         self._grown = float("-inf")
 
     def look(self, cluster: Record, nodes: Sequence[Object], pods: Sequence[Object]) -> None:
-        """Raises ApiError or httpx.HTTPError if the API server does not answer."""
+        """Runs one iteration. Raises ApiError or httpx.HTTPError if the API server does not answer."""
         profile, now = Profile(cluster.properties.get("autoScalerProfile")), self._clock()
         starting = self._starting(nodes, now - profile.start_up_s)
         found = groups.groups(self._world, cluster, nodes, starting)

@@ -1,5 +1,7 @@
-"""The status ConfigMap has upstream's format since 1.30 (cluster-autoscaler/clusterstate/api/types.go). Upstream
-repeats an event every five minutes; the simulator records it once.
+"""The autoscaler's output: its status ConfigMap in kube-system, and events of that ConfigMap, of nodes and of pods.
+
+The status has upstream's format since 1.30 (cluster-autoscaler/clusterstate/api/types.go). Upstream repeats an event
+every five minutes; the simulator records it once.
 """
 
 from __future__ import annotations
@@ -64,6 +66,8 @@ def _group(group: Group, refusal: Refusal | None, going: int) -> dict[str, Any]:
 
 
 class Reporter:
+    """The writer of events, and of the status if it has changed."""
+
     def __init__(self, kube: KubeClient) -> None:
         self._kube = kube
         self._written: dict[str, Any] = {}

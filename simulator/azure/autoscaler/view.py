@@ -1,3 +1,5 @@
+"""The state of a cluster that the autoscaler works on in one iteration."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
@@ -11,8 +13,9 @@ from simulator.azure.autoscaler.profile import Profile
 
 @dataclass(frozen=True)
 class View:
-    """`now` is in seconds of any clock. `starting` names new nodes that are not ready yet; `since_1_35` is whether
-    Kubernetes is 1.35 or later.
+    """The state of a cluster at `now` (seconds of any clock).
+
+    `starting` names new nodes that are not ready yet; `since_1_35` is whether Kubernetes is 1.35 or later.
     """
 
     groups: Sequence[Group]
@@ -30,7 +33,7 @@ class View:
 
     @cached_property
     def nodes(self) -> list[Object]:
-        """Starting nodes of autoscaled pools count as upcoming instead."""
+        """The nodes that can run pods. Starting nodes of autoscaled pools count as upcoming instead."""
         return self.fixed + [node for group in self.groups for node in group.started]
 
     @property

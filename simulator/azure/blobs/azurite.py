@@ -1,3 +1,5 @@
+"""The Azurite process that stores the blobs of all storage accounts on disk. It listens on 127.0.0.1."""
+
 from __future__ import annotations
 
 import socket
@@ -14,7 +16,7 @@ _READY_TIMEOUT_S = 120  # two seconds on an idle machine
 
 
 class Azurite:
-    """Azurite reads its accounts at start, so a change of accounts restarts it (about two seconds)."""
+    """The Azurite process. It reads its accounts at start, so a change of accounts restarts it (about two seconds)."""
 
     def __init__(self) -> None:
         self.authority = trust.authority()
@@ -34,12 +36,12 @@ class Azurite:
         return Path(self.authority.path("ca", "crt"))
 
     def key(self, account: str) -> str:
-        """Waits while Azurite starts. Raises KeyError for an account that is not served."""
+        """Returns the first key of a served account. Waits while Azurite starts. Raises KeyError."""
         with self._lock:
             return self._accounts[account][0]
 
     def set_accounts(self, accounts: Callable[[], Mapping[str, list[str]]]) -> None:
-        """Returns when ready. Raises RuntimeError, with the end of Azurite's log, if it fails."""
+        """Serves these accounts; returns when ready. Raises RuntimeError, with the end of its log, if it fails."""
         with self._changing:
             wanted = dict(accounts())  # takes the store's lock; a thread that holds it may wait for `key`
             with self._lock:

@@ -15,15 +15,17 @@ _ALL = ""
 
 
 class Changes:
-    """Thread-safe."""
+    """The log of changes. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._entries: dict[str, list[tuple[str, str | None]]] = defaultdict(list)
 
     def record(self, path: str, etag: str | None) -> None:
-        """The etag is None for a deleted blob, and empty if unknown. A path without a blob, as in a batch request,
-        means that any blob may have changed.
+        """Logs a write to `/<account>/<container>/<blob>` with the blob's new etag.
+
+        The etag is None for a deleted blob, and empty if unknown. A path without a blob, as in a batch request, means
+        that any blob may have changed.
         """
         account, container, name = [*path.strip("/").split("/", 2), "", ""][:3]
         with self._lock:

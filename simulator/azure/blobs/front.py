@@ -33,7 +33,7 @@ Answer = tuple[int, list[tuple[str, str]], bytes]
 
 
 class Front(HttpsServer):
-    """Buffers whole requests and responses: simulated blobs are small."""
+    """The front. It serves until stopped and buffers whole requests and responses: simulated blobs are small."""
 
     def __init__(
         self, port: int, upstream_port: Callable[[], int], authority: Authority, rule: Rule, changes: Changes
@@ -45,6 +45,7 @@ class Front(HttpsServer):
         self.start("blobs")
 
     def upstream(self) -> http.client.HTTPSConnection:
+        """Returns a connection to Azurite. Raises OSError if it does not answer in time."""
         deadline = time.monotonic() + _STARTING_S
         while True:
             connection = http.client.HTTPSConnection(

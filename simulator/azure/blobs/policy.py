@@ -1,4 +1,4 @@
-"""Access rules of storage accounts that Azurite does not enforce.
+"""Access rules of storage accounts that Azurite does not enforce: account settings and roles.
 
 Azurite checks the signature, permissions and times of a SAS, and the audience of a token.
 """
@@ -25,7 +25,7 @@ _READS = ("GET", "HEAD")
 
 @dataclass(frozen=True)
 class BlobRequest:
-    """`path` is decoded. `authorization` is the header's value or empty."""
+    """A request to the blob service, with a decoded `path`. `authorization` is the header's value or empty."""
 
     method: str
     path: str
@@ -83,17 +83,17 @@ _EXPIRY = re.compile(rb"<Expiry>([^<]+)</Expiry>")
 
 
 class Policy:
-    """Thread-safe."""
+    """The current rules. Thread-safe."""
 
     def __init__(
         self, world: World, tokens: Tokens, destination: Callable[[int], ResourceId | None] | None = None
     ) -> None:
-        """`destination` maps a client's port to the service, if the client uses its private endpoint."""
+        """Takes `destination`, which maps a client's port to the service, if the client uses its private endpoint."""
         self._world, self._tokens = world, tokens
         self._destination = destination or (lambda _: None)
 
     def refusal(self, request: BlobRequest) -> Refusal | None:
-        """Returns None to forward the request to Azurite."""
+        """Returns the error for a request, or None to forward it to Azurite."""
         name, _, rest = request.path.strip("/").partition("/")
         account = accounts.named(self._world, name)
         if account is None:

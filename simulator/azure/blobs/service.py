@@ -1,3 +1,5 @@
+"""The blob service of all storage accounts, an implementation of `BlobBackend`."""
+
 from __future__ import annotations
 
 import contextlib
@@ -19,13 +21,14 @@ _PAUSE_S = 0.5
 
 
 class BlobService:
-    """Manages containers in Azurite with the account's key; users connect to the front."""
+    """The blob service. It manages containers in Azurite with the account's key; users connect to the front."""
 
     def __init__(self) -> None:
         self.azurite, self.changes = Azurite(), Changes()
         self._front: Front | None = None
 
     def open(self, rule: Rule) -> None:
+        """Starts the front with this rule. Raises ports.PortTaken."""
         port = ports.require_free(PORT)
         self._front = Front(port, lambda: self.azurite.port, self.azurite.authority, rule, self.changes)
 

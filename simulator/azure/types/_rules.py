@@ -1,3 +1,5 @@
+"""Rules that several resource types share."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -23,6 +25,7 @@ def check_region(world: World, record: Record, body: Body, existing: Record | No
 
 
 def global_location(resource: ResourceId, body: Body) -> str:
+    """Returns the location of a type without regions. Raises ArmError if the body has a region."""
     if body["location"].lower() != "global":
         raise _not_available(resource, body, ("global",))
     return "global"
@@ -37,6 +40,7 @@ def _not_available(resource: ResourceId, body: Body, regions: Iterable[str]) -> 
 
 
 def referenced(world: World, by: ResourceId, text: str, wanted: str, path: str, location: str = "") -> Record:
+    """Returns the resource that a body references. Raises ArmError if the type or the region (if given) differs."""
     found = linked_id(text, path)
     record = world.store.get(found) if found.type.lower() == wanted.lower() else None
     if record is None or (location and region_of(world, record) != location):
@@ -45,6 +49,7 @@ def referenced(world: World, by: ResourceId, text: str, wanted: str, path: str, 
 
 
 def linked_id(text: str, path: str) -> ResourceId:
+    """Parses the resource id at a path of a body. Raises ArmError if it is invalid."""
     try:
         return parse_id(text)
     except ValueError as error:
@@ -56,6 +61,7 @@ def linked_id(text: str, path: str) -> ResourceId:
 
 
 def found(world: World, resource: ResourceId) -> Record:
+    """Returns the resource. Raises ArmError (404)."""
     record = world.store.get(resource)
     if record is None:
         raise not_found(resource.type, "/".join(resource.names), resource.group)
@@ -77,6 +83,7 @@ def region_of(world: World, record: Record) -> str:
 
 
 def check_fixed(resource: ResourceId, body: Body, existing: Record | None) -> None:
+    """Raises ArmError if an update changes an immutable property."""
     if existing and (changed := schemas()[resource.type.lower()].changed_immutables(existing.body, body)):
         raise forbidden_changes(changed)
 
@@ -93,13 +100,13 @@ def save(world: World, record: Record, body: Body) -> None:
 
 
 def named(world: World, resource_type: str, name: str) -> Record | None:
-    """Finds a resource in any group, for a type with globally unique names."""
+    """Returns the resource of this name in any group, for a type with globally unique names, or None."""
     wanted = name.lower()
     return next((found for found in world.store.all(resource_type) if found.id.name.lower() == wanted), None)
 
 
 def created_at(record: Record, microsecond: int | None = None) -> str:
-    """Returns the time in the format of Microsoft.Storage."""
+    """Returns the creation time in the format of Microsoft.Storage."""
     made = datetime.fromtimestamp(float(record.facts.get(CREATED, 0)), UTC)
     return f"{made if microsecond is None else made.replace(microsecond=microsecond):%Y-%m-%dT%H:%M:%S.%f}0Z"
 

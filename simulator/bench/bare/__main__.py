@@ -18,7 +18,7 @@ Made = dict[str, pulumi.Resource]
 
 
 def kubeconfig(cluster: pulumi.Resource, group: str, name: str) -> pulumi.Output[str]:
-    """The credentials are the one input that the state of another deployment cannot contain."""
+    """Returns this cluster's credentials, the one input that the state of another deployment cannot contain."""
     found = pulumi.runtime.invoke_output(
         "azure-native:containerservice:listManagedClusterAdminCredentials",
         {"resourceGroupName": group, "resourceName": name},
@@ -30,7 +30,7 @@ def kubeconfig(cluster: pulumi.Resource, group: str, name: str) -> pulumi.Output
 
 
 def options(entry: dict[str, Any], made: Made) -> pulumi.ResourceOptions:
-    """Returns dependencies, provider, and whether the object stays in the cluster."""
+    """Returns the recorded options: dependencies, provider, and whether the object stays in the cluster."""
     provider = made.get(entry["provider"])
     return pulumi.ResourceOptions(
         depends_on=[made[label] for label in entry["after"]],
@@ -41,7 +41,7 @@ def options(entry: dict[str, Any], made: Made) -> pulumi.ResourceOptions:
 
 
 def sdk_class(kind: str) -> Any | None:
-    """Returns None for a dynamic provider's type."""
+    """Returns the SDK's class for a resource type, or None for a dynamic provider's type."""
     package, module, name = kind.split(":", 2)
     if package == "azure-native":
         return getattr(importlib.import_module(f"pulumi_azure_native.{module}"), name)
@@ -49,7 +49,7 @@ def sdk_class(kind: str) -> Any | None:
 
 
 def kubernetes_class(module: str, name: str) -> Any:
-    """All CRDs share one class; `rbac.authorization.k8s.io/v1` is in `rbac.v1`."""
+    """Returns the class of a Kubernetes type. All CRDs share one; `rbac.authorization.k8s.io/v1` is in `rbac.v1`."""
     group, version = module.split("/")
     if "." not in group or group.endswith(("authorization.k8s.io", "storage.k8s.io", "helm.sh")):
         return getattr(importlib.import_module(f"pulumi_kubernetes.{group.split('.')[0]}.{version}"), name)
@@ -57,7 +57,7 @@ def kubernetes_class(module: str, name: str) -> Any:
 
 
 def declare(entry: dict[str, Any], made: Made) -> pulumi.Resource:
-    """Arguments are the inputs in snake case, some with an additional `_`."""
+    """Declares one resource. The class' arguments are the inputs in snake case, some with an additional `_`."""
     sdk = sdk_class(entry["type"])
     if not sdk:
         return pulumi.CustomResource(entry["type"], entry["name"], entry["inputs"], options(entry, made))

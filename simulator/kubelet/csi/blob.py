@@ -1,4 +1,4 @@
-"""The node part of the blob CSI driver (blob.csi.azure.com).
+"""The node part of the blob CSI driver (blob.csi.azure.com): mounts a PersistentVolume with its credentials.
 
 Errors follow github.com/kubernetes-sigs/blob-csi-driver at 0744a60 (pkg/blob: GetAuthEnv, NodeStageVolume) and the
 start of blobfuse2 (see blobfuse.py). Sentences in brackets are the simulator's.
@@ -31,19 +31,19 @@ from simulator.kubelet.csi.mount import BlobMount, reason
 from simulator.world.azure_services import BlobService
 
 NODE_PLUGIN_IMAGE = "blob-csi"
-"""The end of the repository of the node plugin's image, in AKS's add-on and in the chart."""
+"""End of the repository of the node plugin's image, in AKS's add-on and in the chart."""
 _HELP = "\nPlease refer to http://aka.ms/blobmounterror for possible causes and solutions for mount errors."
 _API_VERSION = "2021-12-02"  # older than the versions of any Azurite
 _TIMEOUT_S = 10
 
 
 class StageError(Exception):
-    """The driver's error, without the gRPC code."""
+    """The driver's error from NodeStageVolume, without the gRPC code."""
 
 
 @dataclass(frozen=True)
 class Credentials:
-    """Fields are empty if the secret lacks them, or if the pod's identity replaces it."""
+    """Credentials from the secret, empty if missing, or the pod's identity instead."""
 
     account: str
     key: str
@@ -54,7 +54,7 @@ class Credentials:
 def credentials(
     secret: Mapping[str, str], attributes: Mapping[str, str], identity: PodIdentity | None = None
 ) -> Credentials:
-    """Reads like GetAuthEnv: keys ignore case, values are stripped. An identity replaces the secret."""
+    """Reads credentials like GetAuthEnv: keys ignore case, values are stripped. An identity replaces the secret."""
     if identity:
         return Credentials(attributes.get("storageaccount", ""), "", "", identity)
     data = {key.lower(): value.strip() for key, value in secret.items()}
@@ -73,6 +73,7 @@ def stage(
     report: Callable[[str], None],
     identity: PodIdentity | None = None,
 ) -> BlobMount:
+    """Mounts a PersistentVolume (`volume`) in `folder`, by its secret or by `identity`. Raises StageError."""
     csi = volume["spec"]["csi"]
     attributes = {key.lower(): value for key, value in (csi.get("volumeAttributes") or {}).items()}
     found = credentials(secret, attributes, identity)
@@ -111,7 +112,7 @@ def stage(
 
 
 def may_write(sas: str, *, hierarchical_namespace: bool = False) -> bool:
-    """The SAS has permission `w`, or is empty (an account key).
+    """Returns whether a mount by this SAS can write: it has permission `w`, or is empty (an account key).
 
     In a hierarchical namespace, blobfuse2 also sets the permissions of each new file, and fails with EACCES if it may
     not (component/azstorage/datalake.go, CreateFile).

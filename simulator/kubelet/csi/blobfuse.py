@@ -1,4 +1,7 @@
-"""Source: Azure/azure-storage-fuse at 74098e3 (2.5.6): cmd/mount.go, component/block_cache/block_cache.go."""
+"""The options of blobfuse2, and its errors for a PersistentVolume's mountOptions.
+
+Source: github.com/Azure/azure-storage-fuse at 74098e3 (2.5.6): cmd/mount.go, component/block_cache/block_cache.go.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +28,12 @@ _CONVERT: dict[str, tuple[str, Callable[[str], object]]] = {
 
 
 class BlobfuseError(Exception):
-    """The message of blobfuse2 before it exits with 1, without "Error: "."""
+    """An error of blobfuse2 before it exits with 1, without its leading "Error: "."""
 
 
 @dataclass
 class Options:
-    """`flags` has the last values, `fuse` the options of -o."""
+    """The flags of one mount, with their last values, and the options of -o."""
 
     flags: dict[str, str] = field(default_factory=dict)
     fuse: list[str] = field(default_factory=list)
@@ -67,7 +70,7 @@ def _known() -> tuple[dict[str, str], tuple[str, ...]]:
 
 
 def parse(mount_options: Sequence[str]) -> Options:
-    """The CSI driver joins options by spaces, so one can be several words. Raises BlobfuseError."""
+    """Parses mount options. The CSI driver joins them by spaces, so one can be several words. Raises BlobfuseError."""
     options = Options()
     words = iter(" ".join(mount_options).split())
     for word in words:

@@ -1,4 +1,4 @@
-"""Each node has one mount per PersistentVolume, shared by its pods as on real Azure.
+"""Volumes of PersistentVolumeClaims: one mount per node and PersistentVolume, shared by its pods as on real Azure.
 
 A changed secret therefore reaches a mount only after all of the node's pods stopped using the volume. Mounts by
 identity are separate for each pod.
@@ -32,19 +32,21 @@ from simulator.kubelet.pulls import repository
 Key = tuple[str, str, str]
 """Node, PersistentVolume, and the uid of the pod of a separate mount, or empty for a shared mount."""
 SHARES = {"file.csi.azure.com": "Azure Files", "disk.csi.azure.com": "Azure Disk"}
-"""Drivers with folders as volumes. `simulator/cluster/provisioner.py` creates them."""
+"""Drivers with folders as volumes here. `simulator/cluster/provisioner.py` creates them."""
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Mounted:
+    """A volume on this machine, for one pod."""
+
     path: Path
     read_only: bool
 
 
 class ClaimMounts:
-    """Thread-safe."""
+    """The mounted claims of all pods of a cluster. Thread-safe."""
 
     def __init__(self, kube: KubeClient, cloud: Cloud, folder: Path, pods: Callable[[], list[Object]]) -> None:
         """`folder` is the cluster's. `pods` returns all of its pods."""
@@ -61,6 +63,7 @@ class ClaimMounts:
         self._reported: defaultdict[Key, set[str]] = defaultdict(set)
 
     def mount(self, pod: Object, claim: str, *, read_only: bool) -> Mounted:
+        """Mounts the volume of a claim in the pod's namespace on its node. Raises VolumeNotReady."""
         volume = self._volume(pod["metadata"]["namespace"], claim)
         csi = volume["spec"].get("csi") or {}
         modes = volume["spec"].get("accessModes") or []
@@ -77,14 +80,14 @@ class ClaimMounts:
         raise VolumeNotReady(f'MountVolume.SetUp failed for volume "{name}" : the simulator cannot mount {kind}')
 
     def mount_export(self, source: Object, *, read_only: bool = False) -> Mounted:
-        """Returns the same folder for all nodes. Every server and export exists."""
+        """Returns a folder for an NFS export, the same for all nodes. Every server and export exists."""
         exports = self._folder / "nfs"
         folder = contained(exports, exports / source["server"] / source["path"].lstrip("/"))
         folder.mkdir(parents=True, exist_ok=True)
         return Mounted(folder, read_only or bool(source.get("readOnly")))
 
     def flush(self, pod: Object) -> None:
-        """Called when a container has ended."""
+        """Sends the writes of the pod's containers. Called when a container has ended."""
         uid = pod["metadata"]["uid"]
         with self._lock:
             used = [mount for key, mount in self._mounts.items() if uid in self._users[key]]
@@ -282,7 +285,7 @@ def _not_registered(prefix: str, driver: str) -> VolumeNotReady:
 
 
 def is_node_plugin(pod: Object, node: str) -> bool:
-    """The blob driver's pod must be ready."""
+    """Returns whether the pod is the blob driver's on that node, and ready."""
     if pod["spec"].get("nodeName") != node or not is_ready(pod):
         return False
     return any(repository(c["image"]).endswith(f"/{blob.NODE_PLUGIN_IMAGE}") for c in pod["spec"]["containers"])

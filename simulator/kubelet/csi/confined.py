@@ -1,4 +1,4 @@
-"""Pods can write to these folders, so their links are not followed out of the folder.
+"""Access to files below a folder that pods can write to, without following links out of the folder.
 
 Sandboxed pods do not see this machine's files, but the simulator itself reads and writes the pods' folders.
 """
@@ -20,11 +20,12 @@ _PARTIAL = ".blobfuse-partial-"
 
 
 def is_plain(name: str) -> bool:
+    """Returns whether a path is relative and has no empty, `.` or `..` part."""
     return bool(name) and "\0" not in name and all(part not in ("", ".", "..") for part in name.split("/"))
 
 
 def contained(root: Path, path: Path) -> Path:
-    """Raises VolumeNotReady if a link leads out of `root`, to files of this machine."""
+    """Returns `path`. Raises VolumeNotReady if a link leads out of `root`, to files of this machine."""
     if not path.resolve().is_relative_to(root.resolve()):
         raise VolumeNotReady(f"the simulator does not follow links out of a volume: {path.relative_to(root)}")
     return path
@@ -37,8 +38,8 @@ Folders = dict[str, int]
 def tree(root: Path, below: str, before: Callable[[int, str], None]) -> tuple[Files, Folders]:
     """Returns all regular files and folders in the folder `below` of `root` (or in `root`), by path.
 
-    Calls `before` with each opened folder and its path before reading it. Raises OSError if a folder cannot be read,
-    since its content is then unknown.
+    Does not follow links. Calls `before` with each opened folder and its path before reading it. Raises OSError if a
+    folder cannot be read, since its content is then unknown.
     """
     files: Files = {}
     folders: Folders = {}
@@ -66,7 +67,7 @@ def _walk(folder: int, path: str, before: Callable[[int, str], None], files: Fil
 
 
 def seen(root: Path, name: str) -> os.stat_result | None:
-    """Returns None if the file does not exist or a link is on the path.
+    """Returns the status of the file, or None if it does not exist or a link is on the path.
 
     Raises OSError if the file cannot be checked, since it may exist.
     """
@@ -90,7 +91,7 @@ def status(root: Path, name: str) -> os.stat_result | None:
 
 
 def read(root: Path, name: str) -> IO[bytes]:
-    """Raises OSError for links and missing files."""
+    """Opens a regular file. Raises OSError for links and missing files."""
     with _parent(root, name, make=False) as (folder, last):
         descriptor = os.open(last, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -100,7 +101,7 @@ def read(root: Path, name: str) -> IO[bytes]:
 
 
 def write(root: Path, name: str, chunks: Iterable[bytes], size: int) -> os.stat_result:
-    """Writes atomically. Bytes after those of `chunks` are a hole."""
+    """Writes a file of `size` bytes atomically. Bytes after those of `chunks` are a hole."""
     with _parent(root, name, make=True) as (folder, last):
         partial = _PARTIAL + last
         with contextlib.suppress(FileNotFoundError):
@@ -120,6 +121,7 @@ def remove(root: Path, name: str) -> None:
 
 
 def remove_folder(root: Path, name: str) -> None:
+    """Removes a folder if it exists and is empty."""
     with contextlib.suppress(OSError), _parent(root, name, make=False) as (folder, last):
         os.rmdir(last, dir_fd=folder)
 

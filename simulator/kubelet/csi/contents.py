@@ -1,4 +1,4 @@
-"""The content of a blob container is listed completely at first, then updated by changes.
+"""The content of a blob container, as a mount knows it: listed completely at first, then updated by changes.
 
 The blob service reports changed names (`simulator/kubelet/cloud.py`), so an update of a container with many thousand
 blobs is as cheap as of an empty one. Blobs that another mount with the same credential has copied are taken from it.
@@ -23,13 +23,13 @@ from simulator.kubelet.csi.tree import above
 from simulator.world.azure_services import Changed
 
 FOLDER = {"hdi_isfolder": "true"}
-"""Metadata of a folder's blob (component/azstorage/block_blob.go, CreateDirectory)."""
+"""Metadata of the blob that represents a folder (component/azstorage/block_blob.go, CreateDirectory)."""
 _AT_ONCE = 8
 _NO_NAME = "~" * 64
 """A prefix without matches. For others, Azurite sorts all names before it returns the first."""
 Signature = tuple[int, int]
 Changes = Callable[[int], Changed]
-"""Returns the changes since the given number of writes."""
+"""Returns the changes of the container since the given number of writes."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Copies:
         return known[0] if known and known[0].etag == etag else None
 
     def content(self, name: str, etag: str) -> bytes | None:
-        """Returns the content if a file has it that no pod has changed since."""
+        """Returns the content of the blob with that etag, if a file has it that no pod has changed since."""
         known = self._found.get(name)
         if known is None or known[0].etag != etag:
             return None
@@ -73,12 +73,12 @@ _locks: dict[str, threading.Lock] = {}
 
 
 def copies_of(container: str, secret: str) -> Copies:
-    """Mounts of one container (by URL) with the same key or SAS share copies."""
+    """Returns the copies shared by mounts of one container (by URL) with the same key or SAS."""
     return _copies.setdefault((container, secret), Copies())
 
 
 def one_at_a_time(container: str) -> threading.Lock:
-    """Mounts of one container (by URL) share the lock."""
+    """Returns the lock shared by mounts of one container (by URL)."""
     return _locks.setdefault(container, threading.Lock())
 
 
@@ -105,6 +105,7 @@ class Contents:
         return folder in self._entries or self._below[folder] > 0
 
     def put(self, name: str, entry: Entry | None) -> None:
+        """Records that a blob was written, or removed (None)."""
         with self._writing:
             if (name in self._entries) != (entry is not None):
                 for folder in above(name):
@@ -115,7 +116,7 @@ class Contents:
                 self._entries.pop(name, None)
 
     def look(self) -> Collection[str]:
-        """Returns names that may have changed. Raises AzureError."""
+        """Updates the content. Returns names that may have changed. Raises AzureError."""
         self._since, changed = self._changes(self._since)
         if changed is None:
             return self._list()
@@ -151,7 +152,7 @@ def etag_of(answer: Mapping[str, Any]) -> str:
 
 
 def side_by_side(act: Callable[[str], None], names: Collection[str]) -> None:
-    """Most of the time is network latency, so names are handled concurrently."""
+    """Acts on names concurrently, because most of the time is network latency."""
     if names:
         with ThreadPoolExecutor(min(len(names), _AT_ONCE)) as pool:
             list(pool.map(act, names))

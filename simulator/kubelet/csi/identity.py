@@ -1,4 +1,4 @@
-"""Mounts by a pod's token: the blob CSI driver's mountWithWorkloadIdentityToken, since 1.27.0.
+"""Mounts of a container by a pod's token: the blob CSI driver's mountWithWorkloadIdentityToken, since 1.27.0.
 
 The kubelet regularly passes a token of the pod's service account to the driver (tokenRequests of its CSIDriver). The
 driver passes it to blobfuse2, which exchanges it for a token of the managed identity (kubernetes-sigs/blob-csi-driver
@@ -27,7 +27,7 @@ _WITH_TOKEN, _CLIENT = "mountwithworkloadidentitytoken", "clientid"
 
 
 def is_asked(volume: Object) -> bool:
-    """Returns whether each pod mounts the volume by its token (useWorkloadIdentity)."""
+    """Returns whether the driver mounts a PersistentVolume for each pod, by its token (useWorkloadIdentity)."""
     attributes = _attributes(volume)
     return bool(attributes.get(_CLIENT)) or attributes.get(_WITH_TOKEN) == "true"
 
@@ -56,14 +56,14 @@ def _is_old(tag: str) -> bool:
 
 @dataclass(frozen=True)
 class PodIdentity:
-    """blobfuse2's credential implements the SDK's TokenCredential."""
+    """The credential of blobfuse2. Implements the SDK's TokenCredential."""
 
     cloud: Cloud
     client_id: str
     token: Callable[[], str]
 
     def get_token(self, *_scopes: str, **_options: Any) -> AccessToken:
-        """Raises ClientAuthenticationError with the message of Entra or the API server."""
+        """Returns a storage token. Raises ClientAuthenticationError with the message of Entra or the API server."""
         try:
             return AccessToken(*self.cloud.storage_token(self.client_id, self.token()))
         except (PermissionError, ApiError, httpx.HTTPError) as error:

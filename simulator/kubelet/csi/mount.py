@@ -1,4 +1,4 @@
-"""A folder replaces a blobfuse2 mount, because bubblewrap has no FUSE. Blobs are copied by real REST calls.
+"""A blob container as a folder, instead of a blobfuse2 mount: bubblewrap has no FUSE. Copies blobs by real REST calls.
 
 Pods' writes are sent to the container every two seconds, and when a container of the pod ends. Changes of others appear
 when a pod mounts the folder, or after the cache time of the kernel and blobfuse2, ten times faster than on real Azure.
@@ -57,7 +57,7 @@ class _Copied:
 
 
 class BlobMount:
-    """`report` gets write errors, which no process can receive."""
+    """A folder that is kept equal to the container. `report` gets write errors, which no process can receive."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class BlobMount:
         changes: Changes = lambda _since: UNKNOWN,
         copies: Copies | None = None,
     ) -> None:
-        """`remembers_s` is as on real Azure. Mounts with one `lock` see complete passes only.
+        """Copies the container. `remembers_s` is as on real Azure. Mounts with one `lock` see complete passes only.
 
         Raises AzureError.
         """
@@ -133,7 +133,7 @@ class BlobMount:
         shutil.rmtree(self.path, ignore_errors=True)
 
     def reopen(self) -> None:
-        """Mounts again with the files that remain. If it raises AzureError, the mount stays closed."""
+        """Mounts again after `close`, with the files that remain. If it raises AzureError, the mount stays closed."""
         with self._lock:
             self._closed = threading.Event()
             try:

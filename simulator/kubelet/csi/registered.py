@@ -1,4 +1,4 @@
-"""The kubelet reports each node's CSI drivers in a CSINode. Schedulers count volumes by them.
+"""The CSI drivers of each node, as the kubelet reports them in CSINode objects. Schedulers count volumes by them.
 
 Without them, Volcano rejects a pod with a claim because it seems to exceed the capacity of its queue.
 """
@@ -16,12 +16,14 @@ _API = "storage.k8s.io/v1"
 
 
 class RegisteredDrivers:
+    """Updates the CSINode of every node. Called after each change of nodes or pods."""
+
     def __init__(self, kube: KubeClient, drivers: Callable[[], list[Object]]) -> None:
         self._kube, self._drivers = kube, drivers
         self._reported: dict[str, list[str]] = {}
 
     def sync(self, nodes: Iterable[Object], pods: Sequence[Object]) -> None:
-        """The blob driver is where its plugin is ready. Drivers of files and disks are on every node."""
+        """Registers the blob driver where its plugin is ready. Drivers of files and disks are on every node."""
         everywhere = {found["metadata"]["name"] for found in self._drivers()} & set(SHARES)
         for node in nodes:
             name, uid = node["metadata"]["name"], node["metadata"]["uid"]
@@ -45,7 +47,7 @@ class RegisteredDrivers:
 
 
 def csi_node(name: str, uid: str, drivers: Iterable[str]) -> Object:
-    """The object is deleted with its node. Drivers here do not limit the volumes of a node."""
+    """Returns the CSINode of a node, which is deleted with it. Drivers here do not limit the volumes of a node."""
     owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": uid}
     return {
         "apiVersion": _API,

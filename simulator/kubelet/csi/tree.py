@@ -1,4 +1,4 @@
-"""The kernel's change events (inotify(7)) update the tree.
+"""Files and folders below a folder that pods write to, updated by the kernel's change events (inotify(7)).
 
 An update is as cheap for many thousand files as for a few. If the kernel has no watches left
 (fs.inotify.max_user_watches), each update reads all files.
@@ -28,7 +28,7 @@ _Found = TypeVar("_Found")
 
 
 class Tree:
-    """Links are not followed. Not thread-safe."""
+    """Regular files and folders below `root`. Links are not followed. Not thread-safe."""
 
     def __init__(self, root: Path) -> None:
         self.files: dict[str, os.stat_result] = {}
@@ -45,7 +45,10 @@ class Tree:
         self._unseen: set[str] = set()
 
     def look(self) -> None:
-        """Raises OSError if a folder cannot be read, since its content is then unknown. The next call tries again."""
+        """Updates the tree.
+
+        Raises OSError if a folder cannot be read, since its content is then unknown. The next call tries again.
+        """
         events = self._notify.read(timeout=0) if self._notify else []
         if self._notify is None or any(event.mask & flags.Q_OVERFLOW for event in events):
             self._read_all()
@@ -63,7 +66,7 @@ class Tree:
         self._settle()
 
     def close(self) -> None:
-        """The next look reads everything."""
+        """Ends the watches. The next look reads everything."""
         if self._notify:
             self._notify.close()
         self._notify, self._watched, self._watch_of = None, {}, {}

@@ -1,4 +1,4 @@
-"""Each connection of `kubectl port-forward` is a pair of streams of one SPDY connection.
+"""`kubectl port-forward`: connections to a pod's ports, each by a pair of streams of one SPDY connection.
 
 Source: kubernetes/kubernetes, pkg/kubelet/cri/streaming/portforward (protocol portforward.k8s.io).
 """
@@ -20,7 +20,7 @@ Connect = Callable[[int], socket.socket]
 
 
 def serve(connection: Connection, pod: str, connect: Connect) -> None:
-    """Serves until the client disconnects. `pod` is the name in error messages."""
+    """Serves until the client is gone. `pod` is the name in error messages."""
     requests: dict[str, dict[str, Stream]] = {}
 
     def opened(stream: Stream) -> None:

@@ -1,4 +1,4 @@
-"""`kubectl exec` has its standard streams in a SPDY connection.
+"""`kubectl exec`: a command in a container, with its standard streams over a SPDY connection.
 
 Source: kubernetes/kubernetes, pkg/kubelet/cri/streaming/remotecommand (protocol v4.channel.k8s.io).
 """
@@ -38,13 +38,13 @@ class Command:
 
     @property
     def streams(self) -> set[str]:
-        """A terminal has one output."""
+        """The streams that the client opens. A terminal has one output."""
         wanted = {"stdin": self.stdin, "stdout": self.stdout, "stderr": self.stderr and not self.terminal}
         return {"error"} | {name for name, on in wanted.items() if on} | ({"resize"} if self.terminal else set())
 
 
 def serve(connection: Connection, command: Command, find: Callable[[], Shim]) -> None:
-    """Returns when the client disconnects. `find` may raise ShimError."""
+    """Runs the command and sends its result. Returns when the client is gone. `find` may raise ShimError."""
     opened: queue.SimpleQueue[Stream] = queue.SimpleQueue()
     reader = threading.Thread(target=connection.serve, args=(opened.put,), daemon=True)
     reader.start()

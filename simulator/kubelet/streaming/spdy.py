@@ -1,4 +1,4 @@
-"""SPDY/3.1's server side, without flow control and pushed streams.
+"""The server side of SPDY/3.1 for Kubernetes' streams, without flow control and pushed streams.
 
 Sources: draft-mbelshe-httpbis-spdy-00, sections 2.2 to 2.6; github.com/moby/spdystream, which the API server uses.
 """
@@ -31,30 +31,34 @@ def _dictionary() -> bytes:
 
 
 class Stream:
+    """A stream of a connection, opened by the client."""
+
     def __init__(self, connection: Connection, number: int, headers: Mapping[str, str]) -> None:
         self.headers = headers
         self._connection, self._number = connection, number
         self._received: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
 
     def chunks(self) -> Iterator[bytes]:
-        """Only one reader can call this, and only once."""
+        """Yields the client's data until it ends or the client is gone. For one reader, once."""
         while (data := self._received.get()) is not None:
             yield data
 
     def write(self, data: bytes) -> None:
-        """Raises OSError if the client has disconnected."""
+        """Sends data. Raises OSError if the client is gone."""
         for start in range(0, len(data), _MAX_DATA):
             self._connection.send_data(self._number, data[start : start + _MAX_DATA])
 
     def close(self) -> None:
+        """Ends the output. Raises OSError if the client is gone."""
         self._connection.send_data(self._number, b"", _FIN)
 
     def take(self, data: bytes | None) -> None:
+        """Receives data from the connection, or None at the end."""
         self._received.put(data)
 
 
 class Connection:
-    """`serve` reads from the connection; any thread can write to it."""
+    """The connection of one client. `serve` reads from it; any thread can write to it."""
 
     def __init__(self, transport: socket.socket) -> None:
         self._transport = transport
@@ -65,7 +69,7 @@ class Connection:
         self._compress = zlib.compressobj(zdict=_dictionary())
 
     def serve(self, opened: Callable[[Stream], None]) -> None:
-        """Calls `opened` with each new stream. When the client disconnects, ends all streams."""
+        """Calls `opened` with each new stream until the client is gone. Then ends all streams."""
         try:
             while True:
                 head, rest = struct.unpack(">II", self._read(8))
@@ -81,10 +85,11 @@ class Connection:
                 stream.take(None)
 
     def go_away(self) -> None:
-        """Announces the end of all streams. Raises OSError if the client has disconnected."""
+        """Announces the end of all streams to the client. Raises OSError if it is gone."""
         self._send(struct.pack(">IIII", _CONTROL | _VERSION << 16 | _GOAWAY, 8, max(self._streams, default=0), 0))
 
     def send_data(self, stream: int, data: bytes, flags: int = 0) -> None:
+        """Sends a frame of a stream. Raises OSError."""
         self._send(struct.pack(">II", stream, flags << 24 | len(data)) + data)
 
     def _read(self, count: int) -> bytes:

@@ -1,3 +1,5 @@
+"""Reconciles the ClusterPolicy like the GPU operator: node labels, DaemonSets in order, status and conditions."""
+
 from __future__ import annotations
 
 import threading
@@ -30,7 +32,7 @@ def uses_gpu(pod: Object) -> bool:
 
 
 def installs_same(running: Object, wanted: Object) -> bool:
-    """Emulates DRIVER_CONFIG_DIGEST (internal/predicates/restart_only.go)."""
+    """Reports whether pods install the same driver, like DRIVER_CONFIG_DIGEST (internal/predicates/restart_only.go)."""
     return all(
         [container.get(key) for container in running["containers"]]
         == [container.get(key) for container in wanted["containers"]]
@@ -48,6 +50,8 @@ def run(ctx: PodContext, stop: threading.Event) -> None:
 
 
 class Controller(Operator):
+    """The operator, with one round per `step`."""
+
     def __init__(self, ctx: PodContext) -> None:
         super().__init__(ctx, "gpu-operator", (API, KIND))
         self._upgrader = Upgrader(GPU_DRIVER, ctx.kube, ctx.log)

@@ -1,4 +1,7 @@
-"""Names, selectors, order and tolerations are those of gpu-operator v26.7.0 (its assets and controllers)."""
+"""Builds the DaemonSets of a ClusterPolicy.
+
+Names, selectors, order and tolerations are those of gpu-operator v26.7.0 (its assets and controllers).
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,8 @@ Container = Callable[[Policy, str], list[Object]]
 
 @dataclass(frozen=True)
 class Operand:
+    """One state of the operator: the policy field that enables it, and its DaemonSet."""
+
     state: str
     field: str
     daemonset: str
@@ -41,7 +46,7 @@ def image(component: Mapping[str, Any]) -> str:
 
 
 def daemonset(operand: Operand, policy: Policy, namespace: str, os_tag: str) -> Object:
-    """`os_tag` is the GPU nodes' OS, e.g. `ubuntu24.04`."""
+    """Returns the operand's DaemonSet. `os_tag` is the GPU nodes' OS, e.g. `ubuntu24.04`."""
     common, component = policy["daemonsets"], policy.get(operand.field, {})
     labels = {"app": operand.daemonset}
     pod_labels = labels | ({"app.kubernetes.io/component": "nvidia-driver"} if operand.field == "driver" else {})
@@ -216,4 +221,4 @@ OPERANDS = (
         default_on=False,
     ),
 )
-"""The operator's order."""
+"""All operands, in the operator's order."""

@@ -1,3 +1,5 @@
+"""Emulates NVIDIA's DCGM exporter for simulated GPUs, and builds its Service and ServiceMonitor."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +18,7 @@ _MIB_PER_GB = 10**9 / 2**20
 
 
 def text(hardware: NodeHardware, holders: Sequence[Holder]) -> str:
-    """A GPU that has fallen off the bus only has its last Xid.
+    """Returns the page of metrics. A GPU that has fallen off the bus only has its last Xid.
 
     A GPU is busy while a running pod that ends by itself holds it. With other pods, such as notebooks or servers, it is
     idle.
@@ -65,7 +67,7 @@ def _has_gpus(container: Object) -> bool:
 
 
 def found_by(policy: Mapping[str, Any], namespace: str) -> list[Object]:
-    """Returns Service and ServiceMonitor (assets/state-dcgm-exporter of the operator)."""
+    """Returns Service and ServiceMonitor of the exporters (assets/state-dcgm-exporter of the operator)."""
     labels = {"app": NAME}
     monitor = policy["dcgmExporter"].get("serviceMonitor", {})
     endpoint = {"port": "gpu-metrics", "path": "/metrics", "interval": monitor.get("interval", "15s")}

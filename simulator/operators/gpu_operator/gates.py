@@ -1,4 +1,7 @@
-"""In the real operator, init containers wait for files under /run, in the same order."""
+"""Readiness conditions of the GPU operator's pods on their node.
+
+In the real operator, init containers wait for files under /run, in the same order.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ DRIVER_APP = "nvidia-driver-daemonset"
 TOOLKIT_APP = "nvidia-container-toolkit-daemonset"
 DEVICE_PLUGIN_APP = "nvidia-device-plugin-daemonset"
 DRIVER_ROOT_FILE = "run/nvidia/driver/usr/bin/nvidia-smi"
-"""The driver's pod mounts its root there on a node (gpu-operator v26.7.0, cmd/nvidia-validator/main.go)."""
+"""The path on a node where the driver's pod mounts its root (gpu-operator v26.7.0, cmd/nvidia-validator/main.go)."""
 
 
 def driver_gate(ctx: PodContext) -> str | None:
@@ -48,7 +51,7 @@ def runtime_gate(ctx: PodContext) -> str | None:
 
 
 def device_plugin_gate(ctx: PodContext) -> str | None:
-    """The plugin also fails without a GPU (FAIL_ON_INIT_ERROR)."""
+    """Waits like `runtime_gate`. The plugin also fails without a GPU (FAIL_ON_INIT_ERROR)."""
     if reason := runtime_gate(ctx):
         return reason
     try:
@@ -70,5 +73,5 @@ def has_driver(node: Object, pods: Sequence[Object]) -> bool:
 
 
 def has_runtime(node: Object, pods: Sequence[Object]) -> bool:
-    """A node image with a driver has the container toolkit."""
+    """Reports whether the node has the container toolkit, from a node image with a driver or from a ready pod."""
     return has_host_driver(node) or any(is_ready(pod) for pod in labelled(pods, "app", TOOLKIT_APP))

@@ -1,4 +1,4 @@
-"""Emulates gpu-feature-discovery: it writes a NodeFeature, and NFD's master applies its labels."""
+"""Emulates gpu-feature-discovery: labels a node's GPUs with a NodeFeature, which NFD's master applies."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def run(ctx: PodContext, stop: threading.Event) -> None:
 
 
 def publish(ctx: PodContext, wanted: Object) -> None:
-    """Uses only the verbs of GFD's role: get, create, update."""
+    """Creates or updates a NodeFeature with the verbs of GFD's role: get, create, update."""
     metadata = wanted["metadata"]
     found = ctx.kube.find(API, "NodeFeature", metadata["name"], metadata["namespace"])
     if found is None:
@@ -69,7 +69,9 @@ def driver_version(ctx: PodContext) -> str:
 
 
 def labels(hardware: NodeHardware, driver: str, mig_strategy: str, shared: Sharing) -> dict[str, str]:
-    """GPU sharing changes product, count and replicas (NVIDIA/k8s-device-plugin, internal/lm/resource.go and
+    """Returns GFD's labels for one node; none without a GPU.
+
+    GPU sharing changes product, count and replicas (NVIDIA/k8s-device-plugin, internal/lm/resource.go and
     mig-strategy.go). The labels of partitions (memory, engines, slices) are not simulated.
     """
     gpus = nvidia_gpus(hardware)

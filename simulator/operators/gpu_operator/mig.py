@@ -1,4 +1,4 @@
-"""A node's MIG manager partitions its GPUs by the node's label, and reports the state in another label.
+"""Emulates a node's MIG manager: partitions its GPUs by the node's label, and reports the state in another label.
 
 States are as in NVIDIA/mig-parted (deployments and reconfigure_mig.go): `pending`, then `rebooting` if the GPUs' mode
 changes, then `success` or `failed`.
@@ -24,7 +24,7 @@ def run(ctx: PodContext, stop: threading.Event) -> None:
 
 
 def step(ctx: PodContext) -> None:
-    """Does nothing if the wanted configuration is applied, or has failed already."""
+    """Does the next step. Does nothing if the wanted configuration is applied, or has failed already."""
     name = ctx.node["metadata"]["name"]
     node = ctx.kube.find("v1", "Node", name) or ctx.node
     wanted, state = label(node, MIG_LABEL), label(node, MIG_STATE_LABEL)

@@ -1,4 +1,4 @@
-"""GPU sharing from the configuration of the device plugin and gpu-feature-discovery."""
+"""Reads the GPU sharing of a node from the configuration of the device plugin and gpu-feature-discovery."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MIG_ANNOTATION = "simulator/mig"
 
 
 class SharingError(ValueError):
-    """The device plugin rejects the configuration at its start."""
+    """A configuration that the device plugin rejects at its start."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Sharing:
 
 
 def sharing(node: Object, env: Mapping[str, str], config: Callable[[str], bytes | None], product: str) -> Sharing:
-    """`env` is the plugin's environment. `config` returns a file by its path.
+    """Returns the sharing of a node, for a plugin with that environment. `config` returns a file by its path, or None.
 
     Raises SharingError.
     """

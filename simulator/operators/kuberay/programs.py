@@ -1,4 +1,4 @@
-"""The real KubeRay operator of the release's version runs with the release's arguments.
+"""Runs the real KubeRay operator of the release's version, with the release's arguments.
 
 Its listening addresses and the kubeconfig differ. It reaches Ray's dashboards through the API server's proxy, because
 pod addresses are not reachable here.

@@ -1,4 +1,4 @@
-"""The real Kueue manager of the chart's version runs with the chart's configuration and arguments.
+"""Runs the real Kueue manager of the chart's version, with the chart's configuration and arguments.
 
 Only the listening addresses in its configuration differ. Webhooks, CRD conversion and the visibility API are reached as
 on AKS, through their Services.
@@ -32,7 +32,7 @@ STATUS = f"Kueue: real {_PINS.version}, built when a stack first uses it"
 
 
 def local(config: Mapping[str, Any], ctx: PodContext) -> dict[str, Any]:
-    """Sets local ports, and the namespace, which pods read from a file."""
+    """Returns the pod's configuration with local ports, and with the namespace, which pods read from a file."""
     namespace = ctx.pod["metadata"]["namespace"]
     ports = {part: ctx.local_port(port) for (part, _), port in _container_ports(config).items()}
     own = {

@@ -1,4 +1,4 @@
-"""Emulates node exporters, for InfiniBand ports only."""
+"""Emulates node exporters of simulated nodes, for InfiniBand ports only."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def port(container: Object) -> int:
 
 
 def text(hardware: NodeHardware, _: Sequence[Holder]) -> str:
-    """Rates are in bytes per second."""
+    """Returns the page: states and rates of ports, in bytes per second."""
     ports = [(hca, {"device": hca.name, "port": "1"}) for hca in hardware.hcas if hca.link_layer == "InfiniBand"]
     state = Family(
         "node_infiniband_state_id", "State of the InfiniBand port (0: no change, 1: down, 2: init, 4: active)"

@@ -1,4 +1,4 @@
-"""The real operator, Prometheus and kube-state-metrics of kube-prometheus-stack run with their pods' arguments.
+"""Runs the real operator, Prometheus and kube-state-metrics of kube-prometheus-stack, with their pods' arguments.
 
 Only listening addresses and file paths differ. Alertmanager and Grafana do not run; node exporters report simulated
 nodes.

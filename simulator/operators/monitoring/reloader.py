@@ -1,4 +1,4 @@
-"""A pod's config reloader converts the operator's Secret for the pod's program on this machine."""
+"""Emulates a pod's config reloader: converts the operator's Secret for the pod's program on this machine."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ def run(ctx: PodContext, stop: threading.Event) -> None:
 
 
 def once(ctx: PodContext) -> None:
+    """Updates the configuration once. Raises ValueError if the operator has not written a readable one."""
     source, result = argument(ctx, "--config-file"), Path(ctx.host_path(argument(ctx, "--config-envsubst-file")))
     text = ctx.file(source)
     if text is None:
@@ -45,7 +46,9 @@ def argument(ctx: PodContext, flag: str) -> str:
 
 
 def local(config: Any, ctx: PodContext) -> Any:
-    """Sets local paths, a kubeconfig for the API server, and a proxy for scrape targets and alertmanagers."""
+    """Returns the configuration for this machine: local paths, a kubeconfig for the API server, and a proxy for scrape
+    targets and alertmanagers.
+    """
     found = _with_files(config, ctx)
     for config in (*found.get("scrape_configs", []), *found.get("alerting", {}).get("alertmanagers", [])):
         config["proxy_url"] = ctx.cluster_proxy()

@@ -1,3 +1,5 @@
+"""Reconciles the NicClusterPolicy like the network operator: DaemonSets, the nodes' wait label, status."""
+
 from __future__ import annotations
 
 import threading
@@ -33,6 +35,8 @@ OFED = Driver("OFED", "nvidia.com/ofed-driver-upgrade")
 
 @dataclass(frozen=True)
 class World:
+    """The objects that the controller reads once per round."""
+
     nodes: Sequence[Object]
     daemonsets: Sequence[Object]
     ofed_pods: Sequence[Object]
@@ -43,7 +47,7 @@ def run(ctx: PodContext, stop: threading.Event) -> None:
 
 
 def text(_: NodeHardware, __: Sequence[Holder]) -> str:
-    """The page has the one metric of controller-runtime (v0.22.5) that does not depend on past events."""
+    """Returns the page with the one metric of controller-runtime (v0.22.5) that does not depend on past events."""
     found = Family(
         "controller_runtime_max_concurrent_reconciles", "Maximum number of concurrent reconciles per controller"
     )
@@ -52,6 +56,8 @@ def text(_: NodeHardware, __: Sequence[Holder]) -> str:
 
 
 class Controller(Operator):
+    """The operator, with one round per `step`."""
+
     def __init__(self, ctx: PodContext) -> None:
         super().__init__(ctx, "network-operator", (API, KIND))
         self._upgrader = Upgrader(OFED, ctx.kube, ctx.log)

@@ -1,4 +1,7 @@
-"""Names, selectors and tolerations are those of network-operator v26.4.1 (its manifests and pkg/state)."""
+"""Builds the objects of a NicClusterPolicy from the policy and the nodes.
+
+Names, selectors and tolerations are those of network-operator v26.4.1 (its manifests and pkg/state).
+"""
 
 from __future__ import annotations
 
@@ -44,7 +47,7 @@ class PolicyError(ValueError):
 
 @dataclass(frozen=True, order=True)
 class HostGroup:
-    """One OFED DaemonSet serves nodes with the same OS, kernel and architecture."""
+    """Nodes that one OFED DaemonSet serves, with the same OS, kernel and architecture."""
 
     os: str
     os_version: str
@@ -53,12 +56,12 @@ class HostGroup:
 
     @property
     def name(self) -> str:
-        """The group's part of the DaemonSet's name, `ubuntu24.04-<hash of the kernel>`."""
+        """The part of the DaemonSet's name for the group, `ubuntu24.04-<hash of the kernel>`."""
         return f"{self.os}{self.os_version}-{digest_of(self.kernel)[:10]}"
 
 
 def host_groups(nodes: Iterable[Object], tolerations: Sequence[Object]) -> list[HostGroup]:
-    """Nodes need the NIC label and only taints that are tolerated."""
+    """Returns the groups of nodes that have the NIC label and only taints that are tolerated."""
     accepted = [*tolerations, GPU_TOLERATION, *DAEMONSET_TOLERATIONS]
     groups = set()
     for node in nodes:
@@ -72,7 +75,7 @@ def host_groups(nodes: Iterable[Object], tolerations: Sequence[Object]) -> list[
 
 
 def image(component: Mapping[str, Any], policy: Mapping[str, Any]) -> str:
-    """Repository and version default to those in spec.global."""
+    """Returns `repository/image:version`. Repository and version default to those in spec.global."""
     common = policy.get("global", {})
     parts = {key: component.get(key) or common.get(key, "") for key in ("repository", "version")}
     for key, value in parts.items():
@@ -83,7 +86,7 @@ def image(component: Mapping[str, Any], policy: Mapping[str, Any]) -> str:
 
 
 def ofed(policy: Mapping[str, Any], groups: Iterable[HostGroup], namespace: str) -> list[Object]:
-    """Each group of hosts has a DaemonSet that installs DOCA OFED."""
+    """Returns the service account, and for each group of hosts the DaemonSet that installs DOCA OFED."""
     account = service_account("ofed-driver", namespace, "state-OFED")
     return [account, *(ofed_daemonset(policy, group, namespace) for group in groups)]
 

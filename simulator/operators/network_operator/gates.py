@@ -1,4 +1,4 @@
-"""Device plugins do not start with an invalid configuration."""
+"""Readiness conditions of the network operator's pods: device plugins do not start with an invalid configuration."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from simulator.operators.device_plugins import (
 
 OFED_IMAGE = "doca-driver"
 OFED_READY_FILE = "run/mellanox/drivers/.driver-ready"
-"""A node with loaded OFED has this file (gpu-operator v26.7.0, cmd/nvidia-validator/main.go, runValidation of MOFED).
-"""
+"""The file on a node with loaded OFED (gpu-operator v26.7.0, cmd/nvidia-validator/main.go, runValidation of MOFED)."""
 
 
 def sriov_gate(ctx: PodContext) -> str | None:

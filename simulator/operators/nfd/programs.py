@@ -1,4 +1,4 @@
-"""The real nfd-master, nfd-worker and nfd-gc of the chart's version run with the chart's arguments.
+"""Runs the real nfd-master, nfd-worker and nfd-gc of the chart's version, with the chart's arguments.
 
 A worker reads its node's simulated /sys and /etc/os-release from the chart's volumes. It expects them in its working
 directory (tools.yaml), which has links to its mounts.
@@ -19,7 +19,7 @@ from simulator.world.nodes import hardware_of
 
 IMAGE = "node-feature-discovery"
 SOURCES = ("kernel", "pci", "system")
-"""Simulated nodes have files for these feature sources. Others would report this machine's CPU, or log errors."""
+"""Feature sources that simulated nodes have files for. Others would report this machine's CPU, or log errors."""
 _PORT = 8080
 _HOST = "/host-"
 _CONFIG = "/etc/kubernetes/node-feature-discovery/{tool}.conf"
@@ -30,7 +30,7 @@ STATUS = f"NFD: real {_PINS.version}, on the simulated nodes' /sys"
 
 
 def sources(config: bytes | None) -> list[str]:
-    """nfd-worker.conf lists names of sources: `all` selects all, and `-name` excludes one.
+    """Returns the simulated feature sources that nfd-worker.conf enables: names, `all`, `-name` to exclude.
 
     NFD also reads the file, and reports its errors.
     """

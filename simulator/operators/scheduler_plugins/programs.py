@@ -1,4 +1,4 @@
-"""Scheduler and controller of scheduler-plugins 0.33.5 run under the chart of 0.34.7, which does not build.
+"""Runs scheduler and controller of scheduler-plugins 0.33.5 under the chart of 0.34.7, which does not build.
 
 The scheduler gets the chart's configuration, and rejects by name what 0.33.5 does not know. Only the listening
 addresses differ, and the kubeconfig for the API server.

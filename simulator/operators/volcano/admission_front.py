@@ -1,4 +1,4 @@
-"""A proxy of vc-webhook-manager 1.10 answers webhooks that only the chart of 1.15 configures.
+"""A proxy of vc-webhook-manager 1.10, which answers webhooks that only the chart of 1.15 configures.
 
 Allows PodGroups (1.15 only checks that their queue is open). Denies kinds that 1.10 has no controller for, because
 nothing would process them. Forwards other requests to the real webhook manager.
@@ -27,7 +27,7 @@ REFUSED = {
 
 
 def review(path: str, request: dict[str, Any]) -> dict[str, Any] | None:
-    """Returns the AdmissionReview, or None to forward the request."""
+    """Returns the AdmissionReview that answers `request`, or None to forward it."""
     uid = request.get("request", {}).get("uid", "")
     if path in ALLOWED:
         response: dict[str, Any] = {"uid": uid, "allowed": True}

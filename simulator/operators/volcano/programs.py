@@ -1,4 +1,4 @@
-"""The real vc-scheduler, vc-controller-manager and vc-webhook-manager 1.10 run under the chart of 1.15.
+"""Runs the real vc-scheduler, vc-controller-manager and vc-webhook-manager 1.10 under the chart of 1.15.
 
 Newer ones do not build from their modules. Passes on arguments that 1.10 knows, drops those without effect for a single
 replica, and rejects others by name.
@@ -46,7 +46,7 @@ def _known_flags(tool: str) -> frozenset[str]:
 
 
 def map_arguments(args: list[str], known: frozenset[str], path: Callable[[str], str]) -> list[str]:
-    """`path` maps a mounted file. Raises ValueError for unsupported arguments."""
+    """Returns the chart's arguments for 1.10. `path` maps a mounted file. Raises ValueError for unsupported ones."""
     mapped, refused = [], []
     for arg in args:
         flag, _, value = arg.partition("=")
@@ -120,7 +120,7 @@ def _ports(ctx: PodContext) -> Mapping[int, int]:
 
 
 def make_admission_secret(ctx: PodContext) -> None:
-    """Emulates the hook Job's gen-admission-secret.sh."""
+    """Emulates the hook Job's gen-admission-secret.sh: creates a CA and a certificate for the webhook's Service."""
     options = _options(ctx.argv())
     service, namespace, name = options["--service"], options.get("--namespace", "default"), options["--secret"]
     names = (service, f"{service}.{namespace}", f"{service}.{namespace}.svc")
@@ -148,4 +148,4 @@ PROGRAMS = (
     ImageProgram("vc-webhook-manager", OneShot(make_admission_secret), command="gen-admission-secret"),
     *(ImageProgram(tool, HostProcess(_argv(tool), _ports, _PINS.tools)) for tool in _PINS.tools),
 )
-"""The chart's images have the names of the executables."""
+"""The programs. The chart's images have the names of the executables."""

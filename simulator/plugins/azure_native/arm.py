@@ -1,3 +1,5 @@
+"""A client of the Resource Manager that waits for long operations, retries transient errors and explains failures."""
+
 from __future__ import annotations
 
 import os
@@ -36,6 +38,8 @@ _NO_SIMULATOR = (
 
 
 class ArmFailure(PluginError):
+    """An error that ARM returned, with the message of the official plugin."""
+
     def __init__(self, status: int, code: str, message: str, body: str = "") -> None:
         shown = f'Status={status} Code="{code}" Message="{message}"' if code else f'Status={status} Message="{message}"'
         super().__init__(shown)
@@ -48,7 +52,7 @@ class OperationFailed(ArmFailure):
 
 @dataclass
 class Deadline:
-    """`cancelled` ends the wait earlier."""
+    """The time limit of an operation. `cancelled` ends it earlier."""
 
     cancelled: threading.Event
     seconds: float = DEFAULT_TIMEOUT_S
@@ -57,6 +61,7 @@ class Deadline:
         self._end = time.monotonic() + (self.seconds or DEFAULT_TIMEOUT_S)
 
     def wait(self, seconds: float) -> None:
+        """Sleeps. Raises PluginError when the time is up or the engine cancelled."""
         if time.monotonic() > self._end:
             raise PluginError("operation timed out")
         if self.cancelled.wait(seconds):
@@ -64,7 +69,7 @@ class Deadline:
 
 
 class ArmClient:
-    """Raises ArmFailure for errors of ARM, and PluginError if no simulator answers."""
+    """A signed-in client. Raises ArmFailure for errors of ARM, and PluginError if no simulator answers."""
 
     def __init__(self, endpoint: str, token: str) -> None:
         self.token = token
@@ -94,6 +99,7 @@ class ArmClient:
         return self._json(self._request("GET", path, api_version, deadline))
 
     def find(self, path: str, api_version: str, deadline: Deadline) -> tuple[dict[str, Any], str] | None:
+        """Returns the resource and its creator, or None if it does not exist."""
         try:
             response = self._request("GET", path, api_version, deadline)
         except ArmFailure as error:
@@ -105,7 +111,7 @@ class ArmClient:
     def put(
         self, path: str, api_version: str, body: Mapping[str, Any], deadline: Deadline, *, creator: str = ""
     ) -> dict[str, Any]:
-        """Waits, and returns the resource. A body with nulls is sent by PATCH."""
+        """Creates or updates the resource, waits, and returns it. A body with nulls is sent by PATCH."""
         headers = {CORRELATION: creator} if creator else {}
         method = "PATCH" if _has_null(body) else "PUT"  # provider/pkg/provider/crud/crud.go, CreateOrUpdate
         self._await(self._request(method, path, api_version, deadline, body=body, headers=headers), deadline)
@@ -122,7 +128,7 @@ class ArmClient:
         return self._json(self._request("POST", path, api_version, deadline, body=body or {}, query=query))
 
     def delete(self, path: str, api_version: str, deadline: Deadline) -> None:
-        """A missing resource counts as deleted."""
+        """Deletes the resource and waits. A missing resource counts as deleted."""
         try:
             self._await(self._request("DELETE", path, api_version, deadline), deadline)
         except ArmFailure as error:
@@ -212,7 +218,7 @@ def _error(response: httpx.Response) -> dict[str, Any]:
 
 
 def creator_of(urn: str) -> str:
-    """Returns the correlation id that identifies an interrupted creation."""
+    """Returns the correlation id of requests that create a resource. It identifies an interrupted creation."""
     return str(uuid.uuid5(uuid.NAMESPACE_URL, urn))
 
 

@@ -1,3 +1,5 @@
+"""Check: chooses names and defaults, and validates the inputs."""
+
 from __future__ import annotations
 
 import hashlib
@@ -16,7 +18,7 @@ from simulator.plugins.protocol import provider_pb2
 
 Autonaming = provider_pb2.CheckRequest.AutonamingOptions
 GroupLocation = Callable[[Any], Any]
-"""Maps a resource group's name to its location: UNKNOWN for an unknown name, None for a missing group."""
+"""A function from a resource group's name to its location: UNKNOWN for an unknown name, None if it does not exist."""
 _SUFFIX = 8
 
 

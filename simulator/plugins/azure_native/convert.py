@@ -1,3 +1,5 @@
+"""Conversion between the SDK's and ARM's form of a resource: request bodies, outputs, previews, refreshed inputs."""
+
 from __future__ import annotations
 
 import re
@@ -16,7 +18,7 @@ def path(definition: Definition, inputs: Mapping[str, Any], subscription: str) -
 
 
 def body(definition: Definition, inputs: Mapping[str, Any], previous: Mapping[str, Any]) -> Properties:
-    """Returns the request's body, with ARM's nesting under `properties`."""
+    """Returns the body of the request, with ARM's nesting under `properties`."""
     sent: Properties = {"properties": {}} if definition.sdk.flattens else {}
     for name, field in definition.inputs.items():
         if name in inputs and name not in definition.parameters:
@@ -38,19 +40,20 @@ def outputs(definition: Definition, response: Mapping[str, Any]) -> Properties:
 
 
 def preview(definition: Definition, inputs: Mapping[str, Any]) -> Properties:
-    """Returns the inputs, and UNKNOWN for all other properties."""
+    """Returns the outputs before the resource exists: the inputs, and UNKNOWN for all other properties."""
     shown = {name: _preview(inputs.get(name, UNKNOWN), field) for name, field in definition.outputs.items()}
     return shown | {API_VERSION: definition.api_version}
 
 
 def inputs_of(definition: Definition, shown: Mapping[str, Any]) -> Properties:
-    """Omits read-only properties at any depth."""
+    """Returns the outputs that a program could have set, without read-only properties at any depth."""
     collides = {name for name in ("type", "name") if name in definition.schema.body.fields}
     fields = {name: field for name, field in definition.inputs.items() if name not in collides}
     return {name: _to_input(shown[name], field) for name, field in fields.items() if name in shown}
 
 
 def imported(definition: Definition, resource_id: str, shown: Mapping[str, Any]) -> Properties:
+    """Returns inputs that would create an existing resource, without empty collections at any depth."""
     given: Properties = _without_empty(inputs_of(definition, shown)) or {}
     return given | _parameters(definition, resource_id)
 

@@ -1,5 +1,7 @@
-"""The rules: pulumi/pulumi-azure-native, provider/pkg/provider/diff.go and provider.go (Diff). Arrays whose items have
-identifiers (`x-ms-identifiers`) are not supported: no type here has one with more than one item.
+"""Diff: compares old and new inputs, and decides whether a change replaces the resource.
+
+The rules: pulumi/pulumi-azure-native, provider/pkg/provider/diff.go and provider.go (Diff). Arrays whose
+items have identifiers (`x-ms-identifiers`) are not supported: no type here has one with more than one item.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ Change = tuple[str, str, "Kind.ValueType"]
 
 
 def diff(request: provider_pb2.DiffRequest) -> provider_pb2.DiffResponse:
-    """A replacement deletes first unless the provider chose a random name."""
+    """Compares inputs. A replacement deletes first unless the provider chose a random name."""
     definition = of_urn(request.urn)
     olds, news, state = (without_nulls(decode(each)) for each in (request.old_inputs, request.news, request.olds))
     if API_VERSION in state:

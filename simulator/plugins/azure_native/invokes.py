@@ -1,3 +1,5 @@
+"""Invoke: the functions that read from Azure."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
@@ -31,7 +33,7 @@ _FEATURE = (
 
 @dataclass(frozen=True)
 class Function:
-    """The path's arguments are required. `query` and `body` map optional SDK names to ARM's."""
+    """A function. Its path's arguments are required. `query` and `body` map optional SDK names to ARM's."""
 
     method: str
     path: str
@@ -41,7 +43,7 @@ class Function:
     resource: Definition | None = None
     """The type of a getter's result, if that is simulated as a resource too."""
     flat: bool = False
-    """Whether the SDK shows ARM's `properties` at the top level (for getters without `resource`)."""
+    """Whether the SDK shows the content of ARM's `properties` at the top level (for getters without `resource`)."""
 
 
 _SUBSCRIPTION = "/subscriptions/{subscriptionId}"
@@ -88,7 +90,7 @@ def invoke(
     subscription_id: str,
     deadline: Deadline,
 ) -> Properties:
-    """The result is not secret, as in the official plugin."""
+    """Returns the function's result. As in the official plugin, it is not secret. Raises PluginError."""
     if token == _CLIENT_CONFIG:
         return {
             "clientId": subscription.client_id,

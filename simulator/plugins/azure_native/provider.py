@@ -1,3 +1,5 @@
+"""The plugin's gRPC service."""
+
 from __future__ import annotations
 
 import contextlib
@@ -51,7 +53,7 @@ class AzureNativeProvider(provider_pb2_grpc.ResourceProviderServicer):
         return plugin_pb2.PluginInfo(version=VERSION)
 
     def GetSchema(self, request: provider_pb2.GetSchemaRequest, context: Context) -> provider_pb2.GetSchemaResponse:
-        """Imports the SDK. No other call needs it."""
+        """Returns the schema of the simulated types. Only this call needs the SDK itself."""
         from simulator.plugins.schema import schema
 
         return provider_pb2.GetSchemaResponse(schema=schema("azure-native", VERSION, DEFINITIONS))
@@ -81,7 +83,7 @@ class AzureNativeProvider(provider_pb2_grpc.ResourceProviderServicer):
         return provider_pb2.DiffResponse(changes=provider_pb2.DiffResponse.DIFF_NONE)
 
     def Configure(self, request: provider_pb2.ConfigureRequest, context: Context) -> provider_pb2.ConfigureResponse:
-        """Accepts no secrets: the engine would reveal the inputs, and mark outputs of the same name as secret."""
+        """Accepts no secrets. The engine reveals secret inputs, and marks the outputs of the same name as secret."""
         self._settings = {name.removeprefix(_PREFIX): value for name, value in request.variables.items()}
         return provider_pb2.ConfigureResponse(supportsPreview=True, supports_autonaming_configuration=True)
 

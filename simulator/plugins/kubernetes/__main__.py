@@ -1,3 +1,5 @@
+"""The plugin process, which the engine starts as `pulumi-resource-kubernetes <engine address>`."""
+
 from __future__ import annotations
 
 import sys

@@ -1,4 +1,4 @@
-"""Objects are created by POST with retries, and changed by server-side apply."""
+"""Requests that write an object: POST with retries to create it, server-side apply to change it."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _CONFLICT_ADVICE = (
 
 
 class NamespaceMissing(Exception):
-    """A dry run failed because the namespace does not exist yet."""
+    """The failure of a dry run because the object's namespace does not exist yet."""
 
 
 def create(session: Session, urn: str, inputs: Object, manager: str, *, preview: bool) -> Object:
-    """If the namespace or kind is missing, tries six times, 1, 2, 4, 8, 16 and 32 units apart.
+    """Creates the object. If its namespace or kind is missing, tries six times, 1, 2, 4, 8, 16 and 32 units apart.
 
     Raises ApiError or NoKindMatch from the API server, NamespaceMissing in a preview, Cancelled.
     """
@@ -59,7 +59,7 @@ def create(session: Session, urn: str, inputs: Object, manager: str, *, preview:
 def update(
     session: Session, urn: str, inputs: Object, live: Object, manager: str, ignore: Sequence[str], *, preview: bool
 ) -> Object:
-    """Removes fields missing from the inputs, unless others own them."""
+    """Changes the live object to match the inputs. Removes fields missing from the inputs, unless others own them."""
     if is_crd(inputs):  # replaced as a whole: merged schemas would keep removed fields
         version = {"resourceVersion": live["metadata"]["resourceVersion"]}
         replacement = inputs | {"metadata": inputs["metadata"] | version}

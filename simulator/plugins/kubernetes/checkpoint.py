@@ -28,20 +28,20 @@ _DASHED = {dashed: name for name, dashed in _X_KUBERNETES.items()}
 
 
 def to_object(properties: Mapping[str, Any]) -> Object:
-    """Secrets are revealed, unknowns stay."""
+    """Returns the Kubernetes object of resource inputs. Secrets are revealed, unknowns stay."""
     plain: Object = _rename(reveal(properties), _X_KUBERNETES)
     return plain
 
 
 def to_properties(obj: Mapping[str, Any], given: Mapping[str, Any]) -> Properties:
-    """Values that are secret in `given` and a Secret's data are secret."""
+    """Returns an object's resource properties. Values that are secret in `given` and a Secret's data are secret."""
     properties: Properties = _rename(obj, _DASHED)
     _mark_secrets(properties, given)
     return properties
 
 
 def checkpoint(inputs: Object, live: Object, given: Mapping[str, Any], manager: str, api_version: str) -> Properties:
-    """`given` are the inputs from the engine, which mark the secrets."""
+    """Returns the state of an object. `given` are the inputs from the engine, which mark the secrets."""
     properties = to_properties(live, given)
     properties[INPUTS] = to_properties(inputs, given)
     properties[API_VERSION], properties[FIELD_MANAGER] = api_version, manager
@@ -57,14 +57,14 @@ def parse(state: Mapping[str, Any]) -> tuple[Object, Object]:
 
 
 def field_manager(state: Mapping[str, Any], inputs: Object) -> str:
-    """Prefers the annotation, then the object's previous manager."""
+    """Returns the field manager of the annotation, else the object's previous one, else a new one."""
     annotations = (inputs.get("metadata") or {}).get("annotations")
     chosen = annotations.get("pulumi.com/patchFieldManager") if isinstance(annotations, dict) else None
     return str(chosen or state.get(FIELD_MANAGER) or f"pulumi-kubernetes-{uuid.uuid4().hex[:8]}")
 
 
 def prune(live: Any, shape: Any, *, drops_empty: bool = False) -> Any:
-    """Removes fields that `shape` lacks, such as the server's defaults and status.
+    """Returns `live` without fields that `shape` lacks, such as the server's defaults and status.
 
     With `drops_empty`, fields that are empty in `shape` (False, 0, "", [], {}) and missing in `live` are added. The API
     server omits such fields of built-in kinds.

@@ -1,3 +1,5 @@
+"""The provider resource itself: rejected inputs, and changes that select another cluster."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -20,7 +22,7 @@ def check(request: provider_pb2.CheckRequest) -> provider_pb2.CheckResponse:
 
 
 def diff(request: provider_pb2.DiffRequest) -> provider_pb2.DiffResponse:
-    """Another cluster replaces the provider, and all of its resources.
+    """Compares provider inputs. Another cluster replaces the provider, and all of its resources.
 
     If the old and new inputs have a `clusterIdentifier`, only that decides. Adding or removing it decides nothing.
     Without it, the active cluster's entry is compared, and an unknown kubeconfig counts as another cluster.

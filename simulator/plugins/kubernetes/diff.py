@@ -1,6 +1,6 @@
-"""Compares the live object, reduced to the fields of the old inputs, with the new inputs.
+"""Diff of an object: compares the live object, reduced to the fields of the old inputs, with the new inputs.
 
-The diff shows drift that a refresh found, but not values that the server filled in.
+It shows drift that a refresh found, but not values that the server filled in.
 """
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+"""Messages to the engine: log lines, and the status of a resource during an operation."""
+
 from __future__ import annotations
 
 import contextlib
@@ -13,7 +15,7 @@ WARNING = engine_pb2.WARNING
 
 
 class Engine:
-    """`address` is host:port; without it, messages are dropped. Never fails an operation."""
+    """The engine at `address` (host:port). Without an address, drops messages. Never fails an operation."""
 
     def __init__(self, address: str = "") -> None:
         self._stub = engine_pb2_grpc.EngineStub(grpc.insecure_channel(address)) if address else None
@@ -22,7 +24,7 @@ class Engine:
         self._send(urn, message, severity, ephemeral=False)
 
     def status(self, urn: str, message: str) -> None:
-        """The next status replaces this one, and an empty one clears it."""
+        """Shows the current wait. The next status replaces it, and an empty one clears it."""
         self._send(urn, message, INFO, ephemeral=True)
 
     def _send(self, urn: str, message: str, severity: Severity, *, ephemeral: bool) -> None:

@@ -1,3 +1,5 @@
+"""Types of Pulumi resources and their Kubernetes kinds."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -54,7 +56,7 @@ def urn_name(urn: str) -> str:
 
 
 def is_patch(urn: str, obj: Mapping[str, Any]) -> bool:
-    """A Patch, such as ConfigMapPatch, manages only some fields of an object."""
+    """Returns whether a resource, such as ConfigMapPatch, manages only some fields of an object."""
     return urn_type(urn).split(":")[-1] == f"{obj.get('kind')}Patch"
 
 

@@ -1,3 +1,5 @@
+"""Kubeconfigs of the provider (YAML text, a path, or the default file), and the cluster that one selects."""
+
 from __future__ import annotations
 
 import copy
@@ -12,11 +14,11 @@ Config = dict[str, Any]
 
 
 class KubeconfigError(ValueError):
-    """The text is not a kubeconfig, or lacks the context or cluster that it names."""
+    """A text that is not a kubeconfig, or that lacks the context or cluster that it names."""
 
 
 def load(path_or_text: str) -> Config:
-    """Reads a path (`~` allowed) or a text. An empty argument means the default file."""
+    """Reads a kubeconfig, given as path (`~` allowed) or as text. An empty argument means the default file."""
     text = _text(path_or_text) if path_or_text else _ambient()
     try:
         config = yaml.safe_load(text)

@@ -1,4 +1,4 @@
-"""The first update of an object made by POST moves its fields to server-side apply.
+"""Field managers: the first update of an object made by POST moves its fields to server-side apply.
 
 The official plugin does the same (provider/pkg/await/await.go, fixCSAFieldManagers). Fields of kubectl and of the
 provider's creating request become owned by the object's own field manager, so that apply can remove them later.
@@ -20,7 +20,7 @@ _HANDED_OVER = (("kubectl", "Apply"), ("kubectl", "Update"), ("before-first-appl
 
 
 def hand_over(live: Object, manager: str, *, forgotten: bool = False) -> list[Object] | None:
-    """Returns the JSON patch, or None if `manager` already has the fields of creating requests.
+    """Returns the JSON patch that gives `manager` the fields of creating requests, or None if it has them already.
 
     If the object is `forgotten`, also moves the fields of the manager that the engine no longer knows.
     """
@@ -48,7 +48,7 @@ def merge_fields(*sets: Object) -> Object:
 
 
 def has_creator(live: Object) -> bool:
-    """If the object has not been handed over yet, a dry run must force."""
+    """Returns whether the object has not been handed over yet. A dry run must then force."""
     entries = live.get("metadata", {}).get("managedFields") or []
     return any(entry.get("manager") in _PLUGINS and entry.get("operation") == "Update" for entry in entries)
 
@@ -59,7 +59,7 @@ def is_pulumis(live: Object) -> bool:
 
 
 def owned(live: Object, path: tuple[str, ...], *, by: str, others: bool = False) -> bool:
-    """If `others`, returns whether any manager but `by` owns the field."""
+    """Returns whether manager `by` owns the field at `path`. With `others`, whether any other manager does."""
     for entry in live.get("metadata", {}).get("managedFields") or []:
         fields: Any = entry.get("fieldsV1", {})
         for name in path:

@@ -1,3 +1,5 @@
+"""Create, Read, Update and Delete of objects: requests to the API server, and the state that the engine stores."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -18,7 +20,7 @@ _NOT_IMPORTED = ("deployment.kubernetes.io/revision", "kubectl.kubernetes.io/las
 
 
 def create(session: Session, request: provider_pb2.CreateRequest) -> tuple[str, Properties]:
-    """Returns the id (empty in a preview) and the state."""
+    """Returns the id (empty in a preview) and the state of a new object."""
     given = decode(request.properties)
     inputs = to_object(given)
     if request.preview and _cannot_preview(session, request.urn, inputs):
@@ -94,7 +96,7 @@ def update(session: Session, request: provider_pb2.UpdateRequest) -> Properties:
 
 
 def read(session: Session, request: provider_pb2.ReadRequest) -> tuple[str, Properties, Properties] | None:
-    """Returns id, state and inputs, or None if the object or its kind does not exist any more."""
+    """Returns the current id, state and inputs, or None if the object or its kind does not exist any more."""
     old_state, given = decode(request.properties), decode(request.inputs)
     inputs = normalize(to_object(given))
     _, old_live = parse(old_state)
@@ -121,7 +123,7 @@ def read(session: Session, request: provider_pb2.ReadRequest) -> tuple[str, Prop
 
 
 def delete(session: Session, request: provider_pb2.DeleteRequest) -> None:
-    """A missing object or kind counts as deleted."""
+    """Deletes the object and waits. A missing object or kind counts as deleted."""
     state = decode(request.properties)
     inputs, live = parse(state)
     namespace, name = naming.namespace_of(live) or None, parse_identity(request.id)[1]

@@ -1,4 +1,4 @@
-"""The provider's settings come from its inputs or the environment (PULUMI_K8S_...)."""
+"""The provider's settings, from its inputs or the environment (PULUMI_K8S_...)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 GOES_ON = "SIMULATOR_GOES_ON"
-"""`make up` and `make down` set this variable to resume a failed update.
+"""The variable that `make up` and `make down` set to resume a failed update.
 
 The official plugin can only upsert everything, and needs a refresh if a release is gone.
 """
@@ -24,7 +24,7 @@ UNSUPPORTED = {
 
 @dataclass(frozen=True)
 class Options:
-    """Booleans fall back to the environment and then to the plugin's default."""
+    """The user's settings. Booleans fall back to the environment and then to the plugin's default."""
 
     kubeconfig: str = ""
     context: str = ""

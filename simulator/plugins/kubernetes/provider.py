@@ -1,4 +1,4 @@
-"""The plugin passes requests on to objects or releases, and reports failures."""
+"""The plugin's gRPC service: passes requests on to objects or releases, and reports failures."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class KubernetesProvider(provider_pb2_grpc.ResourceProviderServicer):
         return plugin_pb2.PluginInfo(version=VERSION)
 
     def GetSchema(self, request: provider_pb2.GetSchemaRequest, context: Context) -> provider_pb2.GetSchemaResponse:
-        """Omits Lists and Patches. Only this call needs the SDK itself."""
+        """Returns the schema of importable types, without Lists and Patches. Only this call needs the SDK itself."""
         from simulator.plugins import sdk
         from simulator.plugins.schema import schema
 

@@ -1,4 +1,4 @@
-"""Changing an immutable property replaces the object.
+"""Immutable properties by kind. Changing one of them replaces the object.
 
 The rules are from pulumi/pulumi-kubernetes v4.34, provider/pkg/provider/diff.go. A path is a tuple of names; `*`
 matches every item.
@@ -73,7 +73,7 @@ _RULES: dict[tuple[str, str], tuple[Pattern, ...]] = {
 def replace_patterns(
     obj: dict[str, Any], *, config_map_mutable: bool, secret_mutable: bool, patch: bool
 ) -> tuple[Pattern, ...]:
-    """A Patch resource has only its identity."""
+    """Returns this object's immutable properties. A Patch resource has only its identity."""
     kind = kind_of(obj)
     if patch:
         return _IDENTITY
@@ -86,7 +86,7 @@ def replace_patterns(
 
 
 def replaces(path: Path, value: Any, patterns: Sequence[Pattern]) -> bool:
-    """A value touches a pattern at it, under it, or within the value itself."""
+    """Returns whether a new `value` at `path` touches a pattern: at it, under it, or within the value itself."""
     return any(_touches(path, value, pattern) for pattern in patterns)
 
 

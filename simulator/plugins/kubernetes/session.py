@@ -1,3 +1,5 @@
+"""The session of a configured provider: its settings, the API server, the engine, and cancellation."""
+
 from __future__ import annotations
 
 import threading
@@ -33,11 +35,12 @@ class Session:
     cancelled: threading.Event = field(default_factory=threading.Event)
     crd_scopes: dict[tuple[str, str], bool] = field(default_factory=dict)
     charts: list[Callable[[], list[dict[str, Any]]]] = field(default_factory=list)
-    """Functions that render each chart's CRDs. They are slow, and most kinds need none."""
+    """Functions that render the CRDs of each chart in the program. They are slow, and most kinds need none."""
     _rendering: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def kube(self) -> KubeClient:
+        """The API server. Raises PluginError if it is unreachable."""
         if self.client is None:
             raise PluginError(f"configured Kubernetes cluster is unreachable: {self.unreachable}")
         return self.client
@@ -46,7 +49,7 @@ class Session:
         _ = self.kube
 
     def configure(self, options: Options) -> None:
-        """An unusable kubeconfig or cluster fails only operations that need the cluster."""
+        """Connects to the cluster. An unusable kubeconfig or cluster fails only operations that need the cluster."""
         self.options = options
         try:
             self.config = kubeconfig.select(kubeconfig.load(options.kubeconfig), options.context, options.cluster)
@@ -75,7 +78,7 @@ class Session:
             self.client.close()
 
     def namespaced(self, kind: Kind) -> bool:
-        """Assumes an unknown kind to be namespaced."""
+        """Returns whether the kind is namespaced. Assumes so for an unknown kind."""
         try:
             return self.kube.resource(kind.api_version, kind.name).namespaced
         except (NoKindMatch, PluginError):
@@ -98,17 +101,18 @@ class Session:
         self.crd_scopes[(spec.get("group", ""), names.get("kind", ""))] = spec.get("scope") == "Namespaced"
 
     def sleep(self, seconds: float) -> None:
+        """Sleeps. Raises Cancelled as soon as the engine asks to stop."""
         if self.cancelled.wait(seconds):
             raise Cancelled
 
 
 def connected(config: kubeconfig.Config) -> Session:
-    """Creates a session without a provider, for work outside a deployment."""
+    """Creates a session without a provider, for work outside a deployment. Raises the errors of the connection."""
     return Session(Engine(), client=KubeClient.from_kubeconfig(config), config=config, unreachable="")
 
 
 def describe(error: Exception) -> str:
-    """Adds the address, which httpx omits."""
+    """Returns the error's message with the address, which httpx omits."""
     if isinstance(error, httpx.RequestError):
         return f'{error.request.method} "{error.request.url}": {error}'
     return str(error)

@@ -21,7 +21,7 @@ _MISSING = object()
 
 
 def compare(old: Any, new: Any, patterns: Sequence[Pattern] = ()) -> Changes:
-    """A change that touches one of the patterns is marked as a replacement.
+    """Returns the changes from `old` to `new`. A change that touches one of the patterns is marked as a replacement.
 
     An unknown counts as changed. A property that is None counts as missing.
     """
@@ -35,7 +35,7 @@ def replacing(changes: Changes) -> list[str]:
 
 
 def path_text(path: Path) -> str:
-    """Quotes names with dots, brackets or quotes, in brackets."""
+    """Formats a path: `spec.containers[0].image`. Quotes names with dots, brackets or quotes, in brackets."""
     text = ""
     for step in path:
         if isinstance(step, int):
@@ -49,12 +49,12 @@ def path_text(path: Path) -> str:
 
 
 def ignored(path: Path, ignore_changes: Sequence[str]) -> bool:
-    """Returns whether `ignore_changes` covers the path or a parent (`*` matches any one step)."""
+    """Returns whether the path, or a parent of it, is in the user's `ignore_changes` (`*` matches any one step)."""
     return any(_covers(parse_path(pattern), path) for pattern in ignore_changes)
 
 
 def parse_path(text: str) -> Path:
-    """`*` stays a name."""
+    """Reverses `path_text`. `*` stays a name."""
     steps: list[str | int] = []
     position = 0
     while position < len(text):

@@ -1,1 +1,1 @@
-"""The emulated Python language host runs the user's program in a separate process."""
+"""Emulated Python language host: runs the user's program in a separate process for the engine."""

@@ -1,4 +1,4 @@
-"""Reads the definitions that `pulumi import` writes in Pulumi's language (PCL) and converts to Python.
+"""A reader of the resource definitions that `pulumi import` writes in Pulumi's language (PCL) and converts to Python.
 
 They contain only literals, references and `secret` (pulumi/pulumi v3.246.0, pkg/importer/hcl2.go), in HCL syntax.
 """
@@ -23,7 +23,7 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True)
 class Reference:
-    """`name` or `name.id` of another resource."""
+    """A reference to another resource or to its property: `name`, `name.id`."""
 
     path: tuple[str, ...]
 
@@ -35,7 +35,7 @@ class Secret:
 
 @dataclass(frozen=True)
 class Definition:
-    """`label` is the resource's variable. Values are Python values, Reference and Secret."""
+    """One resource. `label` is its variable. Values are Python values, Reference and Secret."""
 
     label: str
     token: str
@@ -44,6 +44,7 @@ class Definition:
 
 
 def read(text: str) -> list[Definition]:
+    """Returns all resources, in order. Raises Unreadable."""
     return _Reader(text).resources()
 
 

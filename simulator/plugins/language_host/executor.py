@@ -27,7 +27,7 @@ _THREADS_PER_STEP = 4  # each step of the engine may block a few SDK threads tha
 
 
 def run(settings: ProgramSettings, arguments: list[str]) -> int:
-    """Reports an error to the engine once."""
+    """Runs the program to its end and returns the exit code. Reports an error to the engine once."""
     gc.disable()  # collecting the SDKs' classes takes a quarter of the time of this short process
     defer_annotations()
     _configure(settings)

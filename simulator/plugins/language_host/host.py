@@ -57,7 +57,7 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
     def GetRequiredPackages(
         self, _request: language_pb2.GetRequiredPackagesRequest, _context: grpc.ServicerContext
     ) -> language_pb2.GetRequiredPackagesResponse:
-        """`pulumi plugin install` installs these plugins. Updates use the emulated ones and download none.
+        """Returns the plugins that `pulumi plugin install` installs. Updates use the emulated ones and download none.
 
         The official host reads them from the packages' pulumi-plugin.json (pulumi/pulumi v3.246.0,
         sdk/python/cmd/pulumi-language-python/main.go; for updates, pkg/engine/plugins.go, ensurePluginsAreInstalled).
@@ -80,13 +80,13 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
     def GetProgramDependencies(
         self, _request: language_pb2.GetProgramDependenciesRequest, _context: grpc.ServicerContext
     ) -> language_pb2.GetProgramDependenciesResponse:
-        """The environment contains only locked distributions, transitive or not."""
+        """Returns every distribution of the environment, which contains only locked ones, transitive or not."""
         found = sorted((each.name, each.version) for each in distributions())
         dependencies = [language_pb2.DependencyInfo(name=name, version=version) for name, version in found]
         return language_pb2.GetProgramDependenciesResponse(dependencies=dependencies)
 
     def Run(self, request: language_pb2.RunRequest, _context: grpc.ServicerContext) -> language_pb2.RunResponse:
-        """The program inherits this host's stdout and stderr, which the engine shows line by line."""
+        """Runs the program. It inherits this host's stdout and stderr, which the engine shows line by line."""
         command = [sys.executable, "-u", "-m", _EXECUTOR, self._settings(request).to_json(), *request.args]
         program = subprocess.Popen(
             command,
@@ -110,7 +110,7 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
         return empty_pb2.Empty()
 
     def stop(self) -> None:
-        """Nothing is lost, because the engine has all state."""
+        """Ends the running programs. Nothing is lost, because the engine has all state."""
         self._stopped = True
         with self._lock, contextlib.suppress(ProcessLookupError):
             for program in self._programs:
@@ -143,7 +143,7 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
     def GenerateProgram(
         self, request: language_pb2.GenerateProgramRequest, context: grpc.ServicerContext
     ) -> language_pb2.GenerateProgramResponse:
-        """Generates the program for `pulumi import`. `pulumi convert` is not supported.
+        """Generates the program for the resources that `pulumi import` found. `pulumi convert` is not supported.
 
         Only this call needs the SDK itself.
         """

@@ -1,4 +1,4 @@
-"""The tools of the program's operators are built before any resource is registered.
+"""Builds the tools of the operators that a program declares, before any resource is registered.
 
 Building an operator takes minutes. If a pod started the build, that time would count against the timeouts of Helm and
 of Deployments. A program's resources are registered only after its own code has run.
@@ -21,7 +21,7 @@ _OPERATOR = re.compile(r"ai-on-aks:operators/\w+:\w+")
 
 
 class DeclaredOperators:
-    """Create an instance while the program's stack is the current one."""
+    """The operators that a program declares. Create it while the program's stack is the current one."""
 
     def __init__(self) -> None:
         self._keys: set[str] = set()
@@ -32,7 +32,7 @@ class DeclaredOperators:
             self._keys.add(to_camel(declared.name.replace("-", "_")))
 
     def make_tools(self, *, dry_run: bool) -> None:
-        """A preview only reports that the update will build the tools.
+        """Builds missing tools and prints the progress. A preview only reports that the update will build them.
 
         If a build fails, ends the process, because an exception would let the engine create the declared resources.
         """

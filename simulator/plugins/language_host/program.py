@@ -22,6 +22,7 @@ _LOGICAL_NAME = "__logicalName"
 
 
 def program(definitions: list[Definition]) -> str:
+    """Returns the program with its imports. Raises Unreadable for a type that the installed SDKs do not have."""
     packages = sorted({definition.token.partition(":")[0] for definition in definitions})
     imports = [f"import {sdk.package(name)} as {_variable(name)}" for name in packages]
     return "\n".join(["import pulumi", *imports, "", *map(_resource, definitions), ""])

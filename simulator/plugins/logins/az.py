@@ -36,7 +36,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Prints the result as JSON. If the command fails, prints the error and returns 1."""
+    """Runs a command and prints its result as JSON. If it fails, prints the error and returns 1."""
     try:
         match list(arguments):
             case ["account", "get-access-token", *options]:

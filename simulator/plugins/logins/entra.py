@@ -1,3 +1,5 @@
+"""Token requests of the small `az` to simulated Entra: HTTPS to the addresses in the environment of `make shell`."""
+
 from __future__ import annotations
 
 import json
@@ -15,11 +17,11 @@ _TIMEOUT_S, _BOOT_S = 30, 600
 
 
 class LoginFailed(Exception):
-    """The message is the server's."""
+    """A rejected login. The message is the server's."""
 
 
 def by_identity(server: str, client_id: str = "") -> tuple[str, float]:
-    """Returns the token and its expiry. The default is the deployer's identity."""
+    """Returns a managed identity's token for `server`, and its expiry. The default is the deployer's identity."""
     query = {"resource": server, "api-version": "2019-08-01"} | ({"client_id": client_id} if client_id else {})
     headers = {"X-IDENTITY-HEADER": _variable("IDENTITY_HEADER")}
     answer = _answer(f"{_variable('IDENTITY_ENDPOINT')}?{urlencode(query)}", None, headers)
@@ -33,7 +35,7 @@ def by_form(server: str, tenant: str, form: Mapping[str, str]) -> tuple[str, flo
 
 
 def post(url: str, token: str) -> None:
-    """Waits while a cluster boots."""
+    """Sends an empty request with this token, and waits while a cluster boots."""
     _answer(url, b"", {"Authorization": f"Bearer {token}"}, _BOOT_S)
 
 

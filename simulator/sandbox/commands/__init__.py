@@ -1,3 +1,3 @@
-"""Each command is a module with a `main`. The sandbox's interpreter runs them, with the standard library and
+"""Simulated commands, one module with a `main` each. The sandbox's interpreter runs them, with the standard library and
 `simulator/sandbox/library` only.
 """

@@ -1,4 +1,4 @@
-"""`curl` uses real HTTPS to servers that the uplink reaches, and a small emulation of olmo-data.org."""
+"""`curl`: real HTTPS to servers that the uplink reaches, and a small emulation of olmo-data.org."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _REACHED = rf"{_ADDRESS.pattern}|[a-z0-9]+\.blob\.core\.windows\.net"
 
 
 class CurlError(Exception):
-    """An error with which curl ends, with exit code `code`."""
+    """An error that ends curl with `code`."""
 
     def __init__(self, code: int, text: str) -> None:
         super().__init__(text)

@@ -1,4 +1,4 @@
-"""`finetuning.ray_train` of docker/ray-finetuning runs as Ray's job, without a model and with an invented loss.
+"""Simulates `finetuning.ray_train` of docker/ray-finetuning as Ray's job, without a model and with an invented loss.
 
 The image's own modules, which do not need torch, provide the command line, checks, line files, packing, checkpoint
 folders and all messages. Whether the model is available, and fits, is not simulated.
@@ -28,7 +28,7 @@ _POLL_S = 0.5
 
 
 class Retried(Failed):
-    """Ray Train starts all workers again. Each kind of error has its own limit."""
+    """An error after which Ray Train starts all workers again. Each kind has its own limit."""
 
     def __init__(self, text: str, kind: str) -> None:
         super().__init__(text)
@@ -115,6 +115,8 @@ def _train(chosen: Namespace, recipe: Recipe, workers: Sequence[Pod]) -> None:
 
 @dataclass
 class Run(Training):
+    """A training that logs and saves like the image."""
+
     chosen: Namespace = field(kw_only=True)
     about: dict[str, Any] = field(kw_only=True)
     """Settings that a checkpoint must match to be continued."""
@@ -122,7 +124,7 @@ class Run(Training):
     folder: Path = field(kw_only=True)
 
     def print(self, line: str) -> None:
-        """Prints as Ray shows the first worker's lines in the driver's log."""
+        """Prints a line of the first worker, as Ray shows it in the driver's log."""
         print(self.values.recipe["texts"]["worker"].format(ip=self.ip, line=line), flush=True)
 
     def log(self, step: int, took: float) -> None:

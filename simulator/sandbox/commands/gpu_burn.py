@@ -1,7 +1,7 @@
-"""`gpu_burn` of wilicc/gpu-burn loads this pod's GPUs and reports whether they are healthy.
+"""`gpu_burn` of wilicc/gpu-burn: loads this pod's GPUs for some seconds and reports whether they are healthy.
 
-It takes as long as the real one. Pods that share a GPU share its rate. The output is as in gpu_burn-drv.cpp (0831a45):
-progress overwrites itself.
+It takes as long as the real one. Pods that share a GPU share its rate. The output is as in gpu_burn-drv.cpp
+(0831a45): progress overwrites itself.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`ibstat` and `ibv_devinfo` show the HCAs that this container can open."""
+"""`ibstat` and `ibv_devinfo`, for the HCAs that this container can open, from its /sys and /dev."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`metaseq-train` reads each rank's options. Then the training of all ranks is simulated until its last update."""
+"""`metaseq-train`: reads each rank's options, and simulates the training of all ranks until its last update."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def main(arguments: list[str]) -> int:
 
 
 def simulate(calls: Sequence[Call], variables: Mapping[str, str], log: Log) -> tuple[int, int]:
-    """Returns the first rank that failed and its exit code, or (0, 0)."""
+    """Simulates all ranks. Returns the first rank that failed and its exit code, or (0, 0)."""
     try:
         _train(calls, variables, log)
     except Failed as error:

@@ -1,4 +1,4 @@
-"""`mount -o <options> <device> <folder>` mounts on the node if the folder is in a volume shared with it."""
+"""`mount -o <options> <device> <folder>`: mounts on the node if the folder is in a volume shared with it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from simulator.sandbox.library import block, view
 
 FAILED = 32
-"""The exit code of a failed mount (mount(8))."""
+"""The exit code if the mount failed (mount(8))."""
 
 
 def main(arguments: list[str]) -> int:

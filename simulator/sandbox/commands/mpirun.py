@@ -1,4 +1,4 @@
-"""`mpirun` maps ranks to the hosts of its host file, reaches each by ssh, and runs the program there for each rank."""
+"""`mpirun`: maps ranks to the hosts of its host file, reaches each by ssh, and runs the program there for each rank."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RULE = "-" * 74
 
 @dataclass(frozen=True)
 class Host:
-    """`slots` is 0 if the line does not set it."""
+    """A line of the host file. `slots` is 0 if the line does not set it."""
 
     name: str
     slots: int = 0
@@ -51,7 +51,7 @@ def _run(options: Options, known: view.View) -> int:
 
 
 def hosts_of(options: Options) -> list[Host]:
-    """Without --host or a host file, returns this pod."""
+    """Returns the hosts of --host or the host file; without either, this pod. Raises MpiError."""
     if options.hosts:
         parts = [entry.partition(":") for entry in options.hosts.split(",")]
         return [Host(name, int(slots or 1)) for name, _, slots in parts]
@@ -68,7 +68,7 @@ def hosts_of(options: Options) -> list[Host]:
 
 
 def place(options: Options, pods: list[tuple[view.Pod, int]]) -> list[Rank]:
-    """`pods` has each pod's slots. Raises MpiError if the ranks do not fit."""
+    """Returns ranks in order. `pods` has each pod's slots. Raises MpiError if the ranks do not fit."""
     total = sum(slots for _, slots in pods)
     limits = [options.per_node if options.map_by == "ppr" else slots for _, slots in pods]
     np = options.np or sum(limits)

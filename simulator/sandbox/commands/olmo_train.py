@@ -1,4 +1,4 @@
-"""`scripts/train.py` of OLMo under the simulated torchrun, with an invented loss."""
+"""`scripts/train.py` of OLMo under the simulated torchrun: its checks, log and checkpoints, with an invented loss."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def main(_: list[str]) -> int:
 
 
 def prepare(arguments: list[str], team: Team) -> Values:
-    """Runs on each node."""
+    """Reads config and data on each node. Raises Failed."""
     if not arguments:
         raise Failed("OLMoCliError: Usage: scripts/train.py [CONFIG_PATH] [OPTIONS]")
     try:
@@ -34,7 +34,7 @@ def prepare(arguments: list[str], team: Team) -> Values:
 
 
 def train(values: Values, team: Team) -> None:
-    """Runs on the first node, for all ranks."""
+    """Simulates all ranks, on the first node. Raises Failed."""
     folder = Path(str(values["save_folder"]).replace("${run_name}", str(values["run_name"])))
     values |= {"host": team.check()[0].hostname, "saved": folder / "config.yaml"}
     values["exists"] = (folder / "config.yaml").is_file()
@@ -61,7 +61,7 @@ def train(values: Values, team: Team) -> None:
 
 @dataclass
 class Run(Training):
-    """Checkpoints `step<n>` are sharded, `step<n>-unsharded` are not."""
+    """A training with its checkpoint folder: `step<n>` are sharded, `step<n>-unsharded` are not."""
 
     team: Team = field(kw_only=True)
     folder: Path = field(kw_only=True)
@@ -70,7 +70,7 @@ class Run(Training):
         self.save_steps = 1  # `save` decides
 
     def restore(self) -> None:
-        """A new training first saves a checkpoint, to test that it can."""
+        """Continues from the latest checkpoint. A new training first saves one, to test that it can."""
         steps = {_step(path): path for path in sorted(self.folder.glob("step*"), reverse=True)}
         if not self.values["try_load_latest_save"] or max(steps, default=-1) < 0:
             self._save(0, "" if self.values["keep_sharded"] else UNSHARDED)
@@ -79,7 +79,7 @@ class Run(Training):
         self.first = min(max(steps), self.last - 1)  # at its end already, it takes another step, as on real Azure
 
     def save(self, step: int) -> None:
-        """The last step has a checkpoint in any case."""
+        """Saves the kinds of checkpoints that are due. The last step has one in any case."""
         intervals = {"": self.values["sharded_interval"], UNSHARDED: self.values["unsharded_interval"]}
         due = [kind for kind, interval in intervals.items() if interval and step % interval == 0]
         final = UNSHARDED if self.values["unsharded_interval"] else ""

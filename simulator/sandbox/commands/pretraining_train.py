@@ -1,4 +1,4 @@
-"""`pretraining.train` of docker/pytorch-pretraining under torchrun, without a model. The loss is invented.
+"""Simulates `pretraining.train` of docker/pytorch-pretraining under torchrun, without a model. The loss is invented.
 
 The image's own modules, which do not need torch, provide the command line, memory plan, checkpoint folders and
 messages.
@@ -25,7 +25,7 @@ def main(_: list[str]) -> int:
 
 
 def prepare(arguments: list[str], _: Team) -> Namespace:
-    """Runs on each node."""
+    """Reads the command line and checks the data on each node. Raises Failed."""
     sys.path.insert(0, str(Path.cwd()))
     try:
         chosen: Namespace = _own("options").parsed(arguments)
@@ -38,7 +38,7 @@ def prepare(arguments: list[str], _: Team) -> Namespace:
 
 
 def train(chosen: Namespace, team: Team) -> None:
-    """Runs on the first node, for all ranks."""
+    """Simulates all ranks, on the first node. Raises Failed."""
     ranks, report = team.connect(), _own("report")
     gpus = len(ranks.devices)
     shape = _own("shape").Shape(chosen.layers, chosen.width, chosen.heads, chosen.vocabulary, chosen.sequence)
@@ -61,6 +61,8 @@ def train(chosen: Namespace, team: Team) -> None:
 
 @dataclass
 class Run(Training):
+    """A training that logs and saves like the image."""
+
     chosen: Namespace = field(kw_only=True)
     shape: Any = field(kw_only=True)
     folder: Path = field(kw_only=True)

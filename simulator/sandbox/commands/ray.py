@@ -1,4 +1,4 @@
-"""Commands of KubeRay's pods. `job` uses real HTTP through the uplink."""
+"""`ray start`, `ray health-check` and `ray job` for KubeRay's pods. `job` uses real HTTP through the uplink."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _POLL_S, _TIMEOUT_S = 0.5, 30.0
 
 
 class Unanswered(Failed):
-    """Raised if the head's node is lost: requests get no answer, and open connections stay open."""
+    """The head's node is gone: requests get no answer, and open connections stay open."""
 
 
 class _Connection(http.client.HTTPConnection):

@@ -1,8 +1,8 @@
-"""A container's command starts with the services of its kubelet and node, like under a container runtime's shim.
+"""Starts a container's command with the services of its kubelet and node, like a container runtime's shim.
 
 The sandbox calls `shim <port of the Kubernetes API, or 0> -- <command>...`. While the command runs, the shim
 - serves the kubelet on a Unix socket: runs other commands in the container, connects to its ports, sends signals to the
-command;
+  command;
 - forwards the API's port on 127.0.0.1 to the same port of the machine, through the uplink;
 - forwards ports of the pod's other containers, which share the pod's network, through their shims.
 All this runs in processes that end with the sandbox.
@@ -29,7 +29,7 @@ HOST = "127.0.0.1"
 SOCKET = view.FOLDER / "pod" / "shim"
 TIMEOUT_S = 60.0
 NOT_FOUND = 127
-"""Shells and container runtimes use this code for a missing command."""
+"""The exit code of shells and container runtimes for a missing command."""
 _REQUEST_BYTES = 2**17
 
 

@@ -1,4 +1,4 @@
-"""`ssh` between simulated pods succeeds only if the real one would, and emulates a few remote commands."""
+"""`ssh` between simulated pods: succeeds only if the real one would, and emulates a few remote commands."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FLAGS = "46AaCfGgKkMNnqsTtVvXxYy"
 
 @dataclass(frozen=True)
 class Call:
-    """Option names are lower-case, since ssh ignores their case."""
+    """A parsed command line. Option names are lower-case, since ssh ignores their case."""
 
     host: str
     command: tuple[str, ...] = ()
@@ -33,6 +33,7 @@ def main(arguments: list[str]) -> int:
 
 
 def parse(arguments: list[str]) -> Call:
+    """Parses the command line. Raises SshError for unknown options."""
     options: dict[str, str] = {}
     rest = list(arguments)
     while rest and rest[0].startswith("-"):

@@ -1,4 +1,4 @@
-"""`ssh-keygen` accepts `-A`, since simulated servers need no host keys, and refuses to create other keys."""
+"""`ssh-keygen`: accepts `-A`, since simulated servers need no host keys, and refuses to create other keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A disk is a file in /run/simulator/dev. An empty file is a blank disk. Otherwise it has JSON with `raid` (a member's
+"""The simulated block layer: content of disks, running arrays and mounts, for all commands that use disks.
+
+A disk is a file in /run/simulator/dev. An empty file is a blank disk. Otherwise it has JSON with `raid` (a member's
 superblock), `filesystem`, or `signatures` (types of others: LVM2_member, gpt). Arrays are like disks; their content is
 in `.arrays` under their UUID, because their names may change at a restart. Files of a file system are in `.contents`,
 and are moved to its mount point. The kernel's state is in /sys/block and /run/simulator/proc, as on a real node.
@@ -26,6 +28,7 @@ class Refused(Exception):
 
 
 def disk_name(path: str) -> str:
+    """Returns the name of the disk or array at /dev/<name>. Raises Refused if it does not exist."""
     name = path.removeprefix("/dev/")
     if not (DISKS / name).is_file() or not path.startswith("/dev/"):
         raise Refused(f"cannot open {path}: No such file or directory")
@@ -39,7 +42,7 @@ def read(name: str) -> Json:
 
 
 def write(name: str, content: Json) -> None:
-    """Also deletes the files of an earlier file system."""
+    """Overwrites the content of a disk, and deletes the files of an earlier file system."""
     before = read(name).get("filesystem")
     if before and before != content.get("filesystem"):
         shutil.rmtree(contents(before), ignore_errors=True)
@@ -47,7 +50,7 @@ def write(name: str, content: Json) -> None:
 
 
 def contents(filesystem: Json) -> Path:
-    """The folder has the files of a file system while it is not mounted."""
+    """Returns the folder with the files of a file system while it is not mounted."""
     return DISKS / ".contents" / str(filesystem["uuid"])
 
 
@@ -62,6 +65,7 @@ def holders(name: str) -> list[str]:
 
 
 def refuse_busy(name: str) -> None:
+    """Raises Refused if the disk or one of its partitions is mounted or belongs to an array."""
     partitions = {entry.name for entry in (BLOCK / name).iterdir() if entry.name.startswith(name)}
     used = {device.removeprefix("/dev/") for device, _ in mounts()}
     if holders(name) or used & {name, *partitions}:
@@ -88,7 +92,7 @@ def new_array(number: int, array: str, *, state: str, members: list[str]) -> str
 
 
 def remove_array(name: str) -> None:
-    """The content of the members stays."""
+    """Stops an array. The content of its members stays."""
     for member in (BLOCK / name / "slaves").iterdir():
         (BLOCK / member.name / "holders" / name).rmdir()
     shutil.rmtree(BLOCK / name)

@@ -1,3 +1,5 @@
+"""Serves the HTTP API of a simulated program, with one function for all requests."""
+
 from __future__ import annotations
 
 import json
@@ -12,6 +14,8 @@ Answer = tuple[int, Any]
 
 
 class Request(NamedTuple):
+    """One request. The path has no query."""
+
     method: str
     path: str
     headers: Message[str, str]

@@ -1,4 +1,4 @@
-"""A separate module, because its imports are slow and few commands need them."""
+"""HTTPS through the uplink, in a separate module because its imports are slow and few commands need them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from simulator.sandbox.library import uplink_client
 
 
 class HttpsConnection(http.client.HTTPSConnection):
+    """A connection to a server outside of the sandbox."""
+
     def connect(self) -> None:
         context = ssl.create_default_context(cafile=str(uplink_client.FOLDER / uplink_client.AUTHORITIES))
         plain = uplink_client.connect(self.host, self.port, self.timeout or 60)

@@ -1,3 +1,5 @@
+"""Reads ssh's key files, to check whether a private key is authorized."""
+
 from __future__ import annotations
 
 import base64
@@ -14,7 +16,7 @@ class BadKey(ValueError):
 
 
 def authorized(text: str) -> list[str]:
-    """Ignores options before the key type."""
+    """Returns the base64 key of each line of an authorized_keys file. Ignores options before the key type."""
     lines = [line.split() for line in text.splitlines() if line.strip() and not line.startswith("#")]
     return [word for words in lines for word in words if word.startswith("AAAA")]
 

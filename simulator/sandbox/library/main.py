@@ -1,3 +1,5 @@
+"""Finds the module of the command that was called and runs its `main`."""
+
 from __future__ import annotations
 
 import importlib

@@ -33,7 +33,7 @@ class MpiError(Exception):
 
 @dataclass(frozen=True)
 class Options:
-    """`map_by` is "slot", "node" or "ppr"; `cores` is the number of cores for each rank.
+    """A parsed command line. `map_by` is "slot", "node" or "ppr"; `cores` is the number of cores for each rank.
 
     `rank_by` is "slot", which numbers the ranks of one node after the other, or "node", which alternates between nodes.
     """
@@ -55,6 +55,7 @@ class Options:
 
 
 def parse(arguments: list[str]) -> Options:
+    """Parses the arguments. Raises MpiError, which names the wrong argument."""
     found: dict[str, str] = {}
     flags: dict[str, Any] = {}
     exports: list[str] = []

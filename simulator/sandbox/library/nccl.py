@@ -1,4 +1,4 @@
-"""A simulated communicator logs NCCL's lines, fails as NCCL would, and determines its speed."""
+"""Sets up a simulated NCCL communicator: logs NCCL's lines, fails as NCCL would, and determines its speed."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ REMOTE_ERROR = "remote process exited or there was a network error"
 
 
 class NcclError(Exception):
-    """The message is NCCL's text."""
+    """A failed call, with NCCL's text for it."""
 
 
 @dataclass(frozen=True)
 class Device:
-    """Devices are in rank order."""
+    """One GPU of the communicator, in rank order."""
 
     process: Process
     pod: view.Pod
@@ -35,7 +35,7 @@ class Device:
 
 @dataclass(frozen=True)
 class Setup:
-    """`variables` and `networks` are by pod key."""
+    """The parts of the communicator. `variables` and `networks` are by pod key."""
 
     devices: Sequence[Device]
     pods: Sequence[view.Pod]
@@ -53,7 +53,7 @@ class Setup:
 
 @dataclass(frozen=True)
 class Communicator:
-    """Ranks know each other but have no channels yet. The first collective creates them (since NCCL 2.22)."""
+    """Ranks that know each other but have no channels yet. The first collective creates them (since NCCL 2.22)."""
 
     setup: Setup
     sku: str
@@ -82,7 +82,7 @@ class Communicator:
 
 
 def initialise(devices: Sequence[Device], variables: Mapping[str, str], known: view.View, log: Log) -> Communicator:
-    """`variables` are the ranks' environment, added to /etc/nccl.conf. Raises NcclError."""
+    """Creates a communicator. `variables` are the ranks' environment, added to /etc/nccl.conf. Raises NcclError."""
     pods = list({device.pod.key: device.pod for device in devices}.values())
     by_pod = environments(pods, variables)
     networks = {pod.key: nccl_net.choose(known, pod, by_pod[pod.key]) for pod in pods}
@@ -99,7 +99,7 @@ def initialise(devices: Sequence[Device], variables: Mapping[str, str], known: v
 
 
 def environments(pods: Sequence[view.Pod], variables: Mapping[str, str]) -> dict[str, Mapping[str, str]]:
-    """The ranks' environment overrides /etc/nccl.conf."""
+    """Returns NCCL's settings by pod key: /etc/nccl.conf, overridden by the ranks' environment."""
     return {pod.key: {**pod.nccl_files.get("nccl_conf", {}), **variables} for pod in pods}
 
 

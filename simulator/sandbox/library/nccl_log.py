@@ -13,6 +13,8 @@ DEFAULT_SUBSYSTEMS = "INIT,BOOTSTRAP,ENV"
 
 @dataclass(frozen=True)
 class Process:
+    """The process that logs: one GPU of one rank."""
+
     rank: int
     host: str
     pid: int
@@ -20,7 +22,7 @@ class Process:
 
 
 class Log:
-    """NCCL_DEBUG and NCCL_DEBUG_SUBSYS filter NCCL's output."""
+    """The output of NCCL, filtered by NCCL_DEBUG and NCCL_DEBUG_SUBSYS, and of the program."""
 
     def __init__(self, variables: Mapping[str, str], *, tag: bool = False) -> None:
         level = variables.get("NCCL_DEBUG", "NONE").upper()
@@ -42,7 +44,7 @@ class Log:
             self.line(f"{_prefix(process)} NCCL INFO {text}", process.rank)
 
     def warn(self, process: Process, place: str, text: str) -> None:
-        """`place` is the warning's source line in NCCL."""
+        """Logs a warning. `place` is its source line in NCCL."""
         if self._level >= LEVELS.index("WARN"):
             self.line("", process.rank)
             self.line(f"{_prefix(process)} {place} NCCL WARN {text}", process.rank)

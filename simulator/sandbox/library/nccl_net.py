@@ -1,3 +1,5 @@
+"""Selects the network that NCCL uses on a node, from its devices and its environment."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -14,7 +16,7 @@ NCCL_CONFIGURATION = Path("/etc/nccl.conf")
 
 @dataclass(frozen=True)
 class Network:
-    """`hcas` are entries of world.json; empty with TCP."""
+    """The network of one node. `hcas` are entries of world.json; empty with TCP."""
 
     transport: str
     hcas: tuple[Mapping[str, Any], ...] = ()
@@ -39,7 +41,7 @@ def choose(known: view.View, pod: view.Pod, variables: Mapping[str, str]) -> Net
 
 
 def selected(name: str, pattern: str) -> bool:
-    """NCCL_IB_HCA and NCCL_SOCKET_IFNAME are lists of prefixes. `=` means exact, `^` excludes. All ports are 1."""
+    """Matches NCCL_IB_HCA and NCCL_SOCKET_IFNAME, lists of prefixes. `=` means exact, `^` excludes. All ports are 1."""
     excluding, rest = pattern.startswith("^"), pattern.removeprefix("^")
     exact, rest = rest.startswith("="), rest.removeprefix("=")
     entries = [entry.partition(":") for entry in rest.split(",") if entry]
@@ -50,13 +52,14 @@ def selected(name: str, pattern: str) -> bool:
 
 
 def interface(variables: Mapping[str, str]) -> str | None:
+    """Returns the interface of bootstrap and TCP, or None if NCCL_SOCKET_IFNAME matches none of the pod's."""
     pattern = variables.get("NCCL_SOCKET_IFNAME", "")
     candidates = [name for name in INTERFACES if selected(name, pattern) and (pattern or name != "lo")]
     return candidates[-1] if candidates else None
 
 
 def nccl_configuration() -> dict[str, str]:
-    """NCCL reads /etc/nccl.conf in every process of this container."""
+    """Returns the variables in /etc/nccl.conf, which NCCL reads in every process of this container."""
     lines = NCCL_CONFIGURATION.read_text().splitlines() if NCCL_CONFIGURATION.exists() else []
     pairs = [line.strip().partition("=") for line in lines if "=" in line and not line.lstrip().startswith("#")]
     return {name.strip(): value.strip() for name, _, value in pairs}

@@ -1,3 +1,5 @@
+"""`all_reduce_perf` of nccl-tests: its command line, its checks, its table."""
+
 from __future__ import annotations
 
 import re
@@ -47,7 +49,7 @@ def run(
     *,
     tag: bool = False,
 ) -> int:
-    """Returns the real program's exit code: 1 usage, 2 CUDA, 3 NCCL."""
+    """Runs all processes of the test. Returns the real program's exit code: 1 usage, 2 CUDA, 3 NCCL."""
     log = nccl_log.Log(variables, tag=tag)
     name, host = Path(command[0]).name, ranks[0].pod.hostname
     try:
@@ -71,7 +73,7 @@ def run(
 
 
 def parse(arguments: Sequence[str]) -> dict[str, str]:
-    """Keys are short options. Raises UsageError."""
+    """Returns settings by their short option. Raises UsageError."""
     settings = dict(DEFAULTS)
     rest = list(arguments)
     while rest:

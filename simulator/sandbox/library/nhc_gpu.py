@@ -1,3 +1,5 @@
+"""Checks of aznhc that use the GPUs: count, errors, copies, all-reduce within the node, GPUDirect RDMA."""
+
 from __future__ import annotations
 
 import contextlib
@@ -16,9 +18,9 @@ from simulator.sandbox.library.ranks import Rank
 XIDS = (48, 56, 57, 58, 62, 63, 64, 65, 68, 69, 73, 74, 79, 80, 81, 92, 119, 120)
 """The GPU errors that make aznhc fail a node."""
 XID_HOURS = 2
-"""The default maximum age of an error."""
+"""The default maximum age of an error, in hours."""
 LOST_EXIT_CODE = 15
-"""nvidia-smi's exit code for a GPU that fell off the bus."""
+"""The exit code of nvidia-smi for a GPU that fell off the bus."""
 NCCL_VARIABLES = {"NCCL_IB_PCI_RELAXED_ORDERING": "1", "CUDA_DEVICE_ORDER": "PCI_BUS_ID", "NCCL_SOCKET_IFNAME": "eth0"}
 
 

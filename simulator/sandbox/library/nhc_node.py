@@ -1,3 +1,5 @@
+"""Checks of aznhc for the node: processors, memory, InfiniBand ports, interfaces, disks, its log."""
+
 from __future__ import annotations
 
 import contextlib
@@ -16,12 +18,13 @@ _KIB = {"kB": 1, "MB": 2**10, "GB": 2**20, "TB": 2**30}
 
 
 def node_log() -> list[str] | None:
-    """Without the log at aznhc's path, the check is skipped."""
+    """Returns the lines of the node's log from aznhc's path, or None without it, which skips the check."""
     file = _root() / "syslog"
     return file.read_text(errors="replace").splitlines() if file.exists() else None
 
 
 def date(line: str) -> datetime | None:
+    """Returns the time of a line that starts with `Mon dd hh:mm:ss`, or None for other lines."""
     with contextlib.suppress(ValueError):
         return datetime.strptime(f"{' '.join(line.split()[:3])} {datetime.now().year}", "%b %d %H:%M:%S %Y")
     return None
@@ -54,7 +57,7 @@ def _physmem(known: view.View, arguments: Sequence[str]) -> None:
 
 
 def kib(text: str) -> int:
-    """Units such as kB, MB and GB are binary, as in NHC."""
+    """Returns a size in KiB. As in NHC, kB, MB and GB are binary."""
     match = re.fullmatch(r"(\d+)(kB|MB|GB|TB)", text)
     if match is None:
         raise Failed(f"nhc_common_parse_size:  {text} is not a size. {NOT_RUN}")

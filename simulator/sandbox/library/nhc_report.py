@@ -1,13 +1,15 @@
+"""Results of failed aznhc checks, and a parser of their arguments."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 NOT_RUN = "FaultCode: NHCNA"
-"""aznhc's fault code for a check that could not run, so that the node's state is unknown."""
+"""The fault code of aznhc for a check that could not run, so that the node's state is unknown."""
 
 
 class Failed(Exception):
-    """The message is the text that the real check logs."""
+    """A failed check, with the text that the real one logs."""
 
 
 class Warned(Exception):
@@ -15,6 +17,7 @@ class Warned(Exception):
 
 
 def number(check: str, arguments: Sequence[str], index: int) -> float:
+    """Returns an argument with the limit for a measurement. Raises Failed if it is not a number."""
     try:
         return float(arguments[index])
     except (IndexError, ValueError):

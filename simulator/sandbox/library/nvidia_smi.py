@@ -1,3 +1,5 @@
+"""Prints nvidia-smi's output for some GPUs, and returns its exit codes."""
+
 from __future__ import annotations
 
 import sys
@@ -7,9 +9,9 @@ from typing import Any
 Json = dict[str, Any]
 DRIVER, CUDA = "580.95.05", "13.0"
 NVLINKS = {"A100": 12, "H100": 18, "H200": 18}
-"""The links of each GPU of these models on nodes with several GPUs (NVIDIA's data sheets)."""
+"""The number of links of each GPU of these models on nodes with several GPUs (NVIDIA's data sheets)."""
 NVLINK_GBS = {"A100": 25.0, "H100": 26.562, "H200": 26.562}
-"""A link's speed as nvidia-smi prints it."""
+"""The speed of each link, as nvidia-smi prints it."""
 LOST = "Unable to determine the device handle for GPU{}: {}: Unknown Error"
 
 
@@ -45,11 +47,14 @@ FIELDS: dict[str, dict[str, Callable[[Json], str]]] = {
         "remapped_rows.failure": lambda gpu: _remapped(gpu, "remap_failed"),
     },
 }
-"""Fields by query (`--query-gpu`, `--query-remapped-rows`)."""
+"""The fields by query (`--query-gpu`, `--query-remapped-rows`)."""
 
 
 def answer(arguments: Sequence[str], gpus: Sequence[Json]) -> int:
-    """Returns 0, 6 without a GPU, 15 with a lost one, or 2 for arguments that are not simulated."""
+    """Prints nvidia-smi's output if these are all GPUs.
+
+    Returns 0, 6 without a GPU, 15 with a lost one, or 2 for arguments that are not simulated.
+    """
     if not gpus:
         print("No devices were found")
         return 6
@@ -77,12 +82,12 @@ def answer(arguments: Sequence[str], gpus: Sequence[Json]) -> int:
 
 
 def bus_id(gpu: Json) -> str:
-    """nvidia-smi prints a domain of eight digits, in capitals."""
+    """Returns the bus id as in nvidia-smi: a domain of eight digits, in capitals."""
     return f"0000{gpu['pci']}".upper()
 
 
 def memory_mib(gpu: Json) -> int:
-    """The marketing number read as GiB is close to nvidia-smi's value."""
+    """Returns the marketing number read as GiB, which is close to nvidia-smi's value."""
     return int(gpu["memory_gb"]) * 1024
 
 

@@ -1,4 +1,4 @@
-"""OLMo's training config is plain YAML with overrides."""
+"""Parses OLMo's training config for the simulated trainer: the plain YAML that these files use, and overrides."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _SPECIAL = {"true": True, "false": False, "null": None}
 
 
 class Config(NamedTuple):
-    """Names of settings have `_` for the dot (`model_d_model`). `data` and `evaluation` are files."""
+    """Settings by name, with `_` for the dot (`model_d_model`), and the files of the data and of the evaluations."""
 
     settings: dict[str, Any]
     data: list[str]
     evaluation: list[str]
 
     def max_steps(self, tokens_per_step: int) -> int:
-        """`max_duration` has steps, tokens (`2e12T`) or epochs (`1ep`)."""
+        """Returns the steps of `max_duration`, which has steps, tokens (`2e12T`) or epochs (`1ep`)."""
         duration = str(self.settings["max_duration"])
         if duration.endswith("ep"):
             return int(duration[:-2]) * len(self.data) * FILE_TOKENS // tokens_per_step
@@ -31,6 +31,7 @@ class Config(NamedTuple):
 
 
 def load(path: Path, overrides: Iterable[str], known: Sequence[str]) -> Config:
+    """Loads a config. Raises OSError, and Failed for an override that OLMo does not know."""
     values, data, evaluation = _parse(path.read_text())
     for word in overrides:
         # `--name=value` or `--name`, as `clean_opt` of olmo/util.py reads them

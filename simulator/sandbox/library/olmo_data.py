@@ -1,4 +1,4 @@
-"""olmo-data.org has every data file that a training config can name, with bytes derived from the path."""
+"""Emulates olmo-data.org: it has every data file that a training config can name, with bytes derived from the path."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ _FOLDERS = ("/preprocessed/", "/eval-data/")
 
 @dataclass(frozen=True)
 class Answer:
+    """An answer of an HTTP server."""
+
     status: int
     reason: str
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -24,7 +26,7 @@ def content(path: str) -> bytes:
 
 
 def answer(method: str, path: str, byte_range: str) -> Answer:
-    """`byte_range` is `first-last`, or empty for all."""
+    """Returns the server's answer. `byte_range` is `first-last`, or empty for all."""
     if not (path.startswith(_FOLDERS) and path.endswith(".npy")):
         return Answer(404, "Not Found", {"Content-Length": "0"})
     if method not in ("GET", "HEAD"):

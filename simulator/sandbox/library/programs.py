@@ -1,3 +1,5 @@
+"""Runs a program of the image for mpirun as every rank, and then simulates the framework that the ranks called."""
+
 from __future__ import annotations
 
 import importlib
@@ -13,13 +15,17 @@ from simulator.sandbox.library.ranks import Rank
 
 @dataclass(frozen=True)
 class Call:
+    """One rank's call of a framework, with the options that the framework's module parsed."""
+
     rank: Rank
     options: Mapping[str, Any]
 
 
 class Framework(Protocol):
+    """A simulated command that leaves calls."""
+
     def simulate(self, calls: Sequence[Call], variables: Mapping[str, str], log: nccl_log.Log) -> tuple[int, int]:
-        """Returns the first rank that failed and its exit code, or (0, 0)."""
+        """Simulates all ranks. Returns the first rank that failed and its exit code, or (0, 0)."""
 
 
 def run(

@@ -1,4 +1,4 @@
-"""Each node's sshd really runs mpirun's program in its sandbox, once for each rank.
+"""Runs a program on other nodes for mpirun: each node's sshd really runs it in its sandbox, once for each rank.
 
 mpirun publishes an order (as "mpirun"). Each node's sshd finds it in the world, executes it and answers (as "ranks"). A
 simulated framework that a rank starts does not train: it leaves a call (`leave_call`). Once all ranks have succeeded,
@@ -29,7 +29,7 @@ MAX_OUTPUT = 32_000  # the limit of a rank's output in characters: answers of mo
 
 @dataclass(frozen=True)
 class Rank:
-    """The process is the `local`-th of `of_local` on its pod."""
+    """One process: the `local`-th of `of_local` on its pod."""
 
     pod: view.Pod
     local: int
@@ -39,6 +39,8 @@ class Rank:
 
 @dataclass(frozen=True)
 class Ended:
+    """The end of one rank: exit code, both output streams, and the call that it left, if any."""
+
     rank: int
     code: int
     output: str
@@ -50,7 +52,7 @@ class Lost(Exception):
 
 
 def run(ranks: Sequence[Rank], program: Sequence[str], variables: Mapping[str, str]) -> list[Ended]:
-    """Each node runs its ranks one at a time. Returns results in rank order. Raises Lost."""
+    """Runs the program for every rank, on each node one at a time. Returns results in rank order. Raises Lost."""
     known = view.load()
     order = f"{known.me.key}-{time.time_ns()}"
     tasks: dict[str, list[dict[str, str]]] = {}
@@ -71,7 +73,7 @@ def run(ranks: Sequence[Rank], program: Sequence[str], variables: Mapping[str, s
 
 
 def serve() -> None:
-    """Executes orders for this pod, one at a time and forever."""
+    """Executes orders for this pod, one at a time and forever, as part of sshd."""
     done: set[str] = set()
     while True:
         time.sleep(POLL_SECONDS)
@@ -89,7 +91,7 @@ def serve() -> None:
 
 
 def leave_call(module: str, call: Mapping[str, Any]) -> bool:
-    """A module of `commands` is run for the call. Returns False without mpirun."""
+    """Leaves a call for mpirun, which runs a module of `commands` for it. Returns False without mpirun."""
     place = os.environ.get(CALL)
     if place is None:
         return False

@@ -1,4 +1,4 @@
-"""Each pod that runs `ray start` publishes the head that it has joined, also the head."""
+"""The nodes of a Ray cluster. Each pod that runs `ray start` publishes the head that it has joined, also the head."""
 
 from __future__ import annotations
 

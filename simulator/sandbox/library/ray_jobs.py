@@ -1,4 +1,4 @@
-"""A Ray head's job API, as far as KubeRay and `ray job` use it.
+"""Serves a Ray head's job API, as far as KubeRay and `ray job` use it, and runs its jobs.
 
 Source: Ray 2.60.0, dashboard/modules/job/job_head.py and job_supervisor.py. Tokens: dashboard/http_server_head.py and
 _private/authentication/http_token_authentication.py.
@@ -30,7 +30,7 @@ _MISSING = HTTPStatus.NOT_FOUND, "404: Not Found"
 
 
 def bearer() -> str:
-    """Returns the expected header value, empty if the environment requires no token."""
+    """Returns the expected header value if the environment requires a token, otherwise an empty text."""
     is_required = os.environ.get("RAY_AUTH_MODE", "disabled") == "token"
     return f"Bearer {os.environ.get('RAY_AUTH_TOKEN', '')}" if is_required else ""
 
@@ -40,6 +40,8 @@ def health(request: Request) -> Answer:
 
 
 class Job:
+    """One entrypoint, which runs next to the head."""
+
     def __init__(self, name: str, entrypoint: str, messages: Recipe, log: Path) -> None:
         self.name, self._entrypoint, self._messages, self._log = name, entrypoint, messages, log
         self._began, self._ended, self._stopped = time.time(), 0.0, False
@@ -68,7 +70,7 @@ class Job:
         return "STOPPED" if self._stopped else "FAILED" if self._process.returncode else "SUCCEEDED"
 
     def details(self) -> dict[str, Any]:
-        """Times are in ms."""
+        """Returns the job as in the API, with times in ms."""
         last = "".join(self.text().splitlines(keepends=True)[-_LAST_LINES:])
         message = self._messages[self.status].format(code=self._process.returncode, last=last)
         times = {"start_time": int(self._began * 1000), "end_time": int(self._ended * 1000) or None}
@@ -81,14 +83,14 @@ class Job:
 
 
 class Dashboard:
-    """The first page lists the jobs as text."""
+    """The job API of a head. The first page lists the jobs as text."""
 
     def __init__(self, messages: Recipe) -> None:
         self._messages, self._logs = messages, Path(tempfile.mkdtemp())
         self._jobs: dict[str, Job] = {}
 
     def answer(self, request: Request) -> Answer:
-        """Rejects a request without the token, if the cluster has one."""
+        """Handles a request. Rejects it without the token, if the cluster has one."""
         given = next(filter(None, (request.headers.get(name) for name in _TOKEN_HEADERS)), "")
         if bearer() and request.path not in _PUBLIC and given != bearer():
             missing, wrong = "Unauthorized: Missing authentication token", "Forbidden: Invalid authentication token"

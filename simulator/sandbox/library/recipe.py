@@ -1,4 +1,6 @@
-"""Options are listed by kind: `switches`, `integers`, `floats`, `text`, `lists`, `choices`; `words` have no dashes.
+"""Reads a recipe of a program (simulator/sandbox/programs): its options, values, errors and lines.
+
+Options are listed by kind: `switches`, `integers`, `floats`, `text`, `lists`, `choices`; `words` have no dashes.
 `values` are Python expressions of options and of each other. An entry of `fails` has a text, and a condition, `if`.
 `lines` are templates, by the time when the program prints them, after the `prefix`.
 """
@@ -26,7 +28,7 @@ Recipe = Mapping[str, Any]
 
 
 class Failed(Exception):
-    """Ends a program or all ranks. The text is empty if already printed; `rank` is the first that failed."""
+    """An error that ends a program or all ranks: text (empty if already printed), first failed rank, exit code."""
 
     def __init__(self, text: str = "", rank: int = 0, code: int = 1) -> None:
         super().__init__(text)
@@ -46,7 +48,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def parser(options: Recipe) -> Parser:
-    """Options cannot be abbreviated."""
+    """Returns the parser of a command line. Options cannot be abbreviated."""
     made = Parser(prog=options["prog"], usage=options.get("usage"), allow_abbrev=False)
     made.refusal = options.get("refusal", "")
     for kind, how in KINDS.items():
@@ -62,7 +64,7 @@ def parser(options: Recipe) -> Parser:
 
 
 class Values(dict[str, Any]):
-    """The recipe's own values are computed at first use."""
+    """The known values of one run. The recipe's own values are computed at first use."""
 
     def __init__(self, recipe: Recipe, known: Mapping[str, Any]) -> None:
         super().__init__({**recipe.get("defaults", {}), **known})
@@ -75,10 +77,12 @@ class Values(dict[str, Any]):
         return found
 
     def error(self) -> str:
+        """Returns the text of the first error whose condition holds; empty if the program can run."""
         fails = self.recipe.get("fails", ())
         return next((str(each["text"]).format_map(self) for each in fails if self._evaluate(each["if"])), "")
 
     def check(self) -> None:
+        """Raises Failed with the first error."""
         if text := self.error():
             raise Failed(text)
 

@@ -1,3 +1,5 @@
+"""Checks whether one pod can log in to another by ssh, with the errors that a client gets."""
+
 from __future__ import annotations
 
 import fnmatch
@@ -11,11 +13,11 @@ FOLDER = Path("/root/.ssh")
 
 
 class SshError(Exception):
-    """The message is ssh's, the exit code 255."""
+    """An error message of ssh, with exit code 255."""
 
 
 def connect(known: view.View, host: str, options: Mapping[str, str], folder: Path = FOLDER) -> view.Pod:
-    """Raises SshError if the host's ssh server would not accept this pod.
+    """Returns the pod behind the host if its ssh server would accept this pod. Raises SshError.
 
     Messages are those of OpenSSH (sshconnect.c, ssh_connect_direct; ssh.c, resolve_host), and the C library's for
     errno.

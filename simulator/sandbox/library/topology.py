@@ -1,3 +1,5 @@
+"""Reads NCCL topology files, and checks them against a node."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable

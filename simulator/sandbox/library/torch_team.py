@@ -1,3 +1,5 @@
+"""The agents of one torchrun launch, which find each other and serve the program."""
+
 from __future__ import annotations
 
 import os
@@ -26,13 +28,15 @@ def refuse_alone(name: str) -> int:
 
 
 class Team:
+    """The agents of one launch, as one of them sees them."""
+
     def __init__(self, options: Namespace, texts: Recipe, program: Recipe) -> None:
         self.options, self.program = options, program
         self._texts, self._more = texts, dict[str, Any]()
         self._signals: list[int] = []
 
     def meet(self) -> str:
-        """Returns the key of the first node's pod. Raises Failed."""
+        """Waits until all agents have reached the first node, and returns the key of its pod. Raises Failed."""
         options, deadline, pods, there = self.options, time.monotonic() + self.options.timeout, dict[int, Pod](), None
         self.publish(WAITING)
         while time.monotonic() < deadline:
@@ -49,12 +53,12 @@ class Team:
         raise Failed(f"torch.distributed.DistStoreError: {few}")
 
     def catch_sigterm(self) -> None:
-        """Records SIGTERM if the program saves before it stops. Otherwise SIGTERM ends the process."""
+        """Records SIGTERM from now on if the program saves before it stops. Otherwise SIGTERM ends the process."""
         if self.program.get("stops_on_sigterm"):
             signal.signal(signal.SIGTERM, lambda number, _: self._signals.append(number))
 
     def publish(self, phase: str, **more: Any) -> None:
-        """Publishes this agent's phase and NCCL's settings. `more` is kept for later calls."""
+        """Publishes this agent's phase and NCCL's settings here. `more` is kept for later calls."""
         self._more |= more
         environment = {name: value for name, value in os.environ.items() if name.startswith("NCCL_")}
         files = topology.found_in(filter(None, [environment.get("NCCL_TOPO_FILE")]))
@@ -62,7 +66,7 @@ class Team:
         view.publish(DOCUMENT, {**self._more, **own, "nccl_conf": environment, "topologies": files})
 
     def check(self) -> list[Pod]:
-        """Returns pods in rank order. Raises Failed if a pod has failed or no longer exists."""
+        """Returns the pods in rank order. Raises Failed if one has gone or has failed."""
         known = view.load()
         pods = self._pods(known)
         for node in range(self.options.nodes):
@@ -72,14 +76,14 @@ class Team:
         return [pods[node] for node in range(self.options.nodes)]
 
     def connect(self) -> training.Ranks:
-        """Waits until all agents have prepared the program. Raises Failed."""
+        """Connects NCCL over all GPUs of all nodes, once all agents have prepared the program. Raises Failed."""
         while any(published(pod)["phase"] == WAITING for pod in self.check()):
             time.sleep(POLL_SECONDS)
         places = [(pod, index) for pod in self.check() for index in range(self.options.nproc_per_node)]
         return training.connect(places, dict(os.environ), nccl_log.Log(os.environ), self.program["cuda_error"])
 
     def stopped(self) -> bool:
-        """Reports whether any node received SIGTERM. Raises Failed if a node no longer exists."""
+        """Reports whether any node received SIGTERM. Raises Failed if one has gone."""
         return bool(self._signals) or any(published(pod).get("stop") for pod in self.check())
 
     def show(self, folder: Path) -> None:
@@ -90,7 +94,7 @@ class Team:
             time.sleep(POLL_SECONDS)
 
     def follow(self, first: str) -> None:
-        """Waits until the first node has trained. Raises Failed if that node fails or disappears."""
+        """Waits on another node until the first one has trained. Raises Failed if it fails or goes away."""
         seen, begun = time.monotonic(), False
         while time.monotonic() - seen < END_SECONDS:
             known = view.load()

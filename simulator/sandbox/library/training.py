@@ -1,4 +1,4 @@
-"""Connects the ranks, simulates each step on the current hardware, and fails as it does."""
+"""Plays all trainings: connects the ranks, simulates each step on the current hardware, and fails as it does."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ GPU_FAILURE = "CUDA error: unspecified launch failure"
 
 @dataclass(frozen=True)
 class Ranks:
+    """All ranks of a training, each with its GPU, and their communicator."""
+
     devices: Sequence[nccl.Device]
     variables: Mapping[str, str]
     collective: Collective
@@ -39,7 +41,7 @@ class Ranks:
             )
 
     def seconds(self, flops: float) -> float:
-        """Raises Failed if a node, a GPU or a link has failed since the start."""
+        """Returns the duration of a step. Raises Failed if a node, a GPU or a link has failed since the start."""
         known = view.load()
         for device in self.devices:
             rank, pod = device.process.rank, known.pods.get(device.pod.key)
@@ -57,6 +59,7 @@ class Ranks:
 
 
 def connect(places: Sequence[tuple[view.Pod, int]], variables: Mapping[str, str], log: Log, cuda_error: str) -> Ranks:
+    """Connects ranks with a pod and a GPU of it each. Raises Failed for a GPU or a link that does not work."""
     known, devices = view.load(), list[nccl.Device]()
     for rank, (pod, index) in enumerate(places):
         gpus = nccl_tests.visible(known.gpus_of(pod), variables)
@@ -74,7 +77,7 @@ def connect(places: Sequence[tuple[view.Pod, int]], variables: Mapping[str, str]
 
 
 def seconds(flops: float, collective: Collective, numbers: Mapping[str, Any]) -> float:
-    """A network that is slower than a healthy one slows its exchange."""
+    """Returns the duration of a step. A network that is slower than a healthy one slows its exchange."""
     sku = numbers["skus"][collective.sku]
     healthy = flops / (collective.ranks * sku["tflops"] * 1e12 * numbers["training_mfu"])
     if collective.nodes == 1:
@@ -87,7 +90,7 @@ def seconds(flops: float, collective: Collective, numbers: Mapping[str, Any]) ->
 
 @dataclass
 class Training:
-    """Runs from the step after `first` to the `last`. Subclasses override methods for other lines or files."""
+    """One training, from the step after `first` to the `last`. Subclasses override methods for other lines or files."""
 
     values: Values
     last: int
@@ -107,11 +110,11 @@ class Training:
             self.write(line)
 
     def log(self, step: int, took: float) -> None:
-        """The first step of a process has no speed."""
+        """Prints the numbers of a step. The first one of a process has no speed."""
         self.say("first" if step == self.first + 1 else "step", **self.numbers(step, took))
 
     def numbers(self, step: int, took: float) -> dict[str, float]:
-        """The loss depends on the step only, so a resumed training has the same loss."""
+        """Returns the numbers of a step. The loss depends on the step only, so a resumed training has the same loss."""
         before, end = self.loss
         shrinks = (1 + step) ** -0.5
         loss = {"step": step, "loss": end + (before - end) * shrinks, "gradient": 1 + shrinks}
@@ -121,7 +124,7 @@ class Training:
         """Writes a checkpoint."""
 
     def run(self, seconds: Callable[[], float], stopped: Callable[[], bool] = lambda: False) -> int | None:
-        """Returns the step that was saved if the training was asked to stop.
+        """Simulates all steps. Returns the step that was saved if the training was asked to stop, otherwise None.
 
         `seconds` returns the duration of the next step, and raises Failed for a failure.
         """

@@ -1,4 +1,4 @@
-"""Connections out of the sandbox, with the image's trust in Azure."""
+"""The client of `simulator/sandbox/uplink.py`: connections out of the sandbox, with the image's trust in Azure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SOCKET, AUTHORITIES = "uplink", "authorities.pem"
 
 
 def connect(host: str, port: int, timeout: float) -> socket.socket:
-    """Raises ConnectionRefusedError if the simulator does not allow the server."""
+    """Connects to a server outside of the sandbox. Raises ConnectionRefusedError if the simulator does not allow it."""
     connection = socket.socket(socket.AF_UNIX)
     connection.settimeout(timeout)
     try:

@@ -1,3 +1,5 @@
+"""The simulated world under /run/simulator, for commands in a sandbox."""
+
 from __future__ import annotations
 
 import fcntl
@@ -19,6 +21,8 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Pod:
+    """One pod of world.json. `key` is "namespace/name"."""
+
     key: str
     facts: Mapping[str, Any]
 
@@ -52,11 +56,11 @@ class Pod:
 
     @property
     def nccl_files(self) -> Json:
-        """NCCL's files and settings in the container, as its ssh server or its torchrun published them."""
+        """NCCL's files and settings in its container, as its ssh server or its torchrun published them."""
         return self.published("sshd") or self.published("torchrun") or {}
 
     def published(self, name: str) -> Json | None:
-        """Simulated commands publish documents under a name (`publish`)."""
+        """Returns the document that a simulated command in it published under this name (`publish`), or None."""
         return (self.facts.get("state") or {}).get(name)
 
     @property
@@ -65,12 +69,12 @@ class Pod:
 
     @property
     def names(self) -> set[str]:
-        """The address and records of headless services, for pods of its namespace. Ended pods have none."""
+        """The names for pods of its namespace: address and records of headless services. Ended pods have none."""
         return self._names(SERVICE_SUFFIXES)
 
     @property
     def names_elsewhere(self) -> set[str]:
-        """Names for pods of other namespaces, which include its namespace."""
+        """The names for pods of other namespaces, which include its namespace."""
         return self._names(SERVICE_SUFFIXES[1:])
 
     def _names(self, suffixes: tuple[str, ...]) -> set[str]:
@@ -83,12 +87,14 @@ class Pod:
 
 @dataclass(frozen=True)
 class View:
+    """All nodes and pods, and this command's pod."""
+
     nodes: Mapping[str, Json]
     pods: Mapping[str, Pod]
     me: Pod
 
     def resolve(self, host: str) -> Pod | None:
-        """Names of pods without an address do not resolve.
+        """Returns the pod with that name or address. Names of pods without an address do not resolve.
 
         Also returns None for an address without a pod (`is_address`), which is not an unknown name.
         """
@@ -103,12 +109,12 @@ class View:
         return self.nodes.get(pod.node, {"sku": "", "ready": False, "cpus": 1, "gpus": [], "hcas": []})
 
     def gpus_of(self, pod: Pod) -> list[Json]:
-        """The order is PCI's, which is CUDA's."""
+        """Returns the GPUs allocated to the pod, in PCI order, which is CUDA's."""
         held = set(pod.facts["gpus"])
         return [gpu for gpu in self.node_of(pod)["gpus"] if gpu["index"] in held]
 
     def hcas_of(self, pod: Pod) -> list[Json]:
-        """A privileged pod can open all HCAs of the node."""
+        """Returns the HCAs that the pod can open: its allocated ones, or all of the node if it is privileged."""
         held = set(pod.facts["hcas"])
         return [hca for hca in self.node_of(pod)["hcas"] if pod.facts.get("privileged") or hca["name"] in held]
 
@@ -127,7 +133,7 @@ def load_self() -> Json:
 
 
 def load() -> View:
-    """Waits until the world has this pod, which may be new. Raises TimeoutError."""
+    """Returns the current world. Waits until it has this pod, which may be new. Raises TimeoutError."""
     itself = load_self()
     own = itself["pod"]
     file = FOLDER / "world" / "world.json"
@@ -142,7 +148,7 @@ def load() -> View:
 
 
 def publish(name: str, document: Json) -> None:
-    """All pods see the document in world.json soon after. It replaces an earlier one."""
+    """Publishes a document of this pod, replacing an earlier one. All pods see it in world.json soon after."""
     target = FOLDER / "pod" / f"{name}.json"
     unfinished = target.with_suffix(".new")
     unfinished.write_text(json.dumps(document))
@@ -150,7 +156,7 @@ def publish(name: str, document: Json) -> None:
 
 
 def hold(name: str) -> TextIO:
-    """The document expires when all processes have closed the returned file.
+    """Returns the file of a published document. The document expires when all processes have closed the file.
 
     For documents that are valid only while their daemon lives (`STANDING` of simulator/world/snapshot.py).
     """
@@ -160,7 +166,7 @@ def hold(name: str) -> TextIO:
 
 
 def numbers() -> Json:
-    """The data is that of `simulator/world/performance.py`."""
+    """Returns the performance data (`simulator/world/performance.py`)."""
     found: Json = json.loads((FOLDER / "performance.json").read_text())
     return found
 

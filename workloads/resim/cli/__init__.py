@@ -1,1 +1,1 @@
-"""The commands need a stack's outputs, kubectl, and access to the blobs."""
+"""Commands of `python -m workloads.resim`. They need a stack's outputs, kubectl, and access to the blobs."""

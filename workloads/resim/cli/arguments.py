@@ -1,3 +1,5 @@
+"""Parses and runs the commands."""
+
 from __future__ import annotations
 
 import argparse

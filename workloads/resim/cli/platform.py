@@ -1,3 +1,5 @@
+"""Reads a stack's platform from its outputs: namespace, cluster, containers with their credentials, and pools."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -14,6 +16,8 @@ from workloads.resim.options import NAME
 
 @dataclass(frozen=True)
 class Container:
+    """A blob container of the platform, and its SAS if it has one."""
+
     name: str
     url: str
     sas: str = ""
@@ -22,6 +26,7 @@ class Container:
     account_key: str = ""
 
     def check_lasts(self, hours: int, now: datetime, stack: str) -> None:
+        """Checks that a batch of this many hours ends before the SAS. Raises Refused."""
         if self.expiry is None or now + timedelta(hours=hours) < self.expiry:
             return
         most = int((self.expiry - now) / timedelta(hours=1))
@@ -35,6 +40,8 @@ class Container:
 
 @dataclass(frozen=True)
 class Pool:
+    """A GPU pool's data for the costs."""
+
     size: str
     spot: bool
 
@@ -46,9 +53,10 @@ class Platform:
     kubeconfig: str
     containers: Mapping[str, Container]
     pools: Mapping[str, Pool]
-    """Keyed by names in ARM, which node names contain."""
+    """Pools by their names in ARM, which node names contain."""
 
     def container(self, name: str) -> Container:
+        """Returns a container of the outputs. Raises Refused if it does not exist."""
         if name not in self.containers:
             what = f"the outputs of stack {self.stack} have no container {name}"
             raise Refused(what, ", ".join(self.containers) or "a stack with containers", "pulumi up")
@@ -56,7 +64,7 @@ class Platform:
 
 
 def platform(stack: str, own: Mapping[str, Any], shared: Mapping[str, Any]) -> Platform:
-    """Takes a stack's `own` outputs and those of its platform's stack, which may be the same.
+    """Returns the platform from a stack's `own` outputs and those of its platform's stack, which may be the same.
 
     Raises Refused if the stack has no resim or is not deployed.
     """

@@ -1,3 +1,5 @@
+"""Runs pulumi for a stack's outputs and kubectl for its cluster, as a user would."""
+
 from __future__ import annotations
 
 import json
@@ -37,7 +39,7 @@ def _run(*command: str, given: str | None = None) -> str:
 
 
 def outputs(stack: str) -> Mapping[str, Any]:
-    """Includes secrets; an empty name means the selected stack. Raises Refused."""
+    """Returns all outputs of a stack with secrets; an empty name means the selected stack. Raises Refused."""
     chosen = ["--stack", stack] if stack else []
     try:
         text = _run("pulumi", "stack", "output", "--json", "--show-secrets", "--non-interactive", *chosen)
@@ -49,6 +51,8 @@ def outputs(stack: str) -> Mapping[str, Any]:
 
 
 class Kubectl:
+    """Runs kubectl in one namespace of one cluster."""
+
     def __init__(self, kubeconfig: Path, namespace: str) -> None:
         self.namespace = namespace
         self._begin = ("kubectl", f"--kubeconfig={kubeconfig}", f"--namespace={namespace}", _TIMEOUT)
@@ -60,6 +64,7 @@ class Kubectl:
         return found
 
     def find(self, kind: str, name: str) -> dict[str, Any] | None:
+        """Returns an object, or None if it does not exist. Raises Refused."""
         text = self._run("get", kind, name, "--output=json", "--ignore-not-found")
         found: dict[str, Any] | None = json.loads(text) if text.strip() else None
         return found
@@ -68,6 +73,7 @@ class Kubectl:
         self._run("create", "--filename=-", given=json.dumps(manifest))
 
     def delete(self, kind: str, selector: str) -> None:
+        """Deletes objects; pods get their grace period. Raises Refused."""
         self._run("delete", kind, f"--selector={selector}", "--wait=false", "--cascade=background")
 
     def _run(self, *arguments: str, given: str | None = None) -> str:
@@ -79,7 +85,7 @@ class Kubectl:
 
 @contextmanager
 def kubectl(kubeconfig: str, namespace: str) -> Iterator[Kubectl]:
-    """Only this user can read the temporary kubeconfig."""
+    """Yields a Kubectl with a temporary kubeconfig that only this user can read."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "kubeconfig"
         with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as text:

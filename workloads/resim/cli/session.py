@@ -1,3 +1,5 @@
+"""Gives a command access to its stack: the platform, the cluster and the container of a batch."""
+
 from __future__ import annotations
 
 import json
@@ -23,6 +25,7 @@ class Session:
     owner: str
 
     def template(self, name: str) -> Mapping[str, Any]:
+        """Returns a template of the stack. Raises Refused if it does not exist."""
         if name not in self.templates:
             there = ", ".join(self.templates)
             what = f"--template is {name}, but the stack has no such template"
@@ -43,6 +46,7 @@ class Session:
             yield found
 
     def scenarios(self, batch: str, kept: Store) -> list[str]:
+        """Returns all scenarios of a submitted batch or the stack's own. Raises Refused for others."""
         if kept.identity() is not None:
             return kept.scenarios()
         if batch == NAME and (own := self.jobs(NAME)):
@@ -57,7 +61,7 @@ class Session:
 
 @contextmanager
 def session(stack: str) -> Iterator[Session]:
-    """Raises Refused if the stack is not up or has no resim, or its API server does not answer."""
+    """Yields a session. Raises Refused if the stack is not up or has no resim, or its API server does not answer."""
     own = outputs(stack)
     shared_platform = own.get("platformStack", "")
     place = platform(stack, own, outputs(shared_platform) if shared_platform else own)

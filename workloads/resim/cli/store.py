@@ -1,3 +1,5 @@
+"""Reads and writes a batch in the output container through REST, with the stack's SAS or a login."""
+
 from __future__ import annotations
 
 import contextlib
@@ -18,7 +20,7 @@ from workloads.resim.cli.platform import Container
 
 _AT_ONCE = 16
 _SAS_REJECTED = ("AuthenticationFailed", "AuthorizationFailure", "InvalidAuthenticationInfo")
-"""Storage returns these for an expired SAS or another account's, and for access from outside a private network."""
+"""Error codes for an expired SAS or another account's, and for access from outside a private network."""
 
 
 @dataclass
@@ -28,7 +30,7 @@ class Kept:
 
 
 class Store:
-    """Methods raise Refused if storage returns an error."""
+    """One batch's part of the container. Methods raise Refused if storage returns an error."""
 
     def __init__(self, client: ContainerClient, container: Container, layout: Layout) -> None:
         self._client, self._container, self._layout = client, container, layout
@@ -39,7 +41,7 @@ class Store:
         return found
 
     def scenarios(self) -> list[str]:
-        """The first run has all scenarios."""
+        """Returns all scenarios of the batch, which are those of its first run."""
         return self.run(1)
 
     def run(self, number: int) -> list[str]:

@@ -1,3 +1,5 @@
+"""Implements `submit` and `retry`, which run a batch's unfinished scenarios."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -28,6 +30,8 @@ _MOST_BYTES = (MOST_SCENARIOS + 1) * (MAX_NAME + 2)
 
 @dataclass(frozen=True)
 class Submitted:
+    """One run of a batch. If no scenarios are left, it has no Job."""
+
     batch: str
     run: int
     job: str
@@ -42,12 +46,14 @@ class Submitted:
 
 
 def scenarios(file: str | None, count: int | None) -> list[str]:
+    """Returns the scenarios of a new batch. Raises Refused with the error."""
     if file is None:
         return numbered(checked_count(count or 0))
     return parse(_content(file), file)
 
 
 def submit(session: Session, names: Sequence[str], *, name: str, template: str, **changes: int | None) -> Submitted:
+    """Submits the scenarios of a batch, or those that remain. Raises Refused."""
     batch = checked_name(name or default_name(names))
     if batch == NAME:
         raise Refused(f"{NAME} is the stack's own batch", "another name", f"--name {default_name(names)}")
@@ -64,6 +70,7 @@ def submit(session: Session, names: Sequence[str], *, name: str, template: str, 
 
 
 def retry(session: Session, batch: str, *, template: str, **changes: int | None) -> Submitted:
+    """Runs the remaining scenarios of an ended batch. Raises Refused."""
     with session.store(batch) as kept:
         names = session.scenarios(batch, kept)
         if batch == NAME:
@@ -107,7 +114,7 @@ def _check_lasts(session: Session, made_of: Mapping[str, Any]) -> None:
 
 
 def _check_same(batch: str, names: Sequence[str], known: Mapping[str, Any]) -> None:
-    """Other scenarios with the same name would mix up outputs. Raises Refused."""
+    """Rejects other scenarios with the same name: they would mix up outputs. Raises Refused."""
     if known["digest"] != digest(names):
         what = f"batch {batch} has other scenarios: {known['scenarios']}, submitted {known['submitted'][:16]}"
         allowed = "the same scenarios in the same order, or another name"

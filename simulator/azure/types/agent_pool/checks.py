@@ -1,4 +1,4 @@
-"""AKS's checks of a pool, after defaults are set."""
+"""AKS's checks of a pool's properties, after defaults are set."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ VERSIONS_HELP = (
 
 
 def check(properties: Body, name: str, sku: skus.VmSku, *, scaled: bool) -> None:
-    """`scaled` is whether the pool was autoscaled before."""
+    """Raises ArmError for invalid properties. `scaled` is whether the pool was autoscaled before."""
     labels.check(properties)
     _check_spot_upgrades(properties)
     os_disks.check(properties, sku)
@@ -118,8 +118,10 @@ def _gpu_problem(properties: Body, sku: skus.VmSku) -> str:
 
 
 def check_system(properties: Body, existing: Record | None) -> None:
-    """Sources: AKS's pages "Manage system node pools" and on Azure CNI, "Configure maximum - new clusters". AKS allows
-    an existing pool to shrink (Azure/AKS#1422). The text is that of Azure/AKS#931 plus the reason.
+    """Raises ArmError for a system pool without nodes, or a new one for fewer than 30 pods.
+
+    Sources: AKS's pages "Manage system node pools" and on Azure CNI, "Configure maximum - new clusters". AKS allows an
+    existing pool to shrink (Azure/AKS#1422). The text is that of Azure/AKS#931 plus the reason.
     """
     if properties["count"] < 1:
         message = "A system agent pool must have at least one node."

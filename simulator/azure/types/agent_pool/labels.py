@@ -1,5 +1,8 @@
-"""Syntax: https://github.com/kubernetes/apimachinery (pkg/api/validate/content/kube.go and dns.go). AKS validates
-taints as Kubernetes does since its release of 2020-10-26 (https://github.com/Azure/AKS/blob/master/CHANGELOG.md).
+"""AKS's checks of a pool's labels and taints.
+
+Syntax: https://github.com/kubernetes/apimachinery (pkg/api/validate/content/kube.go and dns.go). AKS
+validates taints as Kubernetes does since its release of 2020-10-26
+(https://github.com/Azure/AKS/blob/master/CHANGELOG.md).
 """
 
 from __future__ import annotations
@@ -39,6 +42,7 @@ def _is_name(text: str) -> bool:
 
 
 def check(properties: Body) -> None:
+    """Raises ArmError for the first invalid label or taint."""
     is_spot = properties.get("scaleSetPriority") == "Spot"
     for key, value in properties.get("nodeLabels", {}).items():
         if not (is_key(key) and is_value(value)):

@@ -1,3 +1,5 @@
+"""The lifecycle of pools: the pools of a cluster, the allocation of their machines, and their nodes."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -14,22 +16,22 @@ from simulator.azure.types.agent_pool.nodes import ADDRESSES_PER_POOL
 
 TYPE = "Microsoft.ContainerService/managedClusters/agentPools"
 INSTANCES, NEXT = "instances", "nextInstance"
-"""Keys of a pool's facts: its machines' instance numbers in the scale set, and the next number."""
+"""Keys of a pool's facts: the instance numbers of its machines in the scale set, and the next number."""
 STOPPED = {"code": "Stopped"}
 _NO_INTERNET = 50
 """The exit code of node set-up if mcr.microsoft.com is not reachable (Azure/AgentBaker, cse_helpers.sh)."""
 ALLOCATION_S = 3.0
-"""The seconds until an allocation fails. Azure takes minutes."""
+"""The time until an allocation fails. Azure takes minutes."""
 
 
 def of_cluster(world: World, cluster: ResourceId) -> list[Record]:
-    """Returns pools in order of creation, without those being deleted."""
+    """Returns the pools of a cluster in order of creation, without those being deleted."""
     pools = [pool for pool in world.store.within(cluster) if pool.id.type.lower() == TYPE.lower()]
     return sorted((pool for pool in pools if pool.state != "Deleting"), key=lambda pool: int(pool.facts["index"]))
 
 
 def instances(pool: Record) -> list[int]:
-    """Returns fewer numbers than the pool's count if Azure lacked capacity.
+    """Returns the instance numbers of a pool: fewer than its count if Azure lacked capacity.
 
     If the count decreases, the highest numbers are removed, as with the default scale-in policy of scale sets (Azure's
     page on it). The policy's balancing of zones is not simulated.
@@ -46,7 +48,7 @@ def by_node(pools: Iterable[Record]) -> dict[str, tuple[Record, int]]:
 
 
 def allocate(world: World, pool: Record, pause: Callable[[float], object]) -> None:
-    """If machines are missing, waits before the operation fails.
+    """Allocates available machines for a changed pool. If some are missing, waits before the operation fails.
 
     The wait does not block other pools or the deletion of this pool.
     """
@@ -76,7 +78,7 @@ def spot_machines(world: World, pool: Record) -> int:
 
 
 def remove(world: World, pool: Record, numbers: Collection[int]) -> None:
-    """Reduces the pool's count. A later operation removes the nodes."""
+    """Removes machines from the pool's scale set and reduces its count. A later operation removes the nodes."""
     with world.store.lock:
         if now := world.store.get(pool.id):
             left = [number for number in instances(now) if number not in numbers]
@@ -105,14 +107,14 @@ def stopped(cluster: Record) -> bool:
 
 
 def check_runs(cluster: Record, doing: str) -> None:
-    """Error text: MicrosoftDocs/azure-docs#85161."""
+    """Raises ArmError if the cluster is stopped, with AKS's text (MicrosoftDocs/azure-docs#85161)."""
     if stopped(cluster):
         state = f"Provisioning State({cluster.state}) and Power State(Stopped)"
         raise conflict(f"managed cluster is in {state}, {doing} cannot be performed")
 
 
 def boot(world: World, cluster: ResourceId) -> Mapping[str, str]:
-    """Starts the control plane and sets the nodes.
+    """Starts the control plane, if it does not run, and sets the nodes of the pools.
 
     Returns the reasons for missing nodes, by name.
     """
@@ -127,7 +129,7 @@ def boot(world: World, cluster: ResourceId) -> Mapping[str, str]:
 
 
 def check_ready(refused: Mapping[str, str], pool: Record) -> None:
-    """The error code is AKS's (Azure/AKS#1412)."""
+    """Raises ArmError if nodes of this pool are missing. The code is AKS's (Azure/AKS#1412)."""
     own = {name: why for name, why in refused.items() if name.startswith(f"aks-{pool.id.name}-")}
     if own:
         wanted = len(instances(pool))
@@ -136,6 +138,7 @@ def check_ready(refused: Mapping[str, str], pool: Record) -> None:
 
 
 def check_allocated(world: World, pool: Record) -> None:
+    """Raises ArmError if a changing pool has fewer machines than its count."""
     if pool.busy and pool.state != "Deleting" and len(instances(pool)) < int(pool.properties["count"]):
         if subnets.drops_traffic(world, pool.properties):
             raise faults.node_setup_failure(_NO_INTERNET)

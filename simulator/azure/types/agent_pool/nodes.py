@@ -1,5 +1,6 @@
-"""Labels: AKS's page on node labels. Reservations: AKS's page on node resource reservations (Kubernetes 1.29 and
-newer).
+"""The Node objects of an agent pool, with AKS's names, labels, taints and sizes.
+
+Labels: AKS's page on node labels. Reservations: AKS's page on node resource reservations (Kubernetes 1.29 and newer).
 """
 
 from __future__ import annotations
@@ -22,8 +23,10 @@ _BASE36 = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 @dataclass(frozen=True)
 class Image:
+    """The node image of an osSKU."""
+
     sku: str
-    """Contains the version, as in AKS's node labels."""
+    """The osSKU with its version, as in AKS's node labels."""
     version: str
     os: str
     kernel: str
@@ -49,14 +52,14 @@ _IMAGES: Mapping[str, Image] = {
 
 
 def image(os_sku: str, kubernetes: str) -> Image:
-    """`Ubuntu` is 24.04 since Kubernetes 1.35, and 22.04 before."""
+    """Returns the image of an osSKU. `Ubuntu` is 24.04 since Kubernetes 1.35, and 22.04 before."""
     is_old = tuple(map(int, kubernetes.split(".")[:2])) < (1, 35)
     return _UBUNTU_2204 if os_sku == "Ubuntu" and is_old else _IMAGES[os_sku]
 
 
 @dataclass(frozen=True)
 class Pool:
-    """`properties` are the pool's in ARM, with defaults."""
+    """The input for the nodes of a pool. `properties` are the pool's in ARM, with defaults."""
 
     id: str
     name: str
@@ -68,7 +71,7 @@ class Pool:
     index: int
     """The index of the pool's block of addresses in the node subnet."""
     instances: Sequence[int]
-    """The machines' instance numbers in the scale set."""
+    """The instance numbers of its machines in the scale set."""
     one_fabric: bool = True
     """Whether AKSInfinibandSupport was registered when the pool was created."""
 
@@ -83,12 +86,12 @@ def scale_set(pool_id: str, name: str) -> str:
 
 
 def node_name(scale_set: str, instance: int) -> str:
-    """The number is in base 36 (Azure's page on instance ids)."""
+    """Returns the computer name of a machine, with its number in base 36 (Azure's page on instance ids)."""
     return f"{scale_set}{_base36(instance):>06}"
 
 
 def manifests(pool: Pool, sku: VmSku) -> list[Node]:
-    """Device plugins add their resources later."""
+    """Returns one Node per instance, deterministically. Device plugins add their resources later."""
     stopped = pool.properties.get("powerState", {}).get("code") == "Stopped"
     return [] if stopped else [_node(pool, sku, instance) for instance in pool.instances]
 

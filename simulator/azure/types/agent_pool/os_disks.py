@@ -1,4 +1,6 @@
-"""Sources: https://learn.microsoft.com/azure/aks/concepts-storage for the defaults, and
+"""OS disks of a pool's nodes: AKS's defaults and checks.
+
+Sources: https://learn.microsoft.com/azure/aks/concepts-storage for the defaults, and
 https://learn.microsoft.com/azure/virtual-machines/ephemeral-os-disks for ephemeral disks.
 """
 
@@ -16,7 +18,7 @@ _MANAGED_GIB = ((64, 1024), (16, 512), (8, 256), (0, 128))
 
 
 def fill(properties: Body, sku: VmSku) -> None:
-    """A size of 0 also means the default.
+    """Sets an omitted size or type. A size of 0 also means the default.
 
     The documented default size is that of the temporary disk. For a temporary disk larger than any ephemeral disk, no
     default is documented; here it is the largest ephemeral disk. A recorded NC4as_T4_v3 node has the size of the cache
@@ -37,8 +39,10 @@ def fill(properties: Body, sku: VmSku) -> None:
 
 
 def check(properties: Body, sku: VmSku) -> None:
-    """Texts: https://github.com/Azure/AKS/issues/2694, https://github.com/MicrosoftDocs/azure-docs/issues/115366, and
-    Azure's page for the largest ephemeral disk.
+    """Raises ArmError for an ephemeral disk that fits neither the cache nor the temporary disk.
+
+    Texts: https://github.com/Azure/AKS/issues/2694,
+    https://github.com/MicrosoftDocs/azure-docs/issues/115366, and Azure's page for the largest ephemeral disk.
     """
     gib = properties["osDiskSizeGB"]
     local = max(sku.cache_gib, sku.temp_gib)

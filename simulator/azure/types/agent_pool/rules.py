@@ -1,4 +1,7 @@
-"""Error texts are Azure's if an issue or a support article quotes them (Azure/AKS, MicrosoftDocs)."""
+"""Agent pools: AKS's rules beyond the schema.
+
+Error texts are Azure's if an issue or a support article quotes them (Azure/AKS, MicrosoftDocs).
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ _UNSHOWN: Body = {"enableUltraSSD": False, "nodeTaints": [], "scaleSetPriority":
 
 
 class AgentPools(Kind):
-    """A request that creates a cluster also contains pools inline."""
+    """Pools, child resources of a cluster. A request that creates a cluster also contains pools inline."""
 
     asynchronous = True
     actions = {
@@ -102,7 +105,7 @@ def _delete_machines(world: World, record: Record, body: Body) -> None:
 
 
 def store(world: World, cluster: Record, record: Record, body: Body, existing: Record | None) -> None:
-    """The caller starts the operation."""
+    """Checks and stores a pool of a cluster. The caller starts the operation."""
     properties: Body = body.setdefault("properties", {})
     _keep(properties, existing.properties if existing else {})
     record.facts["vmSize"] = properties.get("vmSize") or _DEFAULT_SIZE
@@ -126,7 +129,7 @@ def store(world: World, cluster: Record, record: Record, body: Body, existing: R
 
 
 def view_properties(record: Record) -> Body:
-    """Returns the properties that ARM shows, inline or for the pool itself."""
+    """Returns the properties of a pool that ARM shows, inline or for the pool itself."""
     properties = {name: value for name, value in record.properties.items() if _UNSHOWN.get(name) != value}
     return properties | {
         "nodeImageVersion": nodes.image(properties["osSKU"], properties["orchestratorVersion"]).version,

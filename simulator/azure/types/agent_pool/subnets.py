@@ -1,4 +1,6 @@
-"""Codes: AKS's list (Azure/aks-deployer, pkg/apierror/const.go). Texts: for different networks, AKS's older API
+"""AKS's checks of the subnet of a pool's nodes in a custom virtual network.
+
+Codes: AKS's list (Azure/aks-deployer, pkg/apierror/const.go). Texts: for different networks, AKS's older API
 (Azure/acs-engine, pkg/api/agentPoolOnlyApi/v20180331/errors.go); delegation, Microsoft's page "Troubleshoot the
 SubnetIsDelegated error code"; ranges, Azure/azure-cli#20810; managed NAT gateway, cluster-api-provider-azure#5429.
 Number of addresses: Microsoft's page "InsufficientSubnetSize error code", Azure/AKS#456. Texts for missing resources,
@@ -32,17 +34,17 @@ _IN_OWN_NETWORKS = {
 _PATH = "properties.vnetSubnetID"
 _PODS_PER_NODE = 256  # AKS's page on CNI Overlay
 _ADDRESSES, _GROUP = "addresses", "nodeGroup"
-"""Keys of a pool's facts: its number of addresses, and its machines' resource group."""
+"""Keys of a pool's facts: the number of its addresses, and the resource group of its machines."""
 
 
 def of(world: World, properties: Body) -> Record | None:
-    """Returns None in a network that AKS manages."""
+    """Returns the subnet of a pool, or None in a network that AKS manages."""
     text = properties.get("vnetSubnetID")
     return world.store.get(parse_id(text)) if text else None
 
 
 def placed(world: World, cluster: Record, pool: Record, properties: Body, others: list[Record]) -> Body:
-    """Checks the subnet and returns the pool's facts.
+    """Checks the subnet of a pool and returns the pool's facts. Raises ArmError.
 
     `others` are the cluster's other pools; `properties` contain defaults.
     """
@@ -92,7 +94,7 @@ def uses(pool: Record) -> list[Use]:
 
 
 def check_pods(properties: Body, cluster: Record, others: list[Record]) -> None:
-    """Surge nodes do not count."""
+    """Raises ArmError if an overlay's pod CIDR is too small for the maximum number of nodes, without surge nodes."""
     network = cluster.properties["networkProfile"]
     if network.get("networkPluginMode") != "overlay":
         return
@@ -168,7 +170,7 @@ def _route_table(world: World, subnet: Record) -> Record | None:
 
 
 def drops_traffic(world: World, properties: Body) -> bool:
-    """Returns whether routes drop traffic to the internet, so that node set-up fails."""
+    """Returns whether routes drop the nodes' traffic to the internet, so that node set-up fails."""
     subnet = of(world, properties)
     table = _route_table(world, subnet) if subnet else None
     return table is not None and route_tables.next_hop(table.properties) == "None"

@@ -1,4 +1,4 @@
-"""Connections are not simulated.
+"""Bastions, an access path to machines without public addresses. Connections are not simulated.
 
 Rules: Azure's page "About Bastion configuration settings" (name of the subnet, at least /26, tunnels need Standard).
 Error codes and texts are guesses.
@@ -21,6 +21,8 @@ _LONGEST_PREFIX = 26
 
 
 class BastionHosts(Kind):
+    """Bastions, each in a dedicated subnet with a public address."""
+
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
         _rules.check_region(world, record, body, existing)
         where, path = body["location"], "properties.ipConfigurations.properties"

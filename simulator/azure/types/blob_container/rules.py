@@ -1,3 +1,5 @@
+"""Blob containers of storage accounts."""
+
 from __future__ import annotations
 
 import hashlib
@@ -13,6 +15,8 @@ TYPE = accounts.CONTAINERS
 
 
 class BlobContainers(Kind):
+    """Containers. Each is created and deleted with its container of the blob service."""
+
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
         account = _rules.found(world, record.id.parent.parent)
         require_ready(account)

@@ -1,3 +1,5 @@
+"""Container registries."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -36,7 +38,7 @@ class ContainerRegistries(Kind):
         return {"registry": [_data_host(record.id, record.body), f"{record.id.name.lower()}{DOMAIN}"]}
 
     def unlinkable(self, record: Record) -> str:
-        """The error text is a guess."""
+        """Returns an error text, a guess, unless the tier is Premium."""
         tier = record.body["sku"]["name"]
         return "" if tier == _PREMIUM else f"Private endpoints are not supported for the SKU {tier}. {_LINK_HELP}"
 

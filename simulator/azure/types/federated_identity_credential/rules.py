@@ -1,4 +1,4 @@
-"""Federated identity credentials exchange other issuers' tokens for a managed identity's tokens."""
+"""Federated identity credentials, which exchange other issuers' tokens for a managed identity's tokens."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ TYPE = "Microsoft.ManagedIdentity/userAssignedIdentities/federatedIdentityCreden
 
 
 class FederatedIdentityCredentials(Kind):
-    """Error: Azure's page "Important considerations for federated identity credentials". Its error for concurrent
-    writes (ConcurrentFederatedIdentityCredentialsWritesForSingleManagedIdentity) is not simulated.
+    """Credentials, each with an accepted issuer, subject and audience.
+
+    Error: Azure's page "Important considerations for federated identity credentials". Its error for concurrent writes
+    (ConcurrentFederatedIdentityCredentialsWritesForSingleManagedIdentity) is not simulated.
     """
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:

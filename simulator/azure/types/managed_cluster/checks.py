@@ -1,4 +1,4 @@
-"""Checks of a cluster beyond the schema and address ranges (networks.py)."""
+"""AKS's checks of a cluster beyond the schema and address ranges (networks.py)."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def version(world: World, name: str, properties: Body, existing: Record | None) 
 
 
 def identity(world: World, resource: ResourceId, body: Body, existing: Record | None) -> None:
-    """Error texts: Azure/azure-cli#12219; for user-assigned identities, those of other types
+    """Raises ArmError. Texts: Azure/azure-cli#12219; for user-assigned identities, those of other types
     (hashicorp/terraform-provider-azurerm#17082, Azure/azure-rest-api-specs#17650, Azure/azure-cli#31837); for two
     identities, hashicorp/terraform-provider-azurerm#16890 (without the code).
     """
@@ -81,7 +81,7 @@ def identity(world: World, resource: ResourceId, body: Body, existing: Record | 
 
 
 def kubelet_identity(world: World, resource: ResourceId, body: Body) -> None:
-    """Adds the ids of the kubelet identity.
+    """Adds the ids of the kubelet identity. Raises ArmError if it cannot be assigned to nodes.
 
     Source: AKS's page "Use a managed identity", which requires no role for the identity that AKS creates. Codes: user
     reports. Only the last text is AKS's. The error for a missing identity, that of a missing role, is a guess.
@@ -118,7 +118,7 @@ def made_kubelet_identity(cluster: ResourceId, properties: Body) -> str:
 
 
 def node_group(world: World, resource: ResourceId, properties: Body) -> None:
-    """Sources: Azure/azure-cli#27215, hashicorp/terraform-provider-azurerm#7562."""
+    """Raises ArmError if the group exists (Azure/azure-cli#27215, hashicorp/terraform-provider-azurerm#7562)."""
     name = properties["nodeResourceGroup"]
     if name.lower() == str(resource.group).lower():
         message = (

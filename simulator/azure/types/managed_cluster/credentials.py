@@ -1,4 +1,4 @@
-"""Credentials depend on Entra and on local accounts.
+"""Credentials of a managed cluster, which depend on Entra and on local accounts.
 
 | cluster                    | user credentials        | admin credentials |
 |----------------------------|-------------------------|-------------------|
@@ -33,6 +33,7 @@ _REFUSED = (
 
 
 def admin(world: World, cluster: Record) -> Body:
+    """Answers `listClusterAdminCredential`. Raises ArmError (400) if local accounts are disabled."""
     _check_there(cluster)
     if no_local_accounts(cluster):
         raise bad_request(_REFUSED)
@@ -40,6 +41,7 @@ def admin(world: World, cluster: Record) -> Body:
 
 
 def user(world: World, cluster: Record, query: Mapping[str, str]) -> Body:
+    """Answers `listClusterUserCredential`. Raises ArmError (400) for an unknown `format`."""
     _check_there(cluster)
     form = query.get("format")
     if form is not None and form not in _FORMATS:

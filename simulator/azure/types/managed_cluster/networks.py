@@ -1,7 +1,9 @@
-"""Codes: AKS's list (Azure/aks-deployer, pkg/apierror/const.go); only `InvalidParameter`, for a range that is too
-large, is a guess. Rules: AKS's pages on Azure CNI ("Service address CIDR must be smaller than /12", "Don't use the
-first IP address in your address range") and its older API (Azure/acs-engine, pkg/api/agentPoolOnlyApi/v20180331:
-validate.go accepts /12, errors.go has the texts). Other texts have their source next to them.
+"""The network profile of a cluster: plugin, addresses of services, pods and DNS, outbound type.
+
+Codes: AKS's list (Azure/aks-deployer, pkg/apierror/const.go); only `InvalidParameter`, for a range that is too large,
+is a guess. Rules: AKS's pages on Azure CNI ("Service address CIDR must be smaller than /12", "Don't use the first IP
+address in your address range") and its older API (Azure/acs-engine, pkg/api/agentPoolOnlyApi/v20180331: validate.go
+accepts /12, errors.go has the texts). Other texts have their source next to them.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ def keep(network: Body, old: Body) -> None:
 
 
 def fill(network: Body) -> None:
-    """The default plugin is Azure CNI Overlay, as in recorded runs."""
+    """Sets defaults. The default plugin is Azure CNI Overlay, as in recorded runs."""
     if "networkPlugin" not in network:
         network["networkPlugin"] = "azure"
         network.setdefault("networkPluginMode", "overlay")
@@ -58,6 +60,7 @@ def shown(cluster: Record) -> Body:
 
 
 def check(network: Body) -> None:
+    """Raises ArmError for an inconsistent network profile, which must contain defaults."""
     services, pods = _ranges(network, "serviceCidr"), _ranges(network, "podCidr")
     problems = [
         *_engine(network),

@@ -1,9 +1,10 @@
-"""Source: AKS's page "Create a private AKS cluster". AKS creates the endpoint in the subnet of the first pool. It
-stores the name in its own zone (`system`) or in yours, and links the zone to the network if necessary. Codes: AKS's
-list (Azure/aks-deployer, pkg/apierror/const.go). Texts: Microsoft's pages on
-CustomPrivateDNSZoneMissingPermissionError, CreateOrUpdateVirtualNetworkLinkFailed and LinkedAuthorizationFailed; the
-others are guesses. Inferred: without a zone, a cluster has no private name; AKS deletes its own zone and links with the
-cluster.
+"""Private clusters: the private address of the API server, and the DNS zone with its name.
+
+Source: AKS's page "Create a private AKS cluster". AKS creates the endpoint in the subnet of the first pool. It stores
+the name in its own zone (`system`) or in yours, and links the zone to the network if necessary. Codes: AKS's list
+(Azure/aks-deployer, pkg/apierror/const.go). Texts: Microsoft's pages on CustomPrivateDNSZoneMissingPermissionError,
+CreateOrUpdateVirtualNetworkLinkFailed and LinkedAuthorizationFailed; the others are guesses. Inferred: without a zone,
+a cluster has no private name; AKS deletes its own zone and links with the cluster.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def fill(properties: Body, old: Body) -> None:
 
 
 def check(world: World, body: Body, existing: Record | None) -> None:
-    """AKS rejects these requests before the operation starts."""
+    """Raises ArmError for a request that AKS rejects before the operation starts."""
     properties, access = body["properties"], profile(body["properties"])
     if existing:
         _check_fixed(properties, existing.properties)
@@ -73,7 +74,7 @@ def check(world: World, body: Body, existing: Record | None) -> None:
 
 
 def prepare(world: World, cluster: Record) -> None:
-    """Raises ArmError, which fails the operation."""
+    """Assigns the address and name of the API server. Raises ArmError, which fails the operation."""
     pools = of_cluster(world, cluster.id)
     subnet = pool_subnets.of(world, pools[0].properties) if pools else None
     if subnet:
@@ -108,7 +109,7 @@ def uses(world: World, cluster: Record) -> list[Use]:
 
 
 def names(cluster: Record, host: str) -> Body:
-    """`host` is AKS's host name from the DNS prefix."""
+    """Returns `fqdn` and `privateFQDN`, if they exist. `host` is AKS's host name from the DNS prefix."""
     properties, location = cluster.properties, cluster.body["location"]
     public = {"fqdn": f"{host}.hcp.{location}.azmk8s.io"}
     if not is_private(properties):

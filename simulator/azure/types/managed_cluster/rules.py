@@ -1,3 +1,5 @@
+"""Managed clusters."""
+
 from __future__ import annotations
 
 import hashlib
@@ -59,7 +61,7 @@ class ManagedClusters(Kind):
         world.store.put(record)  # last: after a kill before this line, the next start removes the pools
 
     def check_idle(self, world: World, record: Record) -> None:
-        """Pools can change in parallel (Azure/AKS#1913)."""
+        """Raises ArmError while the cluster or a pool is busy. Pools can change in parallel (Azure/AKS#1913)."""
         super().check_idle(world, record)
         life.check_runs(record, "updating")
         for pool in world.store.within(record.id):
@@ -191,6 +193,7 @@ def identities(record: Record) -> tuple[str, str]:
 
 
 def issuer(world: World, record: Record) -> str:
+    """Returns the URL of the OIDC issuer, or an empty string if it is disabled."""
     if not record.properties["oidcIssuerProfile"]["enabled"]:
         return ""
     path = f"{world.subscription.tenant_id}/{guid(record.id.text, 'issuer')}/"
@@ -234,7 +237,7 @@ def _identity(world: World, record: Record) -> Body:
 
 
 def server_names(record: Record) -> list[str]:
-    """Returns the name of kubeconfigs first. Clusters that are not private have an IP address."""
+    """Returns the names of a private cluster's API server, that of its kubeconfigs first. Others have an IP address."""
     found = private.names(record, _host(record)) if private.is_private(record.properties) else {}
     return [found[name] for name in ("privateFQDN", "fqdn") if name in found]
 

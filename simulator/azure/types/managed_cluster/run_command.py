@@ -1,4 +1,4 @@
-"""The action `runCommand` serves users who cannot reach the API server.
+"""The action `runCommand`, which runs kubectl or helm for users who cannot reach the API server.
 
 Source: AKS's page on `az aks command invoke`; shapes: azure-rest-api-specs, ManagedClusters_RunCommand.
 """
@@ -26,7 +26,7 @@ _OPERATORS = set("|&;<>()$`\n")
 
 
 def run(world: World, cluster: Record, body: Body) -> Record:
-    """Returns the stored result. Raises ArmError (400) unless it is one call of kubectl or helm."""
+    """Runs a command and returns its stored result. Raises ArmError (400) unless it is one call of kubectl or helm."""
     life.check_runs(cluster, "running a command")
     if cluster.properties.get("apiServerAccessProfile", {}).get("disableRunCommand"):
         raise bad_request("Run command is disabled on this cluster (apiServerAccessProfile.disableRunCommand).")

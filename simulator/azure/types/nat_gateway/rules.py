@@ -1,3 +1,5 @@
+"""NAT gateways, the outbound connection of the subnets that reference them."""
+
 from __future__ import annotations
 
 from simulator.azure import resource_types
@@ -13,7 +15,7 @@ TYPE = "Microsoft.Network/natGateways"
 
 
 class NatGateways(Kind):
-    """The error code for a gateway in use is in several clients; its text is a guess."""
+    """Gateways with their addresses. The error code for a gateway in use is in several clients; its text is a guess."""
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
         _rules.check_region(world, record, body, existing)

@@ -1,4 +1,7 @@
-"""Error text for a zone in use: learntocloud/networking-lab#8. Limits: Azure's page on limits of DNS."""
+"""Private DNS zones.
+
+Error text for a zone in use: learntocloud/networking-lab#8. Limits: Azure's page on limits of DNS.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ _LIMITS = {
 
 
 class PrivateDnsZones(Kind):
-    """Private endpoints and clusters create records, which linked networks resolve (`names.py`)."""
+    """Zones. Private endpoints and clusters create records, which linked networks resolve (`names.py`)."""
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
         body["location"] = _rules.global_location(record.id, body)

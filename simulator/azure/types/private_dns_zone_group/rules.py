@@ -1,4 +1,4 @@
-"""A zone group contains the zones that receive the records of an endpoint.
+"""Zone groups of private endpoints: the zones that receive the records of an endpoint.
 
 An endpoint has at most one. Error text: pulumi/pulumi-azure-native#2179; its code is a guess.
 """

@@ -1,5 +1,7 @@
-"""Shapes: Azure/azure-cli's recording `test_network_private_endpoint_private_dns_zone_group`. The owner's connections
-are approved automatically. Error codes and texts are guesses; that for a tier follows Service Bus.
+"""Private endpoints: addresses of an Azure service in a subnet.
+
+Shapes: Azure/azure-cli's recording `test_network_private_endpoint_private_dns_zone_group`. The owner's connections are
+approved automatically. Error codes and texts are guesses; that for a tier follows Service Bus.
 """
 
 from __future__ import annotations
@@ -28,6 +30,8 @@ name.
 
 
 class PrivateEndpoints(Kind):
+    """Endpoints, each with an address for each name of its group."""
+
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
         _rules.check_region(world, record, body, existing)
         properties = body["properties"]
@@ -66,7 +70,7 @@ KIND = PrivateEndpoints()
 
 
 def target(world: World, endpoint: Record) -> Record | None:
-    """Returns None if the service was deleted."""
+    """Returns the service of an endpoint, or None if it was deleted."""
     given = _connection(endpoint.properties)
     found = world.store.get(parse_id(given["properties"]["privateLinkServiceId"]))
     return found if found and found.facts.get(CREATED) == endpoint.facts[_BORN] else None
@@ -88,7 +92,7 @@ def of_service(world: World, service: ResourceId) -> list[Record]:
 
 
 def connections(world: World, service: ResourceId, required: str) -> list[Body]:
-    """Returns `privateEndpointConnections`. `required` is the service's name for the property of required actions."""
+    """Returns a service's `privateEndpointConnections`. `required` is its name for the property of required actions."""
     return [
         {
             "id": f"{service.text}/privateEndpointConnections/{name}",

@@ -1,4 +1,4 @@
-"""Public addresses are from a range for documentation (RFC 5737) and not reachable."""
+"""Public addresses, from a range for documentation (RFC 5737). They are not reachable."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _RANGE = IPv4Network("203.0.113.0/24")
 
 
 class PublicIpAddresses(Kind):
-    """Texts: Microsoft's page on resources in use, and user reports of `PublicIPAddressInUse`."""
+    """Addresses. Texts: Microsoft's page on resources in use, and user reports of `PublicIPAddressInUse`."""
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
         _rules.check_region(world, record, body, existing)
@@ -52,6 +52,7 @@ KIND = PublicIpAddresses()
 
 
 def check_free(world: World, by: ResourceId, text: str, path: str, location: str) -> None:
+    """Raises ArmError if the address does not exist or another resource uses it."""
     address = _rules.referenced(world, by, text, TYPE, path, location)
     for use in resource_types.uses(world, address.id, but=by):
         message = (

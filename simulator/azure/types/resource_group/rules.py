@@ -1,3 +1,5 @@
+"""Resource groups."""
+
 from __future__ import annotations
 
 from http import HTTPStatus
@@ -10,7 +12,7 @@ from simulator.azure.store import Body, Record
 
 
 class ResourceGroups(Kind):
-    """Deletion is asynchronous, because it deletes all resources of the group, which takes time."""
+    """Groups. Deletion is asynchronous, because it deletes all resources of the group."""
 
     deleted_later = True
 

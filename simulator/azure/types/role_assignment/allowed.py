@@ -1,3 +1,5 @@
+"""Permissions of principals from role assignments."""
+
 from __future__ import annotations
 
 import functools
@@ -24,13 +26,15 @@ def built_in() -> Mapping[str, Body]:
 
 
 def allows(world: World, principals: Collection[str], action: str, scope: str, *, is_data: bool = False) -> bool:
-    """`principals` are object ids."""
+    """Returns whether a principal (object id) is allowed an action, or a data action, on a scope."""
     actions, but = PERMISSIONS[2:] if is_data else PERMISSIONS[:2]
     return any(grants(action, each.get(actions, ()), each.get(but, ())) for each in held(world, principals, scope))
 
 
 def grants(action: str, actions: Iterable[str], not_actions: Iterable[str]) -> bool:
-    """`*` matches any text, with slashes. Matching is case-insensitive
+    """Returns whether `actions` match an action and `not_actions` do not.
+
+    `*` matches any text, with slashes. Matching is case-insensitive
     (https://learn.microsoft.com/azure/role-based-access-control/role-definitions).
     """
     return _matches_any(action, actions) and not _matches_any(action, not_actions)
@@ -41,7 +45,7 @@ def _matches_any(action: str, patterns: Iterable[str]) -> bool:
 
 
 def held(world: World, principals: Collection[str], scope: str) -> Iterator[Mapping[str, list[str]]]:
-    """Yields permissions from roles on the scope or above it.
+    """Yields the permissions of principals on a scope, from roles on it or above it.
 
     The deployer also has the permissions in the subscription's data.
     """

@@ -1,3 +1,5 @@
+"""Role assignments."""
+
 from __future__ import annotations
 
 import re

@@ -1,4 +1,4 @@
-"""Route tables have no effect except in AKS's checks and on node set-up."""
+"""Route tables of subnets. They have no effect except in AKS's checks and on node set-up."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ _APPLIANCE = "VirtualAppliance"
 
 
 class RouteTables(Kind):
-    """Error for a table in use:
+    """Tables with their routes.
+
+    Error for a table in use:
     https://learn.microsoft.com/troubleshoot/azure/azure-kubernetes/error-codes/inuseroutetablecannotbedeleted-error
     """
 
@@ -48,13 +50,13 @@ KIND = RouteTables()
 
 
 def routes(world: World, request: PathRequest) -> Body:
-    """Answers Routes_List."""
+    """Returns the routes of a table (Routes_List). Raises ArmError (404)."""
     table = _table(world, request)
     return {"value": [_route(table.id, each) for each in table.properties["routes"]]}
 
 
 def route(world: World, request: PathRequest) -> Body:
-    """Answers Routes_Get."""
+    """Returns a route (Routes_Get). Raises ArmError (404)."""
     table = _table(world, request)
     found, _ = _parted(table, request)
     if found is None:
@@ -63,7 +65,7 @@ def route(world: World, request: PathRequest) -> Body:
 
 
 def put_route(world: World, request: PathRequest) -> Response:
-    """Answers Routes_CreateOrUpdate: 201 for a new route, 200 for an update."""
+    """Creates (201) or updates (200) a route (Routes_CreateOrUpdate). Raises ArmError."""
     given = request.body if isinstance(request.body, dict) else {}
     new: Body = {"name": request["route"], "properties": given.get("properties")}
     with world.store.lock:
@@ -79,7 +81,7 @@ def put_route(world: World, request: PathRequest) -> Response:
 
 
 def delete_route(world: World, request: PathRequest) -> Response:
-    """Answers Routes_Delete: 204 if the route does not exist."""
+    """Deletes a route (Routes_Delete); 204 if it does not exist. Raises ArmError (404) if the table does not exist."""
     with world.store.lock:
         table = _table(world, request)
         before, table.properties["routes"] = _parted(table, request)
@@ -117,5 +119,6 @@ def _route(table: ResourceId, route: Body) -> Body:
 
 
 def next_hop(properties: Body) -> str | None:
+    """Returns the next hop type of the default route, or None."""
     hops = [each["properties"] for each in properties["routes"] if each["properties"]["addressPrefix"] == ANYWHERE]
     return str(hops[0]["nextHopType"]) if hops else None

@@ -1,3 +1,5 @@
+"""The two keys of a storage account, and whether they are accepted."""
+
 from __future__ import annotations
 
 import base64
@@ -8,7 +10,7 @@ from simulator.azure.store import Body, Record
 
 NAMES = ("key1", "key2")
 REVOKED = "delegationKeysRevoked"
-"""The key of the revocation time in an account's facts. Older user delegation keys are invalid."""
+"""The key of an account's facts for the time of revocation. Older user delegation keys are invalid."""
 _BYTES = 64
 
 
@@ -17,6 +19,7 @@ def made() -> list[str]:
 
 
 def regenerate(record: Record, name: object) -> None:
+    """Replaces a key. Raises ArmError for an unknown name."""
     if name not in NAMES:
         message = f"Values for request parameters are invalid: keyName. Allowed: {', '.join(NAMES)}."
         raise bad_request(message, code="InvalidValuesForRequestParameters", target="keyName")
@@ -35,6 +38,7 @@ def allowed(record: Record) -> bool:
 
 
 def require_ready(record: Record) -> None:
+    """Raises ArmError while an operation on the account is running."""
     if record.busy:
         message = "The storage account provisioning state must be 'Succeeded' before executing the operation."
         raise conflict(message, code="StorageAccountIsNotProvisioned")

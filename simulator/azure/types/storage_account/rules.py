@@ -1,4 +1,7 @@
-"""Error texts are Azure's if Azure's documentation or an issue quotes them."""
+"""Storage accounts: names and access. The blob service stores their blobs.
+
+Error texts are Azure's if its documentation or an issue quotes them.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +20,14 @@ from simulator.azure.types.storage_account import keys, service_sas
 TYPE = "Microsoft.Storage/storageAccounts"
 CONTAINERS = f"{TYPE}/blobServices/containers"
 FILES = "FileStorage"
-"""Accounts with only file shares (Azure's overview of storage accounts)."""
+"""The kind of account with only file shares (Azure's overview of storage accounts)."""
 _KEPT_SKUS = {"Standard_ZRS", "Premium_LRS", "Premium_ZRS"}
 """SKUs that an update cannot change from or to (Azure's REST reference, StorageAccountUpdateParameters)."""
 
 
 class StorageAccounts(Kind):
+    """Accounts, each with two keys. An account is ready when the blob service serves it."""
+
     asynchronous = True
     patches_tags = False
     creation_alone = True  # REST specification: PUT returns 202 or 200, DELETE 200 or 204
@@ -50,7 +55,7 @@ class StorageAccounts(Kind):
         world.store.put(record)
 
     def settle(self, world: World, record: Record) -> None:
-        """Re-creates containers, which a killed Azurite may have lost."""
+        """Serves the account and re-creates containers, which a killed Azurite may have lost."""
         world.blobs.set_accounts(lambda: _served(world))
         service = record.id.child("blobServices", "default")
         for container in world.store.all(CONTAINERS):
@@ -104,18 +109,18 @@ def _revoke_delegation_keys(world: World, record: Record) -> Body:
 
 
 def named(world: World, name: str) -> Record | None:
-    """Finds the account in any group. Returns None if it is being deleted."""
+    """Returns the account of this name in any group, or None if it is missing or being deleted."""
     found = _rules.named(world, TYPE, name)
     return found if found and found.state != "Deleting" else None
 
 
 def has_blobs(record: Record) -> bool:
-    """File shares exist only as mounts."""
+    """Returns whether the blob service serves the account. File shares exist only as mounts."""
     return bool(record.body["kind"] != FILES)
 
 
 def is_public(record: Record) -> bool:
-    """Returns whether access other than through private endpoints is allowed."""
+    """Returns whether the account allows access other than through private endpoints."""
     return record.properties.get("publicNetworkAccess") != "Disabled"
 
 

@@ -1,5 +1,7 @@
-"""Sources: Azure's page "Create a service SAS" (the string-to-sign of version 2015-04-05, which Resource Manager uses)
-and the REST reference of `listServiceSas`.
+"""Service SAS tokens (`listServiceSas`), signed with the account's key.
+
+Sources: Azure's page "Create a service SAS" (the string-to-sign of version 2015-04-05, which Resource Manager uses) and
+the REST reference of `listServiceSas`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""Texts: hashicorp/terraform-provider-azurerm#7687, Microsoft's page "A public IP address/subnet/network security group
-in use can't be deleted" and sassoftware/viya4-iac-azure#108; for ranges outside the network's, Azure/go-autorest's
-tests. The text for overlapping ranges is a guess from these.
+"""Subnets of virtual networks, and their addresses.
+
+Texts: hashicorp/terraform-provider-azurerm#7687, Microsoft's page "A public IP address/subnet/network security group in
+use can't be deleted" and sassoftware/viya4-iac-azure#108; for ranges outside the network's, Azure/go-autorest's tests.
+The text for overlapping ranges is a guess from these.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ _NAMED = {"natGateway": gateways.TYPE, "routeTable": route_tables.TYPE}
 
 
 class Subnets(Kind):
-    """Subnets can also be inline in a network."""
+    """Subnets, child resources of a network or inline in it."""
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
         _store(world, _rules.found(world, record.id.parent), record, body, existing)
@@ -58,6 +60,7 @@ def of(world: World, network: ResourceId) -> list[Record]:
 
 
 def prefix(properties: Body) -> IPv4Network:
+    """Returns the address range. Raises ArmError if it is invalid."""
     text = properties["addressPrefix"]
     try:
         return IPv4Network(text)
@@ -67,7 +70,7 @@ def prefix(properties: Body) -> IPv4Network:
 
 
 def store_all(world: World, network: Record, inline: list[Body]) -> None:
-    """Reverts all changes if one subnet is invalid."""
+    """Sets the subnets of a network, or reverts all changes if one is invalid."""
     before = of(world, network.id)
     names = {body["name"].lower() for body in inline}
     try:
@@ -114,13 +117,13 @@ def _check_range(world: World, network: Record, subnet: ResourceId, wanted: IPv4
 
 
 def free_addresses(world: World, subnet: Record, but: ResourceId | None = None) -> int:
-    """The addresses of `but` count as free."""
+    """Returns the number of free addresses. Those of `but` count as free."""
     usable = max(0, prefix(subnet.properties).num_addresses - _KEPT)
     return usable - sum(use.addresses for use in resource_types.uses(world, subnet.id, but))
 
 
 def take_addresses(world: World, subnet: Record, number: int = 1) -> list[str]:
-    """Text if too few addresses are free: Azure/AKS#2119."""
+    """Returns the first free addresses. Raises ArmError if there are too few (text: Azure/AKS#2119)."""
     if free_addresses(world, subnet) < number:
         message = (
             f"Subnet {subnet.id.name} with address prefix {prefix(subnet.properties)} does not have enough capacity "

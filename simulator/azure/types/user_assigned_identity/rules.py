@@ -1,3 +1,5 @@
+"""User-assigned managed identities."""
+
 from __future__ import annotations
 
 import json
@@ -59,13 +61,16 @@ def shown(world: World, identity: Body) -> Body:
 
 
 def named(text: str) -> Path | None:
-    """Parses the id of an identity, which need not exist."""
+    """Parses the id of an identity, which need not exist. Returns None for other text."""
     path = parse(text)
     return path if path and path.type.lower() == TYPE.lower() and not path.tail else None
 
 
 def check(world: World, resource: ResourceId, identity: Body) -> None:
-    """Texts: invalid id, MicrosoftDocs/azure-docs#112377; missing identity, Azure/azure-policy#1311."""
+    """Raises ArmError if the `identity` of a resource references an invalid or missing identity.
+
+    Texts: invalid id, MicrosoftDocs/azure-docs#112377; missing identity, Azure/azure-policy#1311.
+    """
     for text in identity.get("userAssignedIdentities", {}):
         _rules.linked_id(text, "")
         path = named(text)

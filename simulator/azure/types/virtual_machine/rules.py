@@ -1,4 +1,4 @@
-"""Virtual machines do not run: only their size, identity and network interface are simulated.
+"""Virtual machines. They do not run: only their size, identity and network interface are simulated.
 
 Error text for an unknown size: Azure's page on `InvalidParameter` of machines.
 """
@@ -21,7 +21,7 @@ TYPE = "Microsoft.Compute/virtualMachines"
 
 
 class VirtualMachines(Kind):
-    """PATCH accepts more than tags (VirtualMachineUpdate in azure-rest-api-specs)."""
+    """Machines for logins. PATCH accepts more than tags (VirtualMachineUpdate in azure-rest-api-specs)."""
 
     patches_tags = False
 
@@ -62,6 +62,7 @@ def principals(world: World, machine: Record) -> list[str]:
 
 
 def system_identity(machine: Record) -> str:
+    """Returns the object id of the system-assigned identity, or an empty string."""
     has = "SystemAssigned" in machine.body.get("identity", {}).get("type", "")
     return guid(machine.id.text, "identity", str(machine.facts.get(CREATED, 0))) if has else ""
 

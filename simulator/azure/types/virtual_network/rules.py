@@ -1,5 +1,7 @@
-"""PUT without subnets: Microsoft's post "Azure Virtual Network now supports updates without subnet property". Deletion
-of links: Azure's page on links of virtual networks to private DNS zones.
+"""Virtual networks.
+
+PUT without subnets: Microsoft's post "Azure Virtual Network now supports updates without subnet property".
+Deletion of links: Azure's page on links of virtual networks to private DNS zones.
 """
 
 from __future__ import annotations

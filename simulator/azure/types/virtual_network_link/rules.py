@@ -1,4 +1,4 @@
-"""A network resolves the names of its linked zones.
+"""Links of virtual networks to private DNS zones. A linked network resolves the zone's names.
 
 A network can be linked to one zone of a name. Error text: MicrosoftDocs/azure-aks-docs#212.
 """
@@ -37,6 +37,7 @@ def of_network(world: World, network: ResourceId) -> list[Record]:
 
 
 def check_alone(world: World, link: ResourceId, network: ResourceId) -> None:
+    """Raises ArmError if the network is already linked to a zone of this name."""
     name = link.parent.name
     for other in of_network(world, network):
         if other.id != link and other.id.parent.name.lower() == name.lower():

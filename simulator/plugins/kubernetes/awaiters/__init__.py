@@ -1,4 +1,4 @@
-"""The kind and the annotations skipAwait and timeoutSeconds decide how long to wait."""
+"""Waits for objects and deletions, by kind and by the annotations skipAwait and timeoutSeconds."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _SKIPPED_DELETIONS: Final = {
 def until_ready(
     session: Session, urn: str, inputs: Object, made: Object, before: Object | None, timeout: float
 ) -> Object:
-    """`timeout` is the user's, 0 if unset.
+    """Waits until the object is ready by the rules of its kind. `timeout` is the user's, 0 if unset.
 
     Returns the live object. Raises AwaitFailed.
     """
@@ -57,7 +57,7 @@ def until_ready(
 
 
 def check(session: Session, urn: str, inputs: Object, live: Object) -> None:
-    """A refresh checks the object only once. Raises AwaitFailed."""
+    """Checks the object once, for a refresh. Raises AwaitFailed if it is not ready."""
     found = _CHECKED.get(_key(live))
     if found is not None and not naming.annotated(inputs, naming.SKIP_AWAIT):
         look_once(session, live, found)
@@ -65,7 +65,7 @@ def check(session: Session, urn: str, inputs: Object, live: Object) -> None:
 
 
 def until_deleted(session: Session, urn: str, inputs: Object, live: Object, timeout: float) -> None:
-    """An object of the same name can replace it. Raises AwaitFailed at the timeout."""
+    """Waits until the object is gone or replaced by one of the same name. Raises AwaitFailed at the timeout."""
     if naming.annotated(inputs, naming.SKIP_AWAIT) and _key(live) in _SKIPPED_DELETIONS:
         return
     deadline, shown = time.monotonic() + timeout_seconds(inputs, timeout), ""

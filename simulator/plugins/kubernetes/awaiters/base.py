@@ -1,3 +1,5 @@
+"""Polls an object until it is ready, the time is up, or the engine cancels."""
+
 from __future__ import annotations
 
 import time
@@ -16,7 +18,7 @@ _LOOK_EVERY_SECONDS: Final = 0.5
 
 
 class AwaitFailed(Exception):
-    """The object exists, but did not become ready. `reasons` describe its last state."""
+    """An object exists, but did not become ready. `reasons` describe its last state."""
 
     def __init__(self, message: str, live: Object, reasons: list[str] | None = None) -> None:
         super().__init__(message)
@@ -25,8 +27,10 @@ class AwaitFailed(Exception):
 
 @dataclass(frozen=True)
 class Progress:
-    """`status` is shown next to the resource. `failed` ends the wait, because the object can never become ready.
-    `enough` counts as ready when the wait ends: at the timeout, on cancellation, and in a refresh.
+    """The result of one look at the object.
+
+    `status` is shown next to the resource. `failed` ends the wait, because the object can never become ready. `enough`
+    counts as ready when the wait ends: at the timeout, on cancellation, and in a refresh.
     """
 
     done: bool
@@ -38,7 +42,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Look:
-    """`before` is the object before an update, None for a new one."""
+    """The object now and before an update (None for a new one), and the API server."""
 
     kube: KubeClient
     live: Object
@@ -55,12 +59,12 @@ class Look:
 
     @property
     def display_name(self) -> str:
-        """Omits the namespace `default`."""
+        """The name, with its namespace unless that is `default`."""
         return self.name if self.namespace in (None, "default") else f"{self.namespace}/{self.name}"
 
     @property
     def observed(self) -> bool:
-        """Whether the status describes the newest specification."""
+        """Whether the controller has seen the newest specification, so that the status describes it."""
         generation = self.live["metadata"].get("generation", 0)
         return bool(self.live.get("status", {}).get("observedGeneration", -1) >= generation)
 
@@ -104,7 +108,7 @@ def wait(session: Session, urn: str, made: Object, before: Object | None, check:
 
 
 def look_once(session: Session, live: Object, check: Check) -> None:
-    """A refresh does not wait."""
+    """Raises AwaitFailed if the object is not ready now. A refresh does not wait."""
     progress = check(Look(session.kube, live))
     if not progress.done and not progress.enough:
         raise AwaitFailed(_not_initialized(live), live, progress.reasons)

@@ -1,3 +1,5 @@
+"""Readiness of Services."""
+
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta

@@ -1,3 +1,5 @@
+"""Readiness of Pods and success of Jobs, and the errors of pods."""
+
 from __future__ import annotations
 
 from k8s.objects import Object
@@ -18,7 +20,7 @@ def pod(look: Look) -> Progress:
 
 
 def job(look: Look) -> Progress:
-    """A Job that has failed permanently ends the wait."""
+    """Ready if the Job has completed. A Job that has failed permanently ends the wait."""
     status = look.live.get("status", {})
     conditions = {item["type"]: item for item in status.get("conditions") or [] if item["status"] == "True"}
     if "Complete" in conditions:

@@ -1,3 +1,5 @@
+"""Readiness of volumes and claims."""
+
 from __future__ import annotations
 
 from simulator.plugins.kubernetes.awaiters.base import Look, Progress
@@ -9,7 +11,7 @@ def persistent_volume(look: Look) -> Progress:
 
 
 def persistent_volume_claim(look: Look) -> Progress:
-    """Ready also if pending with a storage class that binds at the first pod."""
+    """Ready if the claim is bound, or pending with a storage class that binds at the first pod."""
     phase = look.live.get("status", {}).get("phase")
     if phase == "Bound":
         return Progress(done=True)

@@ -1,3 +1,5 @@
+"""Rollout of Deployments, StatefulSets and DaemonSets."""
+
 from __future__ import annotations
 
 from k8s.objects import Object
@@ -31,7 +33,7 @@ def deployment(look: Look) -> Progress:
 
 
 def stateful_set(look: Look) -> Progress:
-    """Old pods count too if the strategy is OnDelete."""
+    """Ready if every replica is ready and has the newest revision. With strategy OnDelete, old pods count too."""
     status, spec = look.live.get("status", {}), look.live["spec"]
     wanted, ready = spec.get("replicas", 1), status.get("readyReplicas", 0)
     current, target = status.get("currentRevision", ""), status.get("updateRevision", "")
@@ -56,7 +58,7 @@ def stateful_set(look: Look) -> Progress:
 
 
 def daemon_set(look: Look) -> Progress:
-    """Ready also if no node is selected."""
+    """Ready if every selected node has an available pod of the newest template, or if no node is selected."""
     status = look.live.get("status", {})
     wanted = status.get("desiredNumberScheduled", 0)
     stages = {

@@ -1,4 +1,4 @@
-"""The Helm CLI reads values from stdin, and a private, temporary kubeconfig."""
+"""Runs the Helm CLI against the session's cluster. It reads values from stdin, and a private, temporary kubeconfig."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ _SETTINGS: Final = {
 
 
 class HelmError(PluginError):
-    """The message is Helm's, without its prefix."""
+    """A failure of Helm. The message is Helm's, without its prefix."""
 
 
 def helm(
     session: Session, arguments: list[str], values: Mapping[str, Any] | None = None, *, cancellable: bool = True
 ) -> str:
-    """Returns helm's stdout. `values` are added as the last values file.
+    """Returns the stdout of helm. `values` are added as the last values file. Raises HelmError.
 
     If the session is cancelled, sends SIGTERM, which cancels helm's operation. `cancellable=False` prevents that.
     """

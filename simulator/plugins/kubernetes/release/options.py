@@ -1,3 +1,5 @@
+"""The inputs of a Release: options with their defaults, and their flags of the Helm CLI."""
+
 from __future__ import annotations
 
 import os
@@ -72,7 +74,7 @@ _UPGRADE: Final = _COMMON | {
 
 
 def complete(given: Properties, old: Mapping[str, Any], urn: str, namespace: str) -> Properties:
-    """An unnamed release keeps its first generated name."""
+    """Returns the inputs with defaults, name and namespace. An unnamed release keeps its first generated name."""
     known = DEFAULTS.keys() | _OPTIONAL
     inputs = DEFAULTS | {name: value for name, value in given.items() if name in known and value is not None}
     if not inputs.get("name"):

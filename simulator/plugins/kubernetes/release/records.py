@@ -1,4 +1,4 @@
-"""Helm's records are Secrets `sh.helm.release.v1.<name>.v<revision>`, each a gzipped JSON document."""
+"""Helm's records of releases: Secrets `sh.helm.release.v1.<name>.v<revision>`, each a gzipped JSON document."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from simulator.kube.client import KubeClient
 
 @dataclass(frozen=True)
 class Record:
-    """`status` is Helm's: deployed, failed, pending-install, superseded, uninstalling, ..."""
+    """One revision of a release. `status` is Helm's: deployed, failed, pending-install, superseded, uninstalling, .."""
 
     name: str
     namespace: str
@@ -33,7 +33,7 @@ class Record:
         return self.status.startswith("pending-")
 
     def resource_names(self) -> dict[str, list[str]]:
-        """Returns names, with the namespace if the manifest has one, by kind and apiVersion."""
+        """Returns the objects' names, with the namespace if the manifest has one, by kind and apiVersion."""
         names: dict[str, set[str]] = defaultdict(set)
         for obj in yaml.load_all(self.manifest, Loader=yaml.CSafeLoader):
             if not isinstance(obj, dict) or "kind" not in obj:
@@ -49,6 +49,7 @@ class Record:
 
 
 def latest(kube: KubeClient, namespace: str, name: str) -> Record | None:
+    """Returns the newest revision of a release in any status, or None if the release does not exist."""
     found = history(kube, namespace, name)
     return found[-1] if found else None
 

@@ -1,3 +1,5 @@
+"""The operations of a Release, and its state in the engine."""
+
 from __future__ import annotations
 
 import copy
@@ -24,7 +26,7 @@ _IDENTITY = (("name",), ("namespace",))
 
 
 def check(session: Session, request: provider_pb2.CheckRequest) -> tuple[Properties, dict[str, str]]:
-    """Returns the inputs, with the chart's version, and the errors by property."""
+    """Returns the completed inputs, with the chart's version, and the errors by property."""
     given = decode(request.news)
     inputs = options.complete(given, reveal(decode(request.olds)), request.urn, session.namespace)
     if inputs["allowNullValues"]:
@@ -46,7 +48,7 @@ def check(session: Session, request: provider_pb2.CheckRequest) -> tuple[Propert
 
 
 def diff(request: provider_pb2.DiffRequest) -> provider_pb2.DiffResponse:
-    """Ignores values that neither old nor new inputs set."""
+    """Compares the live release with the new inputs. Values that neither old nor new inputs set are ignored."""
     state, new = decode(request.olds), decode(request.news)
     old_inputs = reveal(_inputs(state))
     if "version" in request.ignoreChanges:
@@ -117,7 +119,7 @@ def update(session: Session, request: provider_pb2.UpdateRequest) -> Properties:
 
 
 def read(session: Session, request: provider_pb2.ReadRequest) -> tuple[str, Properties, Properties] | None:
-    """Returns id, state and inputs, or None if the release no longer exists. Without a state, imports it."""
+    """Returns the current id, state and inputs, or None if the release is gone. Without a state, imports it."""
     state = decode(request.properties)
     inputs = _inputs(state)
     namespace, name = (reveal(state[key]) for key in ("namespace", "name")) if state else parse_identity(request.id)
@@ -137,7 +139,7 @@ def read(session: Session, request: provider_pb2.ReadRequest) -> tuple[str, Prop
 
 
 def delete(session: Session, request: provider_pb2.DeleteRequest) -> None:
-    """Waits. A missing release is an error, unless this resumes a failed update."""
+    """Deletes the release and waits. A missing release is an error, unless this resumes a failed update."""
     plain: Object = reveal(decode(request.properties))
     if session.client is None:
         raise PluginError(f'can\'t delete Helm Release with unreachable cluster. Reason: "{session.unreachable}"')
