@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from config.rules.labels import label_problems
+from config.rules.labels import label_problems, taint_problems
 from simulator.azure.errors import ArmError
 from simulator.azure.types.agent_pool import labels
 
@@ -74,7 +74,7 @@ def test_rejects_reserved_names(key: str, refusal: str) -> None:
     assert refused({"nodeLabels": {key: "value"}}).startswith(refusal)
     assert bool(refused({"nodeLabels": {key: "value"}})) == bool(refusal)
     if refusal:
-        assert list(program.label_problems({key: "value"}, ("pools", "gpu", "labels")))
+        assert list(label_problems({key: "value"}, ("pools", "gpu", "labels")))
 
 
 def test_accepts_the_spot_label_of_spot_pools() -> None:
@@ -85,7 +85,7 @@ def test_accepts_the_spot_label_of_spot_pools() -> None:
 
 @given(st.lists(st.text("a=:-/.", max_size=4).map(lambda pair: f"{pair}:NoSchedule"), max_size=2))
 def test_accepts_all_taints_that_the_program_accepts(taints: list[str]) -> None:
-    if not list(program.taint_problems(taints, ("pools", "gpu", "taints"))):
+    if not list(taint_problems(taints, ("pools", "gpu", "taints"))):
         assert not refused({"nodeTaints": taints})
 
 
