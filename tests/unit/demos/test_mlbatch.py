@@ -74,7 +74,7 @@ def test_removes_its_jobs_when_a_step_fails(lines: list[str]) -> None:
     cluster = FakeCluster(8, 8, 8, 0)
     with pytest.raises(Failed, match=r"^job/train.yaml-3 of blue must wait, but has 1 pods$"):
         Demonstration(cluster, lines.append).run()
-    assert lines[0].startswith("\n1. Alice's team has 8 GPUs")
+    assert lines[0].startswith("\n1. Alice's team blue has 8 GPUs")
     assert cluster.jobs == {}
 
 

@@ -57,7 +57,7 @@ def test_continues_an_interrupted_copy(tmp_path: Path, blobs: Blobs) -> None:
     blobs.blocks_before_outage = 6
     code, log = prepare(tmp_path, blobs, **BLOCKS)
     assert code == 1, log
-    assert "another try goes on from here" in log
+    assert "a retry copies the rest" in log
     assert MANIFEST not in blobs.stored
     blobs.blocks_before_outage = None
     code, log = prepare(tmp_path, blobs, **BLOCKS)
@@ -85,7 +85,7 @@ def test_rejects_an_incomplete_copy(tmp_path: Path, blobs: Blobs) -> None:
 def test_a_rejected_sas_ends_the_job_and_is_not_logged(tmp_path: Path, blobs: Blobs) -> None:
     code, log = prepare(tmp_path, blobs, sas="sp=rcwl&sig=expired")
     assert code == 64, log
-    assert "may not read blobs (HTTP 403): it has expired or lacks a permission" in log
+    assert "cannot read blobs (HTTP 403): it has expired or lacks a permission" in log
     assert "sig=" not in log
 
 
