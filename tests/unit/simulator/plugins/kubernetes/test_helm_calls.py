@@ -7,8 +7,6 @@ import threading
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from simulator.plugins.kubernetes.release import options, tether
 from simulator.plugins.kubernetes.release.helm import _reason, _run
 from tests.support.waiting import eventually
@@ -52,7 +50,6 @@ def test_passes_all_values_to_a_slow_helm() -> None:
     assert int(_run(threading.Event(), late, "x" * 200_000, {"PATH": os.environ["PATH"]})) == 200_000
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux signals the death of a parent process")
 def test_helm_ends_with_the_plugin() -> None:
     start = f"""
 import os, subprocess, sys, time
