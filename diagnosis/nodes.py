@@ -43,7 +43,7 @@ def is_new(node: Object) -> bool:
 
 def joining(node: Object) -> Obstacle:
     look = f"kubectl describe node {node['metadata']['name']}    # wait a minute or two"
-    return Obstacle("has just joined the cluster, and is not ready yet", look, passing=True)
+    return Obstacle("not ready yet (it has just joined the cluster)", look, passing=True)
 
 
 def required_labels(pod: Object) -> list[str]:

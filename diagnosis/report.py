@@ -64,7 +64,7 @@ class Report:
         return [
             *self.head(),
             *(line for text in texts for line in wrapped(f"  {text}", "    ")),
-            *(f"  waits: for the same as {name}" for name in same),
+            *(f"  waits: for the same reason as {name}" for name in same),
             *(line for each in self.findings if each not in (printed or {}) for line in each.lines()),
             *([f"  look at it: {self.log}"] if self.log else []),
         ]

@@ -257,7 +257,7 @@ def unknown_workloads(names: Sequence[str], workloads: Mapping[str, Any]) -> Ite
     for name, likely in known.items():
         if not name:
             what = "has a comma without a name"
-            yield Problem(("workloads",), what, "names separated by one comma", fix)
+            yield Problem(("workloads",), what, "names with one comma between two of them", fix)
         elif name not in workloads:
             what = f"contains {name!r}, an unknown workload{hint(likely)}"
             yield Problem(("workloads",), what, ", ".join(sorted(workloads)), fix)

@@ -73,7 +73,7 @@ class Workload:
         """
         texts = [finding.text for finding in self.report.findings]
         causes = dict.fromkeys(
-            f"  waits: for the same as {known[text]}" if known and text in known else text for text in texts
+            f"  waits: for the same reason as {known[text]}" if known and text in known else text for text in texts
         )
         stubbed = [line for why in self.stubbed for line in wrapped(f"  {why}", "    ")]
         lines = [self.head, *causes, *stubbed]

@@ -73,7 +73,7 @@ class _Reporter:
         self._last_output = now
         known = {part: self._holder(name, part, now) for part in new}
         self._reported_at |= {(name, part): now for part in new}
-        waits = (f"  waits: for the same as {known[part]}" if known[part] else parts[part] for part in new)
+        waits = (f"  waits: for the same reason as {known[part]}" if known[part] else parts[part] for part in new)
         return list(dict.fromkeys([texts[0], *waits]))
 
     def _holder(self, name: str, part: str, now: float) -> str:

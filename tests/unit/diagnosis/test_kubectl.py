@@ -80,7 +80,7 @@ def test_workloads_with_the_same_cause_show_it_once(serve: Serve, run: Run) -> N
     code, output, _ = run("-n", "ai", "a", "b", "c")
     lines = output.splitlines()
     assert (code, lines.count("  waits: Volcano's scheduler does not run")) == (0, 1)
-    assert lines.count("  waits: for the same as a") == 2
+    assert lines.count("  waits: for the same reason as a") == 2
 
 
 def test_without_a_workload_it_reports_on_the_platform(serve: Serve, run: Run) -> None:

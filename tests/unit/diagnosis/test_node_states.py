@@ -16,7 +16,7 @@ from tests.unit.diagnosis import objects as make
 MINE = {"key": "quarantine", "value": "yes", "effect": "NoSchedule"}
 CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 NOT_READY = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
-JOINING = "has just joined the cluster, and is not ready yet on node a"
+JOINING = "not ready yet (it has just joined the cluster) on node a"
 
 
 def why(*taints: Object, writer: str = "", **node: Any) -> list[Finding]:

@@ -87,8 +87,8 @@ def test_rejects_numbers_that_are_out_of_range(
     ("words", "error"),
     [
         (("upload", ""), "invalid choice: 'upload' (choose from"),
-        (("status", ""), "'' is not a name of a batch"),
-        (("cancel", "a/b"), "'a/b' is not a name of a batch"),
+        (("status", ""), "'' is not a valid name of a batch"),
+        (("cancel", "a/b"), "'a/b' is not a valid name of a batch"),
     ],
 )
 def test_rejects_unknown_commands_and_invalid_names(

@@ -88,7 +88,7 @@ def _add_run_options(command: argparse.ArgumentParser) -> None:
 
 def _batch(name: str) -> str:
     if not BATCH.fullmatch(name):
-        raise argparse.ArgumentTypeError(f"{name!r} is not a name of a batch")
+        raise argparse.ArgumentTypeError(f"{name!r} is not a valid name of a batch")
     return name
 
 

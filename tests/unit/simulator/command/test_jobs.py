@@ -84,7 +84,7 @@ def test_a_waiting_job_shows_its_cause_once_and_no_retry() -> None:
         "  look at it:   python -m why",
     ]
     known = {finding.text: "metaseq" for finding in found.report.findings}
-    assert found.complaint("team", known).splitlines()[1] == "  waits: for the same as metaseq"
+    assert found.complaint("team", known).splitlines()[1] == "  waits: for the same reason as metaseq"
 
 
 # -- stubbed pods ------------------------------------------------------------------------------------------------------

@@ -87,6 +87,6 @@ def test_the_error_shows_a_shared_cause_once() -> None:
         up._judge("dev", workloads)
     assert str(raised.value).splitlines() == [
         *("a: Pending", "  waits: no GPUs", "  look at it:   why"),
-        *("b: Pending", "  waits: for the same as a", "  look at it:   why"),
+        *("b: Pending", "  waits: for the same reason as a", "  look at it:   why"),
         "Run these commands in: make shell STACK=dev",
     ]

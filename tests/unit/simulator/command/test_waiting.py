@@ -119,7 +119,7 @@ def test_groups_workloads_by_cause() -> None:
         f"olmo: Pending\nmetaseq: Pending\n  waits: {TAKEN.why}",
         f"olmo: Pending\n  waits: {LACKING.why}",
         "nccl: Running",
-        "nccl: Pending\n  waits: for the same as olmo",
+        "nccl: Pending\n  waits: for the same reason as olmo",
     ]
 
 
