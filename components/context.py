@@ -75,6 +75,7 @@ class WorkloadContext:
     pools: Mapping[str, GpuPool]
     rdma_resource: str
     taint_effect: str | None = None
+    """The effect of the taint that a failed check adds to its node, or None if checks must not add one."""
     image: Callable[[str], str]
     """Returns the reference of an image of `docker/`, given the name of its folder."""
     volumes: Mapping[str, BlobVolume]

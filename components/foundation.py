@@ -85,6 +85,7 @@ class Foundation(Component):
         return JumpBox("jump-box", self.settings, chosen, network, self.resource_group, opts=self.child())
 
     def _storage(self, account: Account, endpoints: PrivateEndpoints | None) -> Storage:
+        """Creates a storage account. A jump box's identity signs SAS, unless the settings name another deployer."""
         named = self.settings.cluster.deployer_object_id is not None
         return Storage(
             account.named("storage"),

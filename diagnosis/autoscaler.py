@@ -103,6 +103,7 @@ def _version(node: Object) -> tuple[int, ...]:
 
 
 def _on_its_way(cluster: Cluster, pod: Object) -> Iterator[Finding]:
+    """Yields pools that already grow: the autoscaler writes no event for a pod that fits on the new nodes."""
     if _read(cluster).get("clusterWide", {}).get("health", {}).get("status") == "Unhealthy":
         yield Finding("the autoscaler pauses, since too many nodes of the cluster are not ready", "kubectl get nodes")
     for name, group in (_groups(cluster, pod) or {}).items() if required_pools(pod) else ():

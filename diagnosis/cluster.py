@@ -45,6 +45,9 @@ TRAINING_JOBS = {
     )
     for name in ("PyTorchJob", "TFJob", "MPIJob", "XGBoostJob", "PaddleJob", "JAXJob")
 }
+"""The kinds of the training operator 1.9.4 and the MPIJob of the MPI operator 0.6, which share JobStatus
+(pkg/apis/kubeflow.org/v1/common_types.go).
+"""
 PYTORCH_JOB = TRAINING_JOBS["pytorchjob"]
 RAY_CRON_JOB = Kind("ray.io/v1", "RayCronJob", "raycronjobs")
 RAY_SERVICE = Kind("ray.io/v1", "RayService", "rayservices")

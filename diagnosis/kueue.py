@@ -109,6 +109,7 @@ def _held(cluster: Cluster, queued: Object, look: str) -> Iterator[Finding]:
 
 
 def _too_large(cluster: Cluster, queued: Object, look: str) -> Iterator[Finding]:
+    """Yields devices that a pod requests more of than any eligible node has. A larger quota cannot help."""
     for pod in (pod_set["template"] for pod_set in queued["spec"].get("podSets", [])):
         nodes = [node for node in cluster.all(NODE) if selects(pod, node)]
         for resource, count in device_requests(pod).items():

@@ -118,7 +118,7 @@ def writers(node: Object, field: str) -> list[str]:
 
 
 def manager(node: Object, field: str) -> str:
-    """Returns controllers before people, because only controllers keep writing."""
+    """Returns one writer of the field: a controller rather than a person, because only controllers keep writing."""
     return min(writers(node, field), key=is_of_person, default="")
 
 

@@ -153,7 +153,7 @@ _LONGEST = 64 - len("-jump")
 
 
 def login_command(settings: Settings, group: str, key: str) -> str:
-    """Uses Azure's CLI with its extensions `bastion` and `ssh`.
+    """Returns the ssh command to the jump box. It needs Azure's CLI with the extensions `bastion` and `ssh`.
 
     The extension `bastion` requires `ssh` for each login method (Azure/azure-cli-extensions,
     src/bastion/azext_bastion/custom.py, ssh_bastion_host).

@@ -17,7 +17,7 @@ _POOL = "pool-"
 
 
 def prepare_all(settings: Settings) -> None:
-    """Call this before any resource is declared."""
+    """Registers the tags and the error hook for all resources that are declared later."""
     hooks = pulumi.ResourceHookBinding(on_error=[pulumi.ErrorHook("explain-azure-error", _explainer(settings))])
 
     def prepare(declared: pulumi.ResourceTransformationArgs) -> pulumi.ResourceTransformationResult | None:

@@ -273,8 +273,10 @@ def _storage_profile(storage: StorageSettings) -> containerservice.ManagedCluste
 def _system_pool(
     pool: SystemPool, subnet: pulumi.Input[str] | None, tags: Mapping[str, str]
 ) -> containerservice.ManagedClusterAgentPoolProfileArgs:
-    """The system pool has no Kubernetes version. AKS rejects a version here unless the request has all pools of the
-    cluster, each with its version (NotAllAgentPoolOrchestratorVersionSpecifiedAndUnchanged, Azure/ARO-HCP#662).
+    """Returns the system pool without a Kubernetes version.
+
+    AKS rejects a version here unless the request has all pools of the cluster, each with its version
+    (NotAllAgentPoolOrchestratorVersionSpecifiedAndUnchanged, Azure/ARO-HCP#662).
     """
     return containerservice.ManagedClusterAgentPoolProfileArgs(
         name=SYSTEM_POOL,

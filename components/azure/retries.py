@@ -55,7 +55,7 @@ async def _retry(
 
 
 def retry_policy() -> pulumi.ResourceHookBinding:
-    """Call this once, for the first resources in a cluster."""
+    """Returns the hook for the first resources in a cluster. Call it once."""
     return pulumi.ResourceHookBinding(on_error=[pulumi.ErrorHook("role-not-acting-yet", retry_forbidden)])
 
 

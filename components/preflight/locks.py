@@ -38,7 +38,7 @@ def lock_objections(locks: Iterable[Json], group: str, deleted: Iterable[str]) -
         what = f"lock {lock['name']} ({level}) of {scope}"
         steps = (
             f"az lock show --ids {lock['id']}    # its notes may have the reason",
-            f"az lock delete --ids {lock['id']}    # only if you decide to remove it; needs the role Owner",
+            f"az lock delete --ids {lock['id']}    # only if you decide to remove it; an owner can do it",
         )
         if above and level == "ReadOnly":
             yield Objection(f"{what}: Azure refuses every change of the stack", steps)

@@ -52,6 +52,7 @@ def objections(settings: Settings, arm: Arm | Unread) -> Iterator[Objection]:
 
 
 def _found(network: str, arm: Arm | Unread) -> Json:
+    """Returns the network from Azure. Empty if it cannot be read; another check reports that."""
     path = network_path(network)
     answer = answers_at(arm, [path])[path]
     return {} if isinstance(answer, Unread) else answer

@@ -177,6 +177,7 @@ def _plain(name: str) -> str:
 
 
 def mistyped(name: str, known: Collection[str]) -> list[str]:
+    """Returns the known names that one clearly misspells, best first. A name that continues a known one is another."""
     if name in known:
         return []
     swapped = [each for each in known if sorted(each) == sorted(name)]

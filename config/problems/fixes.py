@@ -55,6 +55,7 @@ class Edit:
 
     path: Path
     value: object = None
+    """The new value; None removes the key."""
     secret: bool = False
     """Whether the value is a secret, which the user enters; `value` is the known one, if any."""
     stack: str = ""

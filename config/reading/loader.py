@@ -92,7 +92,7 @@ def load_settings(
     *,
     secret_keys: Collection[str] = (),
 ) -> Settings:
-    """`raw` maps `<namespace>:<key>` to text as Pulumi does.
+    """Returns the settings in `raw`, which maps `<namespace>:<key>` to text as Pulumi does.
 
     An empty string means unset: it is the default of most keys in Pulumi.yaml. Raises SettingsError with all problems,
     without values of `secret_keys`.
@@ -177,6 +177,7 @@ class _Reading:
 
 
 def _with_next_fix(problem: Problem, later: Iterable[Problem]) -> Problem:
+    """Returns the problem with a fix that also resolves the problem that its suggested value would cause."""
     own, path = problem.suggestion, problem.path
     found = next((each for each in later if each.path[: len(path)] == path), None) if own.sets(path) else None
     if found and found.path != path:

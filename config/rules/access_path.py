@@ -79,6 +79,6 @@ def _inside(network: NetworkSettings) -> Iterator[Problem]:
         path = ("network", "inside")
         what = "is true, but the network does not exist before the stack creates it"
         if not network.address_space:
-            what = "is true, but no existing network is private"
+            what = "is true, but the stack does not use an existing private network"
         allowed = "no value, or network.private with network.id"
         yield Problem(path, what, allowed, remove_command(path), lacking=("network",))

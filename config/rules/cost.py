@@ -123,6 +123,7 @@ def _network(settings: Settings) -> Iterator[Item]:
 
 
 def _nodes(settings: Settings, name: str, size: str, count: int, pool: PoolSettings | None = None) -> Item:
+    """Returns the cost of a pool's nodes. The price of Spot nodes is an upper limit, the regular price."""
     each, note = _price(settings, size)
     most = "at most" if pool and pool.spot else ""
     grows = f"up to {pool.max_nodes} nodes" if pool and pool.max_nodes > count else ""

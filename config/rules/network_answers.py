@@ -28,7 +28,7 @@ _NO_POLICIES = "Disabled"
 
 
 def network_objections(answer: Json, settings: Settings) -> Iterator[Objection]:
-    """`answer` is the response of Microsoft.Network/virtualNetworks."""
+    """Yields problems of the network in `answer`, a response of Microsoft.Network/virtualNetworks."""
     network, properties = settings.network, answer["properties"]
     region = region_name(str(answer.get("location")))
     if region != settings.location:
@@ -129,7 +129,7 @@ def _routed(subnet: Json, settings: Settings) -> Iterator[Objection]:
 
 
 def route_table(answer: Json, settings: Settings) -> str | None:
-    """`answer` is the response of Microsoft.Network/virtualNetworks."""
+    """Returns the id of the nodes' route table from a response of Microsoft.Network/virtualNetworks."""
     for subnet in _find_subnet(answer["properties"], "nodeSubnet", settings.network.node_subnet, settings.network.id):
         if not isinstance(subnet, Objection) and (table := subnet.get("routeTable")):
             return str(table["id"])
@@ -137,7 +137,7 @@ def route_table(answer: Json, settings: Settings) -> str | None:
 
 
 def route_objections(answer: Json, table: str) -> Iterator[Objection]:
-    """`answer` is the response of Microsoft.Network/routeTables.
+    """Yields a missing or wrong default route in `answer`, a response of Microsoft.Network/routeTables.
 
     AKS needs a route of 0.0.0.0/0 with such a next hop (RouteTableInvalidNextHop, terraform-provider-azurerm#8609;
     Azure/AKS#1842), even if a gateway or a virtual WAN announces one (MicrosoftDocs/azure-docs#108240).
@@ -246,8 +246,10 @@ def link_objections(
 
 
 def role_objections(answer: Json, role: str, principal: str, scope: str) -> Iterator[Objection]:
-    """`answer` is the response of roleAssignments with the filter `atScope() and assignedTo(...)`: at that scope or
-    above, including those of groups. It lacks the permissions of custom roles, so they cause only a warning.
+    """Yields an identity that lacks a required role.
+
+    `answer` is the response of roleAssignments with the filter `atScope() and assignedTo(...)`: at that scope or above,
+    including those of groups. It lacks the permissions of custom roles, so they cause only a warning.
     """
     roles = (str(each["properties"]["roleDefinitionId"]) for each in answer.get("value", ()))
     found = {role.rpartition("/")[2].lower() for role in roles}
@@ -262,6 +264,6 @@ def role_objections(answer: Json, role: str, principal: str, scope: str) -> Iter
 
 
 def zones_named(answer: Json, names: Iterable[str]) -> list[str]:
-    """`answer` is the response for a subscription's privateDnsZones."""
+    """Returns the ids of zones with these names in `answer`, the response for a subscription's privateDnsZones."""
     wanted = set(names)
     return [str(each["id"]) for each in answer.get("value", ()) if str(each.get("name")).lower() in wanted]

@@ -97,7 +97,7 @@ def _regions(names: Iterable[str] | None) -> Collection[str]:
 
 
 def provider_objections(namespace: str, answer: Json) -> Iterator[Objection]:
-    """`answer` is the response of `/subscriptions/{id}/providers/{namespace}`."""
+    """Yields an unregistered provider. `answer` is the response of `/subscriptions/{id}/providers/{namespace}`."""
     state = str(answer.get("registrationState") or "NotRegistered")
     if state not in _USABLE:
         what = f"the resource provider {namespace} is not registered in this subscription: {state}"
@@ -105,7 +105,7 @@ def provider_objections(namespace: str, answer: Json) -> Iterator[Objection]:
 
 
 def rights_objections(answer: Json, deployer: str, scope: str) -> Iterator[Objection]:
-    """The deployer must be able to assign roles, which image pulls and cluster access need.
+    """Yields an objection if the deployer cannot assign roles, which image pulls and cluster access need.
 
     `answer` is the response of Microsoft.Authorization/permissions, with the permissions of each of their roles
     (azure-rest-api-specs, Permissions_ListForResourceGroup).
@@ -118,7 +118,7 @@ def rights_objections(answer: Json, deployer: str, scope: str) -> Iterator[Objec
 
 
 def condition_objections(answer: Json, given: Mapping[str, str]) -> Iterator[Objection]:
-    """The deployer's right to assign roles may have a condition that excludes roles of the program.
+    """Yields a warning if the deployer's right to assign roles has a condition that excludes roles of the program.
 
     Permissions do not include conditions; role assignments do (Azure's page on delegating the assignment of roles).
     `answer` is the response of Microsoft.Authorization/roleAssignments; `given` are names by GUID. Only a warning,

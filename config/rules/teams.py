@@ -84,7 +84,7 @@ def _too_many_gpus(stack: StackFile) -> Iterator[Problem]:
         return
     path = slack if given[slack] >= over else max(given, key=given.__getitem__)
     left = max(0, given[path] - over)
-    what = f"is {given[path]}, but {left} of the cluster's {total} GPUs are left"
+    what = f"is {given[path]}, but {left} of the {total} GPUs that the cluster can have are left"
     lacking = ("pools",) if stack.pools else ("nodeCount",)
     listed = ", ".join(f"{path_text(where)} ({gpus})" for where, gpus in given.items() if gpus)
     words = say(f"lower one or more of {listed} by {over} in total in the stack file, or add nodes")

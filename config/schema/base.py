@@ -138,6 +138,7 @@ EMPTY_IS_UNSET = BeforeValidator(lambda value: None if value == "" else value)
 
 
 def _as_text(value: Any) -> Any:
+    """Returns numbers as text, because YAML reads an unquoted 1.35 as a number."""
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 

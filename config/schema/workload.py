@@ -51,7 +51,7 @@ NodeCheckDepth = Literal["off", "light", "full"]
 
 @dataclass(frozen=True)
 class Member:
-    """By default, the first of the team's `users` is the member."""
+    """A user of a team; by default the first of its `users`."""
 
     team: str
     user: str | None

@@ -11,7 +11,7 @@ while IFS=, read -r gpu hardware software; do
     *"requires reset"*) unknown "GPU $gpu requires a reset" ;;
     " Not Active, Not Active") ;;
     *" Active"*) wrong+=("$gpu") ;;
-    *) unknown "GPU $gpu does not report why its clocks are slow:$hardware,$software" ;;
+    *) unknown "GPU $gpu does not report the reasons for its clocks:$hardware,$software" ;;
   esac
 done <<<"$found"
 ((${#wrong[@]} == 0)) || problem "GPUs that are too hot: $(printf '%s\n' "${wrong[@]}" | paste -sd ',' -)"

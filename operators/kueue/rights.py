@@ -8,7 +8,7 @@ from config.schema.teams import TeamSettings
 
 CLASSES = {
     "low-priority": (1, "The team's other jobs with a priority class run before these jobs."),
-    "default-priority": (5, "The default priority of the team's jobs."),
+    "default-priority": (5, "The usual priority of the team's jobs. Jobs must name it: no class is the default."),
     "high-priority": (10, "These jobs run before the team's other jobs."),
 }
 """Classes of teams with their values and descriptions, from MLBatch (its setup.k8s/mlbatch-priorities.yaml).

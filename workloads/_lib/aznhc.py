@@ -2,6 +2,10 @@
 
 A check is either light (seconds) or measures bandwidth (minutes). A pod with some of a node's GPUs sees only these
 GPUs, but all other parts of the node.
+
+Names, arguments and order come from Azure/azurehpc-health-checks v0.4.5 (customTests/*.nhc, conf/*.conf) and mej/nhc
+1.4.3 (scripts/lbnl_hw.nhc). On AKS, HCAs are mlx5_0 and up (conf/ has mlx5_ib0), and a pod has no network interfaces
+ib0 and docker0.
 """
 
 from __future__ import annotations

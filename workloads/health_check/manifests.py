@@ -45,7 +45,7 @@ def template(run: Run) -> Manifest:
 
 
 def template_without_devices(run: Run) -> Manifest:
-    """Some nodes offer fewer devices than they have, so no pod can request all devices there.
+    """Returns the template of a pod for nodes that offer fewer devices than they have: no pod can request all of them.
 
     This pod requests no devices and measures nothing, so it starts anywhere and disturbs no job.
     """

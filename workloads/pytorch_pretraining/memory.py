@@ -45,6 +45,7 @@ def _of_rest(options: PretrainingOptions) -> int:
 
 
 def bytes_per_gpu(options: PretrainingOptions, gpus: int) -> float:
+    """Returns the least bytes per GPU: one sequence at a time, all states sharded, blocks recomputed in backward."""
     every = parameters(options)
     states = every * (2 + 4 + 12 / gpus)
     if gpus > 1:

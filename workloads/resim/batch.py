@@ -53,12 +53,12 @@ class Layout:
 
     @property
     def results(self) -> str:
-        """This folder has one folder per finished scenario, put there in one step."""
+        """The folder with one folder per finished scenario, put there in one step."""
         return f"{self.root}/results/"
 
     @property
     def attempts(self) -> str:
-        """This folder has the files of unsuccessful attempts, by scenario and pod."""
+        """The folder with the files of unsuccessful attempts, by scenario and pod."""
         return f"{self.root}/attempts/"
 
 

@@ -204,6 +204,7 @@ def job(made_of: Mapping[str, Any], batch: Batch, count: int, *, namespace: str,
 
 
 def _verdict(count: int, most_failed: int, enough: int) -> Manifest:
+    """Returns when the remaining scenarios are stopped. Empty if all must run in any case."""
     found: Manifest = {}
     if most_failed < 100:
         found["maxFailedIndexes"] = count * most_failed // 100

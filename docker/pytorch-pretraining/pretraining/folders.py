@@ -30,7 +30,7 @@ def written(part: Path, rank: int) -> Path:
 
 
 def finish(part: Path, processes: int, about: Mapping[str, Any], keep: int) -> None:
-    """Renames the folder once it has all shares, and deletes the oldest checkpoints except `keep`."""
+    """Renames the folder once it has all shares, and deletes all checkpoints except the newest `keep`."""
     until = time.monotonic() + _LONGEST_S
     while any(not written(part, rank).exists() for rank in range(processes)):
         if time.monotonic() > until:

@@ -41,7 +41,7 @@ class _Product(torch.autograd.Function):
 
 
 class Linear8(nn.Linear):
-    """Like `nn.Linear` without a bias."""
+    """A layer like `nn.Linear` without a bias."""
 
     def forward(self, x: Tensor) -> Tensor:
         return _Product.apply(x.flatten(0, -2), self.weight).unflatten(0, x.shape[:-1])

@@ -220,7 +220,7 @@ def _pairings(nodes: Nodes) -> Iterator[list[Nodes]]:
 
 
 def _mostly(outcomes: Sequence[Outcome]) -> Outcome:
-    """Returns the best bad outcome, or an unknown one if less than half are bad."""
+    """Returns the best bad outcome if more than half are bad, otherwise an unknown one."""
     bad = [outcome for outcome in outcomes if outcome.state == BAD]
     if 2 * len(bad) > len(outcomes):
         return max(bad, key=lambda outcome: outcome.busbw)
@@ -274,7 +274,7 @@ def _search_rest(report: Report, nodes: Sequence[str], every: Rails, measure: Me
     elif found.all_nodes.state != GOOD:
         [report.rest] = measure([Group(left, rails)])
         if report.rest.state != GOOD:
-            findings.append(Finding(POOL, replace(report.rest, why="each node, link and rail alone is good")))
+            findings.append(Finding(POOL, replace(report.rest, why="no single node, link or rail is bad")))
 
 
 def _without_network(alone: Outcome) -> str:
