@@ -33,7 +33,7 @@ def _push_all(store: Registries, tags: dict[str, str]) -> dict[str, list[str]]:
 
 @contextmanager
 def registering(registries: Registries | None = None) -> Iterator[None]:
-    """During the push, `pulumi up` creates other resources."""
+    """Registers the images as soon as a registry appears, while `pulumi up` creates other resources."""
     stop, store, tags = threading.Event(), registries or Registries(), _tags()
 
     def keep_pushing() -> None:

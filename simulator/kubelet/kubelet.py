@@ -150,7 +150,7 @@ class Kubelet:
             try:
                 self._sync()
                 self._synced.set()
-            except (ApiError, httpx.HTTPError):
+            except (ApiError, httpx.HTTPError):  # the API server restarts; the next tick retries
                 self._stop.wait(_TICK_S)
             except Exception:  # noqa: BLE001 - one pod's fault must not stop all kubelets; the daemon's log has it
                 _log.exception("kubelet of %s", self.plane.name)

@@ -46,7 +46,7 @@ def fetch(tool: Tool, release: Release, folder: Path, report: Report) -> None:
         raise ToolError(
             f"The download of {tool.label} has a wrong checksum, and was deleted.\n"
             f"  {url}\n  SHA-256 is        {actual}\n  SHA-256 should be {expected} ({checksums})\n"
-            "Try again. If this persists, a proxy on the way changes downloads."
+            "Try again. If this persists, something on the way, such as a proxy, changes downloads."
         )
     if release.members:
         _unpack(download, [tool.fill(member) for member in release.members], folder)

@@ -92,7 +92,7 @@ _NEEDS: Mapping[FaultKind, Mapping[str, str]] = {
     FaultKind.PRICE: {"size": _SIZE, "usd": "what a Spot machine of it costs in an hour, e.g. 0.25"},
     FaultKind.LOCK: {"level": " or ".join(LOCK_LEVELS), "scope": "subscription, group, or a resource group's name"},
 }
-"""Optional are `node` for faults of nodes, and `seconds` for all faults."""
+"""The options that each kind requires. Faults of nodes accept `node`, and all faults accept `seconds`."""
 
 
 class FaultError(ValueError):

@@ -113,7 +113,7 @@ class Scaler:
             del self._scale_ups[group.id]
 
     def _fill(self, view: View) -> bool:
-        """Scales pools up to their minimum count (AKS's page on the autoscaler). Returns whether it requested nodes."""
+        """Scales pools up to their minimum count (AKS's page on the autoscaler). Returns whether it sent a request."""
         short = [group for group in view.groups if group.target < group.least and not self._skipped(group, view)]
         return any([self._ask(group, group.least, view.now) for group in short])
 

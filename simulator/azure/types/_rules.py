@@ -14,6 +14,7 @@ from simulator.azure.store import Body, Record
 
 
 def check_region(world: World, record: Record, body: Body, existing: Record | None) -> None:
+    """Normalizes the body's region. Raises ArmError for an unknown region or a forbidden change."""
     region = world.subscription.region(body["location"])
     if region is None:
         raise _not_available(record.id, body, world.subscription.regions)
@@ -94,6 +95,7 @@ def forbidden_changes(paths: list[str]) -> ArmError:
 
 
 def save(world: World, record: Record, body: Body) -> None:
+    """Stores the resource as Succeeded."""
     body["properties"]["provisioningState"] = "Succeeded"
     record.body = body
     world.store.put(record)

@@ -50,9 +50,9 @@ def local(config: Any, ctx: PodContext) -> Any:
     targets and alertmanagers.
     """
     found = _with_files(config, ctx)
-    for config in (*found.get("scrape_configs", []), *found.get("alerting", {}).get("alertmanagers", [])):
-        config["proxy_url"] = ctx.cluster_proxy()
-        for discovery in config.get("kubernetes_sd_configs", []):
+    for client in (*found.get("scrape_configs", []), *found.get("alerting", {}).get("alertmanagers", [])):
+        client["proxy_url"] = ctx.cluster_proxy()
+        for discovery in client.get("kubernetes_sd_configs", []):
             discovery["kubeconfig_file"] = ctx.kubeconfig()
     return found
 

@@ -1,6 +1,6 @@
 """Diff: compares old and new inputs, and decides whether a change replaces the resource.
 
-The rules: pulumi/pulumi-azure-native, provider/pkg/provider/diff.go and provider.go (Diff). Arrays whose
+The rules are those of pulumi/pulumi-azure-native, provider/pkg/provider/diff.go and provider.go (Diff). Arrays whose
 items have identifiers (`x-ms-identifiers`) are not supported: no type here has one with more than one item.
 """
 

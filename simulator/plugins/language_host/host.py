@@ -17,7 +17,7 @@ import threading
 from collections.abc import Iterator
 from importlib.metadata import distributions
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import grpc
 from google.protobuf import empty_pb2
@@ -29,6 +29,13 @@ from simulator.plugins.protocol import language_pb2, language_pb2_grpc, plugin_p
 
 _EXECUTOR = "simulator.plugins.language_host.executor"
 _INSTALLED = "The simulator's environment has the locked dependencies: nothing to install.\n"
+
+
+def _unsupported(what: str) -> Any:
+    def call(_host: LanguageHost, _request: object, context: grpc.ServicerContext) -> NoReturn:
+        _unimplemented(context, what)
+
+    return call
 
 
 class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
@@ -135,10 +142,12 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
     ) -> Iterator[language_pb2.InstallDependenciesResponse]:
         yield language_pb2.InstallDependenciesResponse(stdout=_INSTALLED.encode())
 
-    def _unsupported(self, request: object, context: grpc.ServicerContext) -> NoReturn:
-        _unimplemented(context, "do this")
-
-    RunPlugin = Template = GenerateProject = GeneratePackage = Pack = Link = _unsupported
+    RunPlugin = _unsupported("run plugins written in Python")
+    Template = _unsupported("start a project from a template")
+    GenerateProject = _unsupported("generate projects")
+    GeneratePackage = _unsupported("generate SDKs")
+    Pack = _unsupported("pack SDKs")
+    Link = _unsupported("link SDKs")
 
     def GenerateProgram(
         self, request: language_pb2.GenerateProgramRequest, context: grpc.ServicerContext

@@ -53,7 +53,7 @@ def _train(calls: Sequence[Call], variables: Mapping[str, str], log: Log) -> Non
 
 
 def _check_meeting(by_rank: Sequence[Call], program: recipe.Recipe) -> None:
-    """Needs one process for each rank of the world, and an address that leads to the first."""
+    """Raises Failed unless each rank of the world has one process, and the address leads to the first."""
     wanted = max(call.options["distributed_world_size"] for call in by_rank)
     if [call.options["distributed_rank"] for call in by_rank] != list(range(wanted)):
         few = view.program("torchrun")["too_few"]

@@ -70,7 +70,10 @@ class Run(Training):
         self.save_steps = 1  # `save` decides
 
     def restore(self) -> None:
-        """Continues from the latest checkpoint. A new training first saves one, to test that it can."""
+        """Continues from the latest checkpoint. A new training first saves one, to test that it can.
+
+        If a step has both kinds, the sharded one counts, as in `find_latest_checkpoint` of olmo/util.py.
+        """
         steps = {_step(path): path for path in sorted(self.folder.glob("step*"), reverse=True)}
         if not self.values["try_load_latest_save"] or max(steps, default=-1) < 0:
             self._save(0, "" if self.values["keep_sharded"] else UNSHARDED)

@@ -89,7 +89,8 @@ def _job(command: str, chosen: Namespace, program: Recipe) -> None:
         return
     if command == "logs":
         _print_log(chosen, program)
-    _print_status(program, chosen.job_id, _ask(chosen.address, program, "GET", chosen.job_id))
+    if command == "status" or chosen.follow:
+        _print_status(program, chosen.job_id, _ask(chosen.address, program, "GET", chosen.job_id))
 
 
 def _print_log(chosen: Namespace, program: Recipe) -> None:

@@ -28,7 +28,7 @@ def serve(host: str, port: int, answer: Callable[[Request], Answer]) -> Threadin
             # Always reads the body: otherwise a refused client may get a reset instead of an answer.
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             status, content = answer(Request(self.command, self.path.partition("?")[0], self.headers, body))
-            text = content if isinstance(content, str) else json.dumps(content) if content else ""
+            text = content if isinstance(content, str) else "" if content is None else json.dumps(content)
             self.send_response(status)
             self.send_header("Content-Type", "text/plain" if text == content else "application/json")
             self.send_header("Content-Length", str(len(text.encode())))

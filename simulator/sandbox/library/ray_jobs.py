@@ -1,7 +1,7 @@
-"""Serves a Ray head's job API, as far as KubeRay and `ray job` use it, and runs its jobs.
+"""Serves a Ray head's job API and health checks, as far as KubeRay and `ray job` use them, and runs its jobs.
 
-Source: Ray 2.60.0, dashboard/modules/job/job_head.py and job_supervisor.py. Tokens: dashboard/http_server_head.py and
-_private/authentication/http_token_authentication.py.
+Source: Ray 2.60.0, dashboard/modules/job/job_head.py, job_supervisor.py and reporter/healthz_agent.py. Tokens:
+dashboard/http_server_head.py and _private/authentication/http_token_authentication.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Plays all trainings: connects the ranks, simulates each step on the current hardware, and fails as it does."""
+"""Emulates all trainings: connects the ranks, and simulates each step and its failures on the current hardware."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from simulator.world.boots import BootStore
 TYPE = "Microsoft.ContainerService/managedClusters"
 _SHOWN_TYPE = "Microsoft.ContainerService/ManagedClusters"  # the case in AKS's responses; ids have that of TYPE
 _ISSUER_SINCE = 34
-"""New clusters of this minor version have an OIDC issuer by default (AKS's page on it)."""
+"""Since this minor version of Kubernetes, new clusters have an OIDC issuer by default (AKS's page on it)."""
 
 
 class ManagedClusters(Kind):
@@ -95,6 +95,7 @@ class ManagedClusters(Kind):
             "servicePrincipalProfile": properties.get("servicePrincipalProfile") or {"clientId": "msi"},
             "agentPoolProfiles": [
                 {"name": pool.id.name, **pools.view_properties(pool), **power}
+                # AKS does not keep the order of the request either (pulumi-azure-native#1298).
                 for pool in sorted(of_cluster(world, record.id), key=lambda pool: pool.id.name)
             ],
         }
@@ -156,7 +157,7 @@ def _start(world: World, record: Record) -> None:
 
 
 def _rotate_certificates(world: World, record: Record) -> None:
-    """Creates a new CA, which invalidates existing kubeconfigs."""
+    """Creates a new CA, which invalidates existing kubeconfigs, and boots all nodes."""
     life.check_runs(record, "rotating certificates")
     KIND.check_idle(world, record)
     world.backend.rotate(record.id.text)

@@ -31,6 +31,7 @@ _AWAITED: Final[dict[tuple[str, str], Check]] = _CHECKED | {
     ("v1", "PersistentVolume"): storage.persistent_volume,
     ("v1", "PersistentVolumeClaim"): storage.persistent_volume_claim,
 }
+# With skipAwait, the plugin still waits for deletions of all other kinds.
 _SKIPPED_DELETIONS: Final = {
     ("apps/v1", "DaemonSet"),
     ("apps/v1", "Deployment"),

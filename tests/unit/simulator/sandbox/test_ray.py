@@ -142,7 +142,9 @@ def test_a_head_requires_the_token_of_its_environment(
     try:
         connection.request(method, path, "x" * 100_000 if method == "POST" else None, headers)
         found = connection.getresponse()
-        assert (found.status, found.read() == MISSING) == (answer, answer == HTTPStatus.UNAUTHORIZED)
+        text = found.read()
+        assert (found.status, text == MISSING) == (answer, answer == HTTPStatus.UNAUTHORIZED)
+        assert path != JOBS or answer != HTTPStatus.OK or text == b"[]"
     finally:
         connection.close()
         server.shutdown()
