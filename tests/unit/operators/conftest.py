@@ -5,6 +5,9 @@ from collections.abc import Iterator
 import pytest
 
 from simulator.cluster.controlplane import ControlPlane
+from tests.unit.operators.admission_cluster import policies
+
+__all__ = ["policies"]
 
 
 @pytest.fixture(scope="module")
