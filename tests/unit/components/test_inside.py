@@ -5,7 +5,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,13 @@ from components.access import inside
 from components.preflight import arm
 from simulator.host import certificates
 
+PRIVATE = "ai.0a1b2c.privatelink.eastus.azmk8s.io"
+
 
 class Server:
-    def __init__(self, status: int = 200, body: object = None) -> None:
+    """As a proxy, it connects to the port `target` of this machine, or fails without one."""
+
+    def __init__(self, status: int = 200, body: object = None, target: int | None = None) -> None:
         self.asked: list[str] = []
         asked = self.asked
 
@@ -29,11 +33,28 @@ class Server:
                 self.end_headers()
                 self.wfile.write(json.dumps(body).encode())
 
+            def do_CONNECT(self) -> None:
+                asked.append(self.path)
+                if target is None:
+                    self.send_error(502, "no such host")
+                    return
+                self.send_response(200)
+                self.end_headers()
+                with socket.create_connection(("127.0.0.1", target)) as there:
+                    threading.Thread(target=_copy, args=(self.connection, there), daemon=True).start()
+                    _copy(there, self.connection)
+
             def log_message(self, format: str, *args: Any) -> None:
                 pass
 
         self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.port = self.http.server_port
+
+
+def _copy(source: socket.socket, target: socket.socket) -> None:
+    with suppress(OSError):
+        while data := source.recv(65536):
+            target.sendall(data)
 
 
 @contextmanager
@@ -90,6 +111,24 @@ def test_an_unknown_name_and_a_missing_answer_mean_outside() -> None:
         unused.bind(("127.0.0.1", 0))
         assert not inside.answers(f"127.0.0.1:{unused.getsockname()[1]}")
     assert not inside.answers("ai.privatelink.invalid")
+
+
+@pytest.mark.usefixtures("no_proxy")
+def test_uses_the_proxy_of_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with api_server(tmp_path) as api, serving(Server(target=api.port)) as proxy:
+        monkeypatch.setenv("HTTPS_PROXY", f"http://vnet@127.0.0.1:{proxy.port}")
+        assert inside.answers(PRIVATE)
+        assert proxy.asked == [f"{PRIVATE}:443"]
+        monkeypatch.setenv("NO_PROXY", PRIVATE)
+        assert not inside.answers(PRIVATE)
+
+
+@pytest.mark.usefixtures("no_proxy")
+def test_an_error_of_the_proxy_means_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(Server()) as proxy:
+        monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.port}")
+        assert not inside.answers(PRIVATE)
+        assert proxy.asked == [f"{PRIVATE}:443"]
 
 
 def interfaces(*addresses: str) -> list[dict[str, Any]]:

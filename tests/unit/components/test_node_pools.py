@@ -52,6 +52,10 @@ def test_changes_that_arm_forbids_replace_the_pool() -> None:
     assert set(spot.request.replaceOnChanges) == given - {"vmSize"}
 
 
+def test_the_creation_of_a_pool_may_take_an_hour() -> None:
+    assert declared().request.customTimeouts.create == "60m"
+
+
 @pytest.mark.parametrize(("replace", "delete_first"), [("create-first", False), ("delete-first", True)])
 def test_the_setting_replace_orders_creation_and_deletion(replace: str, delete_first: bool) -> None:
     assert declared(replace=replace).request.deleteBeforeReplace is delete_first

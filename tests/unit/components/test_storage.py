@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pulumi
@@ -13,9 +14,10 @@ from components.storage.accounts import Storage
 from components.storage.container_access import ContainerAccess, Sas
 from components.storage.volumes import ContainerVolume
 from config.data.blobfuse import files_at_once, mount_options, profiles, remembers
-from config.schema.storage import Account, AccountSettings, ContainerSettings, StorageSettings
+from config.schema.names import Names
+from config.schema.storage import MAX_ACCOUNT_NAME, Account, AccountSettings, ContainerSettings, StorageSettings
 from tests.support.case_files import case_table
-from tests.support.mocked_azure import DEPLOYER, SECRET, WINDOW
+from tests.support.mocked_azure import DEPLOYER, SECRET, SUBSCRIPTION, WINDOW
 from tests.support.mocks import Recorder, Registered, deploy
 from tests.support.settings import settings_with
 
@@ -38,6 +40,12 @@ def account(key: str = "", **settings: Any) -> Account:
 def generation(account: dict[str, Any] | None = None, **container: Any) -> str:
     settings = StorageSettings.model_validate({**(account or {}), "containers": {"data": container}})
     return settings.by_container()["data"].generation("data")
+
+
+def test_the_derived_name_of_an_account_is_valid() -> None:
+    name = account().full_name(Names("ai-on-aks", "a-long-stack-name"), SUBSCRIPTION)
+    assert re.fullmatch(f"[a-z0-9]{{{MAX_ACCOUNT_NAME}}}", name)
+    assert account(account_name="mine").full_name(Names("p", "s"), SUBSCRIPTION) == "mine"
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,22 @@ def test_options_of_the_nccl_all_reduce(options: dict[str, Any], expected: dict[
     assert expected.items() <= placed.model_dump().items()
 
 
+@pytest.mark.parametrize("region", ["eastus", "swedencentral", "usgovvirginia", "chinanorth3"])
+def test_accepts_regions_of_every_cloud(region: str) -> None:
+    assert load({"vmSku": H100, "location": region}).location == region
+
+
+@pytest.mark.parametrize(
+    ("tier", "vm_sku", "count"),
+    [("Standard", "Standard_D8ads_v5", 3), ("Premium", "Standard_D8ads_v5", 3), ("Free", "Standard_D4ads_v5", 2)],
+)
+def test_the_tier_sets_defaults_of_the_system_pool(tier: str, vm_sku: str, count: int) -> None:
+    pool = load({"vmSku": H100, "cluster": {"tier": tier}}).cluster.system_pool
+    assert (pool.vm_sku, pool.count) == (vm_sku, count)
+    pool = load({"vmSku": H100, "cluster": {"tier": tier, "systemPool": {"count": 5}}}).cluster.system_pool
+    assert (pool.vm_sku, pool.count, pool.model_fields_set) == (vm_sku, 5, {"count"})
+
+
 def test_empty_text_is_unset() -> None:
     """Pulumi requires keys without a default, so all keys in Pulumi.yaml have an empty one."""
     settings = load({"vmSku": H100, "workloads": "", "cluster": "", "pools": "", "location": ""})

@@ -87,6 +87,12 @@ def test_reports_an_old_node_without_devices(offers: Object, made: str, labels: 
     assert sorted(found(node, make.cluster_policy(), hcas)) == sorted(f"0 of 8 {resource} {LATE}" for resource in why)
 
 
+def test_does_not_expect_gpus_of_another_device_plugin() -> None:
+    policy = make.cluster_policy()
+    policy[1]["spec"] = {"devicePlugin": {"enabled": False}}
+    assert found(sized(H100, {}), policy) == []
+
+
 @pytest.mark.parametrize("offers", [{GPU: "0"}, {}])
 @case_table(__file__, "without_operator")
 def test_reports_an_old_gpu_node_without_a_gpu_operator(

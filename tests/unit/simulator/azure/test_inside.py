@@ -43,6 +43,27 @@ def reach(arm: Arm, *, name: str = NAME, network: ResourceId | None = HERE) -> R
     return inside.reach(arm.server.world, name, HTTPS, network)
 
 
+def test_only_its_network_reaches_the_private_endpoint(network: Arm) -> None:
+    assert reach(network) == Reached(parse_id(ACCOUNT), private=True)
+    for outside in (None, THERE):
+        assert reach(network, network=outside) == Reached(parse_id(ACCOUNT), private=False)
+
+
+def test_a_linked_zone_must_have_the_name(network: Arm) -> None:
+    network.call("DELETE", f"{net.endpoint('blob')}/privateDnsZoneGroups/default")
+    with pytest.raises(Unreached, match=f"dial tcp: lookup {NAME}: no such host"):
+        reach(network)
+    network.call("DELETE", net.link(ZONE))
+    assert reach(network) == Reached(parse_id(ACCOUNT), private=False)
+
+
+@pytest.mark.parametrize("name", ["gone.blob.core.windows.net", "a.privatelink.eastus.azmk8s.io", "mine.azurecr.io"])
+def test_resolves_names_of_azure_only_in_the_simulator(network: Arm, name: str) -> None:
+    with pytest.raises(Unreached, match="no such host"):
+        reach(network, name=name)
+    assert reach(network, name="pypi.org") == Reached()
+
+
 def test_a_private_address_of_another_network_times_out(network: Arm) -> None:
     """Peerings are not simulated."""
     net.make(network, net.link(ZONE, "other"), net.link_body(OTHER))
