@@ -18,7 +18,8 @@ def offered_gpus(stack: Stack) -> list[int]:
 
 
 def offers_gpus(stack: Stack) -> bool:
-    return all(offered_gpus(stack))
+    offered = offered_gpus(stack)
+    return bool(offered) and all(offered)
 
 
 def policy_is_ready(stack: Stack, api_version: str, kind: str, name: str) -> bool:

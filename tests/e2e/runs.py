@@ -48,9 +48,12 @@ def check_all_pass(stack: Stack, platform: Stack) -> None:
     found = wait_for_end(stack, platform)
     assert {name: each.phase for name, each in found.items()} == {name: DONE[name] for name in found}
     for name in {"health-check", "nccl-allreduce", "nccl-bisection"} & set(found):
-        verdicts = found[name].report.verdicts
-        assert verdicts, found[name]
-        assert all(verdict.startswith("VERDICT: PASS") for verdict in verdicts), found[name]
+        check_verdicts(found[name])
+
+
+def check_verdicts(workload: jobs.Workload) -> None:
+    assert workload.report.verdicts, workload
+    assert all(verdict.startswith("VERDICT: PASS") for verdict in workload.report.verdicts), workload
 
 
 def run(platform: Stack, workload: str, namespace: str = "ai") -> str:

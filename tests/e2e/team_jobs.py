@@ -9,7 +9,7 @@ import yaml
 
 from components import images
 from config.data.scheduling import GPU_RESOURCE
-from k8s.objects import Object
+from k8s.objects import Object, condition
 from operators.kueue import queues
 from simulator.host.paths import ROOT
 from tests.e2e.policies import offered_gpus
@@ -47,6 +47,10 @@ def container(stack: Stack, *command: str, gpus: int = GPUS, name: str = "main")
     image = images.own("nccl-test", login_server=stack.outputs()["registry"], mirror=None)
     limits = {"cpu": 1, "memory": "1Gi", **({GPU_RESOURCE: gpus} if gpus else {})}
     return {"name": name, "image": image, "command": list(command), "resources": {"limits": limits}}
+
+
+def quota_reserved(stack: Stack, team: str, name: str) -> Object:
+    return condition(workload(stack, team, name), "QuotaReserved")
 
 
 def workload(stack: Stack, team: str, name: str) -> Object:

@@ -12,7 +12,7 @@ import pytest
 from k8s.objects import Object
 from simulator.kube.client import ApiError
 from tests.e2e.batches import LIGHT, add_template, blobs, most_at_once, output_sizes, resim, resim_json
-from tests.e2e.runs import wait_for_end
+from tests.e2e.runs import check_verdicts, wait_for_end
 from tests.support.manifests import manifest
 from tests.support.world import Stack, eventually
 
@@ -75,7 +75,7 @@ def test_each_scenario_is_finished_once_despite_evictions(stack: Stack, tmp_path
 def test_ten_jobs_share_one_gpu_two_at_a_time(stack: Stack) -> None:
     found = wait_for_end(stack, stack)
     assert {each.phase for each in found.values()} == {"Complete"}
-    assert all(verdict.startswith("VERDICT: PASS") for verdict in found["gpu-batch"].report.verdicts)
+    check_verdicts(found["gpu-batch"])
     pods = stack.kube.list("v1", "Pod", "ai", labels="batch.kubernetes.io/job-name=gpu-batch")
     assert (len(pods), list(most_at_once(map(span, pods)).values())) == (10, [2])
 

@@ -12,7 +12,7 @@ import pytest
 
 from k8s.objects import Object, condition
 from tests.e2e.policies import offers_gpus
-from tests.e2e.runs import gpu_pod_nodes, observed, wait_for_end
+from tests.e2e.runs import check_verdicts, gpu_pod_nodes, observed, wait_for_end
 from tests.support.manifests import manifest
 from tests.support.world import Stack, eventually, gpu_nodes
 
@@ -81,7 +81,7 @@ def test_workloads_complete_on_both_nodes(stack: Stack) -> None:
     found = wait_for_end(stack, stack)
     assert {name: each.phase for name, each in found.items()} == {"olmo": "Complete", "health-check": "Complete"}
     assert gpu_pod_nodes(stack, "olmo") == sorted(node["metadata"]["name"] for node in gpu_nodes(stack.kube))
-    assert all(verdict.startswith("VERDICT: PASS") for verdict in found["health-check"].report.verdicts)
+    check_verdicts(found["health-check"])
     assert stack.kube.get(GROUP, "PodGroup", "olmo", "ai")["spec"] == {"minMember": 2}
     jobs = stack.kube.list("v1", "Pod", "ai", labels=GROUP_LABEL)
     assert {each["spec"]["schedulerName"] for each in jobs} == {COSCHEDULER}

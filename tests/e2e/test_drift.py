@@ -70,7 +70,7 @@ def test_removed_taints_of_a_pool_are_restored(stack: Stack) -> None:
     properties = stack.world.arm("GET", path)["properties"]
     properties.pop("provisioningState")
     stack.world.arm("PUT", path, {"properties": properties | {"nodeTaints": []}})
-    assert all(not node["spec"].get("taints") for node in gpu_nodes(stack.kube))
+    assert [node["spec"].get("taints", []) for node in gpu_nodes(stack.kube)] == [[], []]
     assert stack.refresh()[POOL] == ["nodeTaints"]
     assert stack.steps()[POOL] == "update"
     assert [node["spec"]["taints"] for node in gpu_nodes(stack.kube)] == [TAINT, TAINT]

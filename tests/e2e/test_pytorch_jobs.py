@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from config.data.scheduling import COSCHEDULER
-from k8s.objects import Object, condition, holds, is_ready
+from k8s.objects import Object, holds, is_ready
 from operators.kueue import queues
 from operators.training_operator import NAME
-from tests.e2e.team_jobs import QUEUED, apply, container, kubectl, shared_stack, workload
+from tests.e2e.team_jobs import QUEUED, apply, container, kubectl, quota_reserved, shared_stack
 from tests.support.manifests import manifest
 from tests.support.world import CommandFailed, Stack, eventually, gpu_nodes, names
 
@@ -57,10 +57,6 @@ def is_held(stack: Stack, name: str) -> bool:
     return bool(job(stack, name)["spec"]["runPolicy"].get("suspend")) and not pods(stack, name)
 
 
-def reserved(stack: Stack, name: str) -> Object:
-    return condition(workload(stack, TEAM, name), "QuotaReserved")
-
-
 def test_the_operator_runs_only_for_pytorchjobs_and_a_second_up_changes_nothing(stack: Stack) -> None:
     stack.up("--expect-no-changes")
     (manager,) = stack.kube.list("v1", "Pod", NAMESPACE, labels="control-plane=kubeflow-training-operator")
@@ -86,7 +82,7 @@ def test_pods_of_an_admitted_job_are_one_gang_with_ranks(stack: Stack) -> None:
 
 def test_the_next_job_waits_without_pods_until_the_first_has_ended(stack: Stack) -> None:
     submit(stack, "second", "true")
-    eventually(lambda: reserved(stack, "second").get("status") == "False", "Kueue has seen it")
+    eventually(lambda: quota_reserved(stack, TEAM, "second").get("status") == "False", "Kueue has seen it")
     assert is_held(stack, "second")
     ends_soon = "(sleep 1; touch /tmp/end) >/dev/null 2>&1 &"  # kubectl gets the exit code before the container ends
     for pod in names(pods(stack, "first")):

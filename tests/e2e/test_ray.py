@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from config.data.scheduling import GPU_RESOURCE, VOLCANO
-from k8s.objects import Object, condition, holds
+from k8s.objects import Object, holds
 from operators.kueue import queues
-from tests.e2e.team_jobs import QUEUED, apply, kubectl, shared_stack, workload
+from tests.e2e.team_jobs import QUEUED, apply, kubectl, quota_reserved, shared_stack
 from tests.support.manifests import manifest
 from tests.support.world import CommandFailed, Stack, eventually, gpu_nodes, names
 
@@ -54,10 +54,6 @@ def gpu_places(stack: Stack, name: str) -> list[str]:
     return sorted(pod["spec"].get("nodeName", "") for pod in workers)
 
 
-def reserved(stack: Stack, name: str) -> Object:
-    return condition(workload(stack, TEAM, name), "QuotaReserved")
-
-
 def test_the_operator_runs_and_a_second_up_changes_nothing(stack: Stack) -> None:
     stack.up("--expect-no-changes")
     (operator,) = stack.kube.list("v1", "Pod", NAMESPACE, labels="app.kubernetes.io/name=kuberay")
@@ -71,7 +67,7 @@ def test_the_operator_runs_and_a_second_up_changes_nothing(stack: Stack) -> None
 def test_workers_of_an_admitted_cluster_get_a_node_each(stack: Stack) -> None:
     submit(stack, "RayCluster", "first", cluster(workers=2))
     eventually(lambda: is_ready(stack, "first"), "the cluster is ready", 150)
-    assert reserved(stack, "first")["status"] == "True"
+    assert quota_reserved(stack, TEAM, "first")["status"] == "True"
     assert gpu_places(stack, "first") == sorted(names(gpu_nodes(stack.kube)))
     assert stack.kube.get("v1", "Service", "first-head-svc", TEAM)["spec"]["ports"]
 
@@ -79,7 +75,7 @@ def test_workers_of_an_admitted_cluster_get_a_node_each(stack: Stack) -> None:
 def test_a_job_waits_without_a_cluster_until_its_quota_is_free(stack: Stack) -> None:
     job = {"entrypoint": "python train.py", "shutdownAfterJobFinishes": True, "rayClusterSpec": cluster(workers=1)}
     submit(stack, "RayJob", "train", job)
-    eventually(lambda: reserved(stack, "train").get("status") == "False", "Kueue has seen it")
+    eventually(lambda: quota_reserved(stack, TEAM, "train").get("status") == "False", "Kueue has seen it")
     assert names(stack.kube.list(API, "RayCluster", TEAM)) == ["first"]
     kubectl(stack, "delete", "raycluster", "first", "--as", USER, "-n", TEAM)
     eventually(lambda: names(stack.kube.list(API, "RayCluster", TEAM)) not in ([], ["first"]), "it has a cluster", 60)

@@ -20,7 +20,7 @@ from config.schema.operators import NODE_HEALTH, NODE_TOOLS_NAMESPACE
 from k8s.objects import condition, holds
 from operators.kueue import queues
 from tests.e2e.node_checks import run_now
-from tests.e2e.team_jobs import QUEUED, apply, container, kubectl, shared_stack, workload
+from tests.e2e.team_jobs import QUEUED, apply, container, kubectl, quota_reserved, shared_stack, workload
 from tests.support.manifests import manifest
 from tests.support.world import CommandFailed, Stack, eventually, eventually_equals, gpu_nodes, names
 
@@ -105,7 +105,7 @@ def test_a_team_borrows_the_slack_and_its_next_job_waits(stack: Stack) -> None:
     wait_until_started(stack, "blue", "second")
     wait_until_borrowed(stack, "blue", 8)
     submit(stack, "blue", "third")
-    eventually(lambda: condition(workload(stack, "blue", "third"), "QuotaReserved"), "Kueue has seen the third")
+    eventually(lambda: quota_reserved(stack, "blue", "third"), "Kueue has seen the third")
     check_stays_held(stack, "blue", "third")
 
 

@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 from config.data.scheduling import COSCHEDULER, GPU_TAINT
-from k8s.objects import condition
 from operators.kueue import queues
-from tests.e2e.team_jobs import QUEUED, apply, container, shared_stack, workload
+from tests.e2e.team_jobs import QUEUED, apply, container, quota_reserved, shared_stack
 from tests.support.manifests import manifest
 from tests.support.world import Stack, eventually, gpu_nodes
 
@@ -86,7 +85,7 @@ def test_a_job_that_is_too_large_for_any_block_waits(stack: Stack) -> None:
     submit(stack, "three", 3, REQUIRED)
 
     def message() -> str:
-        return str(condition(workload(stack, "blue", "three"), "QuotaReserved").get("message", ""))
+        return str(quota_reserved(stack, "blue", "three").get("message", ""))
 
     assert "topology" in eventually(message, "Kueue reports why it waits")
     assert stack.kube.get("batch/v1", "Job", "three", "blue")["spec"]["suspend"]

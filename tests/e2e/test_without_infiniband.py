@@ -9,7 +9,7 @@ import pytest
 
 from k8s.objects import Object
 from tests.e2e.policies import CLUSTER_POLICY, NIC_POLICY, offers_gpus, policy_is_ready
-from tests.e2e.runs import observed
+from tests.e2e.runs import check_verdicts, observed
 from tests.support.sizes import H100, T4
 from tests.support.world import Stack, eventually, eventually_equals, gpu_nodes, names
 
@@ -71,6 +71,5 @@ def test_each_pool_has_a_health_check_and_the_nccl_test_uses_the_infiniband_pool
     eventually_equals(lambda: {name: each.phase for name, each in observed(t4, t4).items()}, done, 180)
     sizes = {node["metadata"]["name"]: node["metadata"]["labels"][INSTANCE_TYPE] for node in gpu_nodes(t4.kube)}
     for name, found in observed(t4, t4).items():
-        assert found.report.verdicts, found
-        assert all(verdict.startswith("VERDICT: PASS") for verdict in found.report.verdicts), found
+        check_verdicts(found)
         assert {sizes[node] for _, node in found.ran_on if node in sizes} == {T4 if name.endswith("-gpu") else H100}

@@ -85,7 +85,9 @@ def test_all_workloads_of_dev_complete(platform: Stack) -> None:
 
 def test_resources_in_azure_match_azures_published_models(platform: Stack) -> None:
     state = json.loads(platform.pulumi("stack", "export"))["deployment"]["resources"]
-    for resource in (resource for resource in state if resource["type"].startswith("azure-native:")):
+    made = [resource for resource in state if resource["type"].startswith("azure-native:")]
+    assert made
+    for resource in made:
         schema = TYPES[resource["type"]]
         below = resource["id"].split("/", 3)[3]
         body = platform.world.arm("GET", f"{below}?api-version={schema.api_versions[-1]}")
