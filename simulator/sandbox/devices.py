@@ -1,4 +1,4 @@
-"""Writes a node's simulated /sys and a pod's device files, as plain files that the sandbox binds."""
+"""Writes a node's simulated /sys and a pod's device files, as plain files."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pathlib import Path
 from simulator.host import files
 from simulator.world.hardware import FLAPS, MELLANOX, Hca, NodeHardware, PciDevice
 
-# InfiniBand names of link rates in Gb/s with four lanes, as in the kernel's `rate` file.
+# InfiniBand names of rates in Gb/s with four lanes, as in the kernel's `rate` file.
 RATE_NAMES = {50: "4X FDR10", 100: "4X EDR", 200: "4X HDR", 400: "4X NDR", 800: "4X XDR"}
 
 
 def write_sys(folder: Path, hardware: NodeHardware) -> None:
     """Updates the node's /sys, except disks. Every pod sees all HCAs, because sysfs is not namespaced.
 
-    Running pods see changes, such as a fault, immediately.
+    Running pods see changes immediately.
     """
     for hca in hardware.hcas:
         _write_hca(folder / "class" / "infiniband" / hca.name, hca)
@@ -26,7 +26,7 @@ def write_sys(folder: Path, hardware: NodeHardware) -> None:
 
 
 def device_nodes(hardware: NodeHardware, gpus: Iterable[int], hcas: Iterable[str], *, privileged: bool) -> list[str]:
-    """Returns the device files of a container: its allocated devices, or all of the node if it is privileged."""
+    """Returns a container's device files: the allocated devices, or all if it is privileged."""
     indices = [gpu.index for gpu in hardware.gpus] if privileged else list(gpus)
     names = {hca.name for hca in hardware.hcas} if privileged else set(hcas)
     nodes = [f"/dev/nvidia{index}" for index in indices]
@@ -52,7 +52,7 @@ def _write_hca(folder: Path, hca: Hca) -> None:
         "rate": f"{hca.gbps} Gb/sec ({RATE_NAMES.get(hca.gbps, '4X')})",
         "counters/link_downed": str(FLAPS if hca.flapping and hca.link_layer == "InfiniBand" else 0),
         "pkeys/0": hca.pkey,
-        "pkeys/1": "0x7fff",  # the limited default partition, which every port has
+        "pkeys/1": "0x7fff",  # the default partition of every port, limited
         "gids/0": f"fe80:0000:0000:0000:{hca.guid}",
     }
     write_files(folder / "ports" / "1", port)

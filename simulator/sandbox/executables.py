@@ -1,4 +1,4 @@
-"""Finds the programs of a sandbox and their paths in it: real ones with their libraries, and simulated ones."""
+"""Finds real programs with their libraries, and simulated ones, for a sandbox."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from simulator.sandbox import PATH
 PYTHON_HOME = "/opt/simulator/python"
 PYTHON = f"{PYTHON_HOME}/bin/python3"
 EXTENSION_MODULES = ("binascii", "pyexpat", "_hashlib", "_ssl")
-"""Modules of scripts and simulated commands that load additional libraries."""
+"""Modules of scripts and commands that load additional libraries."""
 COMMANDS = "/opt/simulator/lib"
-"""The folder with the modules of simulated commands."""
+"""The folder of the simulated commands' modules."""
 SHARED = (
     *("__init__.py", "host/__init__.py", "host/files.py", "host/relay.py"),
     *("sandbox/__init__.py", "world/__init__.py", "world/network.py"),
@@ -33,7 +33,7 @@ Bind = tuple[str, str]
 
 
 class MissingExecutables(LookupError):
-    """Programs that an image needs are missing on this machine."""
+    """Programs of an image are missing on this machine."""
 
     def __init__(self, names: Iterable[str]) -> None:
         super().__init__(
@@ -53,7 +53,7 @@ def binds(names: tuple[str, ...]) -> tuple[Bind, ...]:
 
 @functools.cache
 def python_binds(home: str = PYTHON_HOME) -> tuple[Bind, ...]:
-    """Returns binds for the running interpreter, as `home`/bin/python3, and its standard library.
+    """Returns binds for this interpreter, as `home`/bin/python3, and its standard library.
 
     PYTHON_HOME is not on PATH: only simulated commands use it. Python of images is in /usr/local.
     """
@@ -61,7 +61,7 @@ def python_binds(home: str = PYTHON_HOME) -> tuple[Bind, ...]:
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     standard_library = str(Path(functools.__file__).parent.resolve())
     origins = [getattr(importlib.import_module(name), "__file__", None) for name in EXTENSION_MODULES]
-    extensions = [origin for origin in origins if origin]  # None: built into the interpreter
+    extensions = [origin for origin in origins if origin]  # None: built in
     return (
         (executable, f"{home}/bin/python3"),
         (standard_library, f"{home}/{sys.platlibdir}/{version}"),
@@ -71,16 +71,16 @@ def python_binds(home: str = PYTHON_HOME) -> tuple[Bind, ...]:
 
 @functools.cache
 def package_binds(packages: Path, target: str) -> tuple[Bind, ...]:
-    """Returns binds for packages of an image's Python, as the folder `target`, and for the libraries of all modules."""
+    """Returns binds for an image's Python packages at `target`, and for their modules' libraries."""
     standard = Path(functools.__file__).parent.resolve() / "lib-dynload"
     modules = [str(file) for folder in (packages, standard) for file in sorted(folder.rglob("*.so"))]
     return ((str(packages), target), *_libraries(tuple(modules)))
 
 
 def command_binds() -> tuple[Bind, ...]:
-    """Returns binds for the compiled modules of simulated commands: a job starts dozens, and none can write bytecode.
+    """Returns binds for simulated commands, compiled because a job starts dozens and none can write bytecode.
 
-    Each version has its own folder, so that running containers keep theirs.
+    Each version has its own folder, which running containers keep.
     """
     package = paths.ROOT / "simulator"
     own = [sorted((package / "sandbox" / folder).glob("*.py")) for folder in ("commands", "library")]

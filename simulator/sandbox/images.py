@@ -23,12 +23,12 @@ _PROGRAMS = _HERE / "programs"
 _SETS = _HERE / "sets.yaml"
 PYTHON = "python3"
 SHIM = "/opt/simulator/shim"
-"""The program that starts every container, in all images."""
+"""The program that starts every container."""
 
 
 @dataclass(frozen=True)
 class Image:
-    """One image that can run."""
+    """An image that can run."""
 
     name: str
     executables: tuple[str, ...]
@@ -41,23 +41,23 @@ class Image:
     env: dict[str, str] = field(default_factory=dict)
     workdir: str = "/"
     python: bool = False
-    """Whether it has the Python that runs the simulator: `python3` in the recipe's executables."""
+    """Whether it has the simulator's Python: `python3` in the recipe's executables."""
     packages: Path | None = None
-    """The folder of this machine with the packages of its Python."""
+    """This machine's folder with its Python packages."""
     entrypoint: tuple[str, ...] = ()
-    """The program of a container without a command."""
+    """The default program of a container."""
     user: int = 0
     kubernetes_api: bool = False
     """Whether its sandbox can reach the Kubernetes API: `kubernetesApi` in its recipe."""
 
 
 class Recipe(BaseModel):
-    """The schema of files in `recipes/`. `Image` takes most fields unchanged."""
+    """The schema of `recipes/`. `Image` takes most fields unchanged."""
 
     model_config = ConfigDict(extra="forbid")
 
     executables: tuple[str, ...]
-    """Names of programs, and of sets of programs in sets.yaml."""
+    """Names of programs, and of sets in sets.yaml."""
     commandSets: tuple[str, ...] = ()
     commands: dict[str, str] = {}
     files: dict[str, str] = {}
@@ -66,19 +66,19 @@ class Recipe(BaseModel):
     env: dict[str, str] = {}
     workdir: str = "/"
     packages: str = ""
-    """The tool with the packages of its Python."""
+    """The tool with its Python packages."""
     entrypoint: tuple[str, ...] = ()
     user: int = 0
     kubernetesApi: bool = False
 
 
 class RecipeError(Exception):
-    """The image cannot run. The message has the reason."""
+    """The image cannot run, for the reason in the message."""
 
 
 @functools.cache
 def programs() -> dict[str, Any]:
-    """Returns the recipes of programs by name, as plain data, because sandboxes have no YAML parser."""
+    """Returns the recipes of programs by name, as plain data because sandboxes cannot parse YAML."""
     return {file.stem: _read(file) for file in sorted(_PROGRAMS.glob("*.yaml"))}
 
 
@@ -92,7 +92,7 @@ def names() -> list[str]:
 
 
 def has_recipe(reference: str) -> bool:
-    """Reports whether containers of the image can run. Without a recipe, pods succeed without running anything."""
+    """Reports whether containers of the image can run. Otherwise, pods succeed without running anything."""
     return _recipe(image_name(reference)).is_file()
 
 
@@ -150,7 +150,6 @@ def _read_recipe(file: Path) -> Recipe:
 
 
 def _faults(recipe: Recipe, sets: Mapping[str, Any]) -> Iterator[str]:
-    """Programs of this machine are checked when a sandbox starts."""
     for name in recipe.commandSets:
         if name not in sets["commands"]:
             yield f"commandSets: {name!r} does not exist; allowed: {', '.join(sets['commands'])}"
@@ -175,7 +174,7 @@ def _read(file: Path) -> Any:
 
 
 def _instructions(dockerfile: Path) -> list[tuple[str, str]]:
-    """Returns (instruction, rest of line) of the last build stage; nothing without a Dockerfile."""
+    """Returns (instruction, rest of line) of the last build stage; empty without a Dockerfile."""
     if not dockerfile.exists():
         return []
     text = dockerfile.read_text(encoding="utf-8").replace("\\\n", " ")
@@ -186,7 +185,7 @@ def _instructions(dockerfile: Path) -> list[tuple[str, str]]:
 
 
 def _copied(folder: Path, rest: str) -> list[Bind]:
-    """Ignores other stages, which are not built here."""
+    """Ignores other stages, which are not built."""
     words = shlex.split(rest)
     if any(word.startswith("--from=") for word in words):
         return []

@@ -1,7 +1,7 @@
-"""The file system of a simulated node, as far as scripts reach it through hostPath volumes and /sys.
+"""The file system of a simulated node, as seen through hostPath volumes and /sys.
 
-It lives as long as its node, so that pods find the files of earlier pods. Disks are files in `dev/` with their content;
-`sys/block/` and `proc/1/mounts` are the kernel's current state of them.
+It lives as long as its node. Disks are files in `dev/`; `sys/block/` and `proc/1/mounts` are the kernel's state of
+them.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from simulator.world.hardware import Disk, NodeHardware
 KVP_POOL = "var/lib/hyperv/.kvp_pool_3"
 MOUNTS = "proc/1/mounts"
 OS_RELEASE = "etc/os-release"
-SWAPS = "proc/swaps"  # none, the default of AKS
+SWAPS = "proc/swaps"  # AKS's default: none
 MODEL_LENGTH = 40
-"""The length of the model in characters; NVMe pads it with blanks (NVM Express, Identify Controller)."""
+"""Characters of the model, which NVMe pads with blanks (NVM Express, Identify Controller)."""
 KERNEL_LOG = "var/log/syslog"
 _FOLDERS = ("dev", "etc", "mnt", "proc/1", "sys/block", "var/lib/hyperv", "var/log")
 
@@ -45,7 +45,7 @@ def os_release(hardware: NodeHardware) -> str:
 
 
 def _own(folder: Path, relative: str) -> Path:
-    """Removes symbolic links in the path, since pods may create them to escape."""
+    """Removes symbolic links in the path, with which pods could escape."""
     path = folder
     for part in Path(relative).parts:
         path /= part
@@ -63,7 +63,7 @@ def _write_os_disk(folder: Path, disk: Disk) -> str:
 
 
 def _remove_lost_disks(folder: Path, there: set[str]) -> None:
-    """Removes disks that fell off the bus, with their content. Marks their RAID 0 arrays as broken."""
+    """Removes lost disks with their content, and marks their RAID 0 arrays as broken."""
     block = _own(folder, "sys/block")
     for sysfs in block.iterdir():
         if sysfs.name not in there and not sysfs.name.startswith("md"):

@@ -1,7 +1,7 @@
 """Writes the log of a simulated node, `/var/log/syslog`: boots, Xids of its GPUs, lost links of its HCAs.
 
-Timestamps are those of rsyslog on Ubuntu 24.04, which does not configure its traditional format. Healing a fault
-removes its lines; faults that a reboot ended stay above the line of the boot.
+Timestamps are rsyslog's on Ubuntu 24.04, not its traditional format. Healing a fault removes its lines; faults that a
+reboot ended stay above its line.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ _TEXTS = {
     74: "NVLink: fatal error detected on link 0",
     79: "GPU has fallen off the bus.",
 }
-"""Texts from NVIDIA's documentation of its driver (Xid Errors); those of 64, 74 and others are invented."""
+"""Texts from NVIDIA's driver documentation (Xid Errors); those of 64, 74 and others are invented."""
 _NETWORKD = "systemd-networkd[801]: "
 _WITHOUT_PROCESS = {
     145: "RLW_RXPIPE Nonfatal XC0 i0 Link 13 (0x00000004 0x00000000 0x00000000 0x00000000 0x00000000 0x00000000)",
     149: "NETIR_LINK_EVT Fatal XC0 i0 Link 00 (0x00000004 0x00000000 0x00000000 0x00000000 0x00000000 0x00000000)",
     154: "GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot Required)",
 }
-"""Texts of Xids without a process (NVIDIA/open-gpu-kernel-modules#1150; NVIDIA/NVSentinel, tests of its Xid parser)."""
+"""Texts without a process (NVIDIA/open-gpu-kernel-modules#1150; NVIDIA/NVSentinel, tests of its Xid parser)."""
 _OURS = re.compile(
     rf"kernel: NVRM: Xid \(\S+\): (\d+, {re.escape(_WITHOUT_PID)}, |"
     + "|".join(re.escape(f"{code}, {text}") for code, text in _WITHOUT_PROCESS.items())
     + rf")|{re.escape(_NETWORKD)}ib"
 )
-"""Lines that a fault may have logged. All other lines stay."""
+"""Lines that a fault may have logged. Others stay."""
 
 
 def write(file: Path, hardware: NodeHardware) -> None:
@@ -71,7 +71,7 @@ def _carriers(hardware: NodeHardware) -> Iterator[str]:
 
 
 def _times(texts: Iterable[str]) -> Iterator[tuple[datetime, str]]:
-    """A flapping link is lost each minute, and last of all now."""
+    """A flapping link is lost each minute, last of all now."""
     now = datetime.now(UTC)
     for text in texts:
         if not text.startswith(_NETWORKD):

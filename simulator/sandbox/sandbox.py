@@ -1,4 +1,4 @@
-"""Runs a container's command in a bubblewrap sandbox that has the image's files and nothing of this machine."""
+"""Runs a container's command in a bubblewrap sandbox, with nothing of this machine."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ MINIMUM_BWRAP = (0, 8)  # --size and --disable-userns
 MEMLOCK_BYTES = 64 * 1024  # the limit of a container without IPC_LOCK (Azure/aks-rdma-infiniband's documentation)
 ROOT_BYTES = 2**30
 NOBODY = 65534
-# Except for processes, /proc is the machine's: no namespace protects what its root may write there, and we may be root.
-# These paths are the defaults of OCI runtimes: some read-only, others hidden.
+# Except for processes, /proc is the machine's. No namespace protects it from root, and we may be root.
+# The paths are the defaults of OCI runtimes: some read-only, others hidden.
 PROC_READ_ONLY = ("bus", "fs", "irq", "sys", "sysrq-trigger")
 PROC_HIDDEN = (
     "acpi",
@@ -37,7 +37,7 @@ PROC_HIDDEN = (
     "timer_list",
 )
 IMAGE_PYTHON = "/usr/local"
-"""The folder of Python in images that have it, as in the official ones."""
+"""The folder of Python in official images."""
 PACKAGES = "/opt/packages"
 _PACKAGE = paths.ROOT / "simulator"
 
@@ -61,9 +61,9 @@ def available() -> str | None:
 
 
 def start(spec: SandboxSpec, stdout: int) -> subprocess.Popen[bytes]:
-    """Prepares and starts the container, with both output streams to the file descriptor `stdout`. Raises SandboxError.
+    """Prepares and starts the container, with both output streams to `stdout`. Raises SandboxError.
 
-    Killing the returned process kills everything in the sandbox.
+    Killing the returned process kills the sandbox.
     """
     if reason := available():
         raise SandboxError(reason)
@@ -80,7 +80,7 @@ def start(spec: SandboxSpec, stdout: int) -> subprocess.Popen[bytes]:
 
 
 def overlaid(others: Mapping[str, Path]) -> list[str]:
-    """Returns the start of a command on this machine with other files at these paths; empty without sandboxes."""
+    """Returns the start of a command with other files at these paths; empty without sandboxes."""
     if available():
         return []
     pairs = [word for place, file in others.items() for word in ("--ro-bind", str(file), place)]
@@ -88,7 +88,7 @@ def overlaid(others: Mapping[str, Path]) -> list[str]:
 
 
 def prepare(spec: SandboxSpec) -> None:
-    """Writes run_dir: /etc, and the data for simulated commands. Deletes the state of an earlier container."""
+    """Writes run_dir: /etc, and data of simulated commands. Deletes an earlier container's state."""
     image_of(spec)
     shutil.rmtree(spec.run_dir / "pod", ignore_errors=True)
     (spec.run_dir / "pod").mkdir(parents=True)
@@ -110,7 +110,7 @@ def prepare(spec: SandboxSpec) -> None:
 
 
 def command(spec: SandboxSpec) -> list[str]:
-    """Returns the command. Run it with `environment(spec)` as its complete environment. Raises SandboxError."""
+    """Returns the command, to run with `environment(spec)` only. Raises SandboxError."""
     return [
         *_limits(spec),
         _bwrap() or "bwrap",
@@ -126,7 +126,7 @@ def command(spec: SandboxSpec) -> list[str]:
 
 
 def _workdir(spec: SandboxSpec) -> list[str]:
-    """Runtimes create the working directory if the image does not have it."""
+    """Creates a missing working directory, like runtimes."""
     folder = spec.workdir or image_of(spec).workdir
     return ["--dir", folder, "--chdir", folder]
 
@@ -142,7 +142,7 @@ def _api_port(spec: SandboxSpec) -> int:
 
 
 def image_of(spec: SandboxSpec) -> Image:
-    """Returns the container's image. Raises SandboxError if it has no valid recipe."""
+    """Returns the container's image. Raises SandboxError without a valid recipe."""
     try:
         return image_named(spec.image)
     except RecipeError as error:
@@ -155,7 +155,7 @@ def _bwrap() -> str | None:
 
 
 def _limits(spec: SandboxSpec) -> list[str]:
-    """Locked memory is limited to 64 KiB without IPC_LOCK, else to this machine's limit."""
+    """Limits locked memory without IPC_LOCK to 64 KiB, else as on this machine."""
     hard = resource.getrlimit(resource.RLIMIT_MEMLOCK)[1]
     unbounded = spec.privileged or "IPC_LOCK" in spec.capabilities
     limit = hard if unbounded else MEMLOCK_BYTES if hard == resource.RLIM_INFINITY else min(hard, MEMLOCK_BYTES)
@@ -164,7 +164,7 @@ def _limits(spec: SandboxSpec) -> list[str]:
 
 
 def _isolation(spec: SandboxSpec) -> list[str]:
-    """The container has no network, processes or users of the machine, and no rights outside."""
+    """The container has no network, processes, users or rights of the machine."""
     namespaces = ["--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"]
     rights = ["--unshare-cgroup-try", "--disable-userns", "--cap-drop", "ALL"]
     who = ["--uid", str(_user(spec)), "--gid", str(spec.group)]
@@ -172,7 +172,6 @@ def _isolation(spec: SandboxSpec) -> list[str]:
 
 
 def _system(spec: SandboxSpec) -> list[str]:
-    """The root in memory is empty, and the kernel's folders have simulated devices."""
     arguments = ["--size", str(ROOT_BYTES), "--tmpfs", "/", "--proc", "/proc", *_proc(spec), "--dev", "/dev"]
     arguments += ["--size", str(spec.shm_bytes), "--tmpfs", "/dev/shm"]
     for node in devices.device_nodes(spec.hardware, spec.gpus, spec.hcas, privileged=spec.privileged):
@@ -217,7 +216,6 @@ def _program_files(image: Image) -> list[str]:
 
 
 def _pod_files(spec: SandboxSpec) -> list[str]:
-    """Simulated commands see the world through /run/simulator."""
     arguments: list[str] = []
     for name in _etc(spec):
         arguments += ["--ro-bind", str(spec.run_dir / "etc" / name), f"/etc/{name}"]
@@ -236,10 +234,9 @@ def _pod_files(spec: SandboxSpec) -> list[str]:
 
 
 def _disks(spec: SandboxSpec) -> list[str]:
-    """Only a privileged container that mounts the node's /dev gets the node's disks.
+    """Gives disks only to privileged containers that mount the node's /dev.
 
-    They are links to files that simulated commands read and write. These commands also update sysfs and the mount
-    table, as the kernel would.
+    They link to files of the node. Simulated commands update them, sysfs and the mount table, as the kernel would.
     """
     if not spec.privileged:
         return []
@@ -252,7 +249,7 @@ def _disks(spec: SandboxSpec) -> list[str]:
 
 
 def _inside(target: str) -> str:
-    """Resolves /var/run, a symbolic link: bubblewrap cannot create folders behind it."""
+    """Resolves /var/run, a symbolic link behind which bubblewrap cannot create folders."""
     return target.removeprefix("/var") if target.startswith("/var/run/") else target
 
 

@@ -1,4 +1,4 @@
-"""The specification of one container for a sandbox."""
+"""The specification of a sandbox."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ class SandboxError(RuntimeError):
 
 @dataclass(frozen=True)
 class Mount:
-    """A volume: a file or folder of this machine for this pod, and its path in the container."""
+    """A volume: a file or folder of this machine, and its path in the container."""
 
     source: Path
     target: str
     read_only: bool = True
     shared: bool = False
-    """Whether mounts below it in the container are also on the node (mountPropagation Bidirectional)."""
+    """Whether the node sees mounts below it (mountPropagation Bidirectional)."""
 
 
 @dataclass(frozen=True)
@@ -30,14 +30,14 @@ class SandboxSpec:
     """One container of one pod."""
 
     pod: str
-    """The pod's "namespace/name", its key in world.json."""
+    """Its "namespace/name", the key in world.json."""
     image: str
-    """The name of its recipe."""
+    """The recipe's name."""
     argv: tuple[str, ...]
     hostname: str
     hardware: NodeHardware
     run_dir: Path
-    """The pod's folder. `prepare` writes it, and simulated daemons keep their state in its `pod/`."""
+    """The pod's folder. `prepare` writes it, and daemons keep state in its `pod/`."""
     world_dir: Path
     env: Mapping[str, str] = field(default_factory=dict)
     workdir: str = ""
@@ -52,15 +52,13 @@ class SandboxSpec:
     group: int = 0
     ip: str = ""
     api_port: int | None = None
-    """The API server's port on this machine, for images that call it. The uplink in `world_dir` must allow it."""
+    """This machine's port of the API server, for images that call it. The uplink in `world_dir` must allow it."""
     uid: str = ""
-    """The pod's uid, which distinguishes it from an earlier pod of the same name."""
+    """Distinguishes the pod from an earlier one of the same name."""
     neighbours: Mapping[int, str] = field(default_factory=dict)
-    """Declared ports of the pod's other containers, with their names: a pod has one network. Their run folders are next
-    to this one.
-    """
+    """Declared ports of the pod's other containers, with their names. Their run folders are next to this one."""
     node_dir: Path | None = None
-    """The file system of its node (`machine.py`), or None for a separate one."""
+    """Its node's file system (`machine.py`), or None for a separate one."""
 
     @property
     def node(self) -> Path:

@@ -1,4 +1,4 @@
-"""Connects sandboxes, which have no network, to a few servers of this machine and ports of pods through a Unix socket.
+"""Connects sandboxes, which have no network, to a few servers and ports of pods through a Unix socket.
 
 Only simulated commands use it.
 """
@@ -24,9 +24,9 @@ Address = tuple[str, int]
 
 
 class Uplink:
-    """The server. It listens in the folder of world.json, which sandboxes see, and puts the CAs that they trust there.
+    """The server. It listens in the folder of world.json, and puts trusted CAs there.
 
-    A client sends host and port in one line, gets `ok`, and is then connected to that server. Others are refused.
+    A client sends host and port in one line, gets `ok`, and is then connected. Others are refused.
     """
 
     def __init__(
@@ -37,9 +37,9 @@ class Uplink:
         proxy: Callable[[Address], str] = lambda _: "",
         pods: Callable[[str, int], socket.socket | None] = lambda *_: None,
     ) -> None:
-        """`allows` selects servers to reach directly; `proxy` returns the proxy URL for others; `authorities` is PEM.
+        """`allows` selects direct servers; `proxy` returns the proxy URL for others; `authorities` is PEM.
 
-        `pods` connects to known addresses of the cluster, and returns None for others.
+        `pods` connects to addresses of the cluster, and returns None for unknown ones.
         """
         folder.mkdir(parents=True, exist_ok=True)
         files.replace(folder / AUTHORITIES, authorities)
@@ -77,7 +77,7 @@ def _server(
     proxy: Callable[[Address], str],
     pods: Callable[[str, int], socket.socket | None],
 ) -> _Server:
-    """Binds through a descriptor of the folder: Unix socket addresses are limited to 107 bytes."""
+    """Binds through a folder descriptor: Unix socket addresses are limited to 107 bytes."""
     descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY)
     try:
         server = _Server(f"/proc/self/fd/{descriptor}/{SOCKET}", _Client)
@@ -88,7 +88,7 @@ def _server(
 
 
 class _Client(socketserver.StreamRequestHandler):
-    rbufsize = 0  # no buffer: data after the first line is for the server
+    rbufsize = 0  # data after the first line is for the server
     server: _Server
 
     def handle(self) -> None:

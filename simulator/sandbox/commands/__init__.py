@@ -1,3 +1,2 @@
-"""Simulated commands, one module with a `main` each. The sandbox's interpreter runs them, with the standard library and
-`simulator/sandbox/library` only.
+"""Simulated commands, one module with a `main` each. They may use the standard library and `simulator/sandbox/library`.
 """

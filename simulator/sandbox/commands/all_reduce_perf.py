@@ -1,4 +1,4 @@
-"""`all_reduce_perf` of nccl-tests without mpirun, which otherwise simulates it for all ranks."""
+"""`all_reduce_perf` of nccl-tests without mpirun."""
 
 from __future__ import annotations
 

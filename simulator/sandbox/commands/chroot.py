@@ -1,4 +1,4 @@
-"""`chroot` into the root of NVIDIA's driver, for its nvidia-smi, which sees the GPUs of the container's devices."""
+"""`chroot` into the root of NVIDIA's driver, for its nvidia-smi."""
 
 from __future__ import annotations
 

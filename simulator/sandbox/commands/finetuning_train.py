@@ -1,7 +1,7 @@
 """Simulates `finetuning.ray_train` of docker/ray-finetuning as Ray's job, without a model and with an invented loss.
 
-The image's own modules, which do not need torch, provide the command line, checks, line files, packing, checkpoint
-folders and all messages. Whether the model is available, and fits, is not simulated.
+The image's own modules, which do not need torch, provide everything else. Whether the model is available, and fits, is
+not simulated.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _POLL_S = 0.5
 
 
 class Retried(Failed):
-    """An error after which Ray Train starts all workers again. Each kind has its own limit."""
+    """An error after which Ray Train restarts all workers. Each kind has its own limit."""
 
     def __init__(self, text: str, kind: str) -> None:
         super().__init__(text)
@@ -87,7 +87,7 @@ def _joined(recipe: Recipe) -> list[Pod]:
 
 
 def _train(chosen: Namespace, recipe: Recipe, workers: Sequence[Pod]) -> None:
-    """Continues from the newest checkpoint. Raises Failed, and ValueError for errors that a retry would not fix."""
+    """Continues from the newest checkpoint. Raises Failed, or ValueError where a retry would not help."""
     report, known, folder = _own("report"), view.load(), chosen.output / "checkpoints"
     examples, tokens, steps = _planned(chosen, recipe)
     before = math.log(recipe["vocabulary"])
@@ -119,12 +119,12 @@ class Run(Training):
 
     chosen: Namespace = field(kw_only=True)
     about: dict[str, Any] = field(kw_only=True)
-    """Settings that a checkpoint must match to be continued."""
+    """Settings that a continued checkpoint must match."""
     ip: str = field(kw_only=True)
     folder: Path = field(kw_only=True)
 
     def print(self, line: str) -> None:
-        """Prints a line of the first worker, as Ray shows it in the driver's log."""
+        """Prints a line of the first worker, as in the driver's log."""
         print(self.values.recipe["texts"]["worker"].format(ip=self.ip, line=line), flush=True)
 
     def log(self, step: int, took: float) -> None:
@@ -155,7 +155,7 @@ def _planned(chosen: Namespace, recipe: Recipe) -> tuple[int, int, int]:
 
 
 def _restored(run: Run) -> int:
-    """Returns the newest checkpoint's step, or 0. Raises ValueError for a checkpoint of another training."""
+    """Returns the newest checkpoint's step or 0. Raises ValueError for a checkpoint of another training."""
     run.folder.mkdir(parents=True, exist_ok=True)
     complete = _own("folders").complete(run.folder)
     if not complete:

@@ -1,7 +1,6 @@
-"""`gpu_burn` of wilicc/gpu-burn: loads this pod's GPUs for some seconds and reports whether they are healthy.
+"""`gpu_burn` of wilicc/gpu-burn, on this pod's GPUs.
 
-It takes as long as the real one. Pods that share a GPU share its rate. The output is as in gpu_burn-drv.cpp
-(0831a45): progress overwrites itself.
+It takes as long as the real one. The output is as in gpu_burn-drv.cpp (0831a45): progress overwrites itself.
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ from simulator.sandbox.library.view import View
 NO_DEVICE = 19
 _FLAGS_WITH_VALUE = ("-m", "-stts", "-i", "-c")
 _OPERATIONS = 2 * 8192**3
-"""The operations of one product of its matrices (OPS_PER_MUL)."""
+"""Operations per product of its matrices (OPS_PER_MUL)."""
 _STEP_S = 0.5
 
 
 def main(arguments: list[str]) -> int:
-    """Returns 0, also with a lost GPU, which is reported as FAULTY; without a GPU, gpu-burn's exit code."""
+    """Returns 0, also with a lost GPU (reported as FAULTY); without a GPU, gpu-burn's exit code."""
     seconds = _seconds(arguments)
     known = view.load()
     gpus = known.gpus_of(known.me)

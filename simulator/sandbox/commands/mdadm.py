@@ -10,11 +10,11 @@ from simulator.sandbox.library import block
 from simulator.sandbox.library.block import Refused
 
 FIRST_ARRAY = 127
-"""The number of the first array without a chosen number. mdadm counts down from it."""
+"""The default number of the first array. mdadm counts down from it."""
 
 
 def main(arguments: list[str]) -> int:
-    """Returns 0, 1 if mdadm would fail, or 2 for options that are not simulated."""
+    """Returns 0, 1 if mdadm would fail, or 2 for unsupported options."""
     parser = argparse.ArgumentParser(prog="mdadm", add_help=False, exit_on_error=False, allow_abbrev=False)
     modes = parser.add_mutually_exclusive_group(required=True)
     for mode in ("examine", "create", "assemble", "stop"):

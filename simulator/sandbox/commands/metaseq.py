@@ -1,4 +1,4 @@
-"""`metaseq-train`: reads each rank's options, and simulates the training of all ranks until its last update."""
+"""`metaseq-train`: reads each rank's options, and simulates the training of all ranks."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _train(calls: Sequence[Call], variables: Mapping[str, str], log: Log) -> Non
 
 
 def _check_meeting(by_rank: Sequence[Call], program: recipe.Recipe) -> None:
-    """Raises Failed unless each rank of the world has one process, and the address leads to the first."""
+    """Raises Failed unless each rank has one process, and the address leads to the first."""
     wanted = max(call.options["distributed_world_size"] for call in by_rank)
     if [call.options["distributed_rank"] for call in by_rank] != list(range(wanted)):
         few = view.program("torchrun")["too_few"]

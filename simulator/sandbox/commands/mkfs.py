@@ -10,7 +10,7 @@ from simulator.sandbox.library import block
 
 FLAGS = {"xfs": ["-q", "-f", "-K"], "ext4": ["-q", "-F", "-E", "nodiscard"]}
 MAX_LABEL = {"xfs": 12, "ext4": 16}
-"""The maximum number of characters of a label (mkfs.xfs(8), mke2fs(8))."""
+"""Maximum characters of a label (mkfs.xfs(8), mke2fs(8))."""
 
 
 def main(arguments: list[str]) -> int:

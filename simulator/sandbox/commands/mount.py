@@ -8,7 +8,7 @@ from pathlib import Path
 from simulator.sandbox.library import block, view
 
 FAILED = 32
-"""The exit code if the mount failed (mount(8))."""
+"""The exit code of a failed mount (mount(8))."""
 
 
 def main(arguments: list[str]) -> int:
@@ -24,7 +24,7 @@ def main(arguments: list[str]) -> int:
         _mount_on_node(filesystem, point)
         with block.MOUNTS.open("a") as table:
             table.write(f"{device} {point} {filesystem['type']} rw,{options} 0 0\n")
-    # Otherwise it is mounted in the container only, and neither the node nor other pods see it.
+    # Otherwise only the container sees the mount.
     return 0
 
 

@@ -1,4 +1,4 @@
-"""`mpirun`: maps ranks to the hosts of its host file, reaches each by ssh, and runs the program there for each rank."""
+"""`mpirun`: maps ranks to hosts, reaches each host by ssh, and runs the program there for each rank."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _run(options: Options, known: view.View) -> int:
 
 
 def hosts_of(options: Options) -> list[Host]:
-    """Returns the hosts of --host or the host file; without either, this pod. Raises MpiError."""
+    """Returns the hosts of --host or the host file, otherwise this pod. Raises MpiError."""
     if options.hosts:
         parts = [entry.partition(":") for entry in options.hosts.split(",")]
         return [Host(name, int(slots or 1)) for name, _, slots in parts]
@@ -68,7 +68,7 @@ def hosts_of(options: Options) -> list[Host]:
 
 
 def place(options: Options, pods: list[tuple[view.Pod, int]]) -> list[Rank]:
-    """Returns ranks in order. `pods` has each pod's slots. Raises MpiError if the ranks do not fit."""
+    """Returns ranks in order. `pods` includes slots. Raises MpiError if the ranks do not fit."""
     total = sum(slots for _, slots in pods)
     limits = [options.per_node if options.map_by == "ppr" else slots for _, slots in pods]
     np = options.np or sum(limits)
@@ -109,10 +109,10 @@ def _counts(np: int, limits: list[int], *, by_node: bool) -> list[int]:
 
 
 def _reach(known: view.View, hosts: Iterable[Host]) -> list[tuple[view.Pod, Host]]:
-    """Every other pod must accept ssh from this one. Tries all, and each ssh prints its error.
+    """Tries ssh to every other pod, and each ssh prints its error.
 
-    Open MPI adds a text without a host (4.1, orte/mca/errmgr/base/help-errmgr-base.txt, failed-daemon-launch). Its
-    first sentence is printed here.
+    Prints the first sentence of Open MPI's text, which names no host (4.1, orte/mca/errmgr/base/help-errmgr-base.txt,
+    failed-daemon-launch).
     """
     reached, failed = [], False
     for host in hosts:

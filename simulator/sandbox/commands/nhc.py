@@ -1,6 +1,6 @@
-"""`nhc` with the tests of aznhc: reads its configuration, runs each check on the simulated node, and writes its log.
+"""`nhc` with the tests of aznhc, on the simulated node.
 
-Options, log lines and the handling of unknown checks are those of mej/nhc 1.4.3 under `-a`. Rejects other options.
+Options, log lines and the handling of unknown checks are those of mej/nhc 1.4.3 under `-a`. Other options are errors.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from simulator.sandbox.library.nhc_report import Failed, Warned
 SETTINGS = ("CONFFILE", "LOGFILE", "TIMEOUT", "DETACHED_MODE", "MARK_OFFLINE")
 OPTIONS = ("-a", "-v")
 CHECKS: dict[str, Callable[[view.View, Sequence[str]], str | None]] = {**nhc_node.CHECKS, **nhc_gpu.CHECKS}
-"""Checks by name. Each returns the lines of its success, or None if the real one prints none; raises Failed."""
+"""Checks by name. Each returns its success lines, or None if the real one prints none; raises Failed."""
 _LINE = re.compile(r"\s*(\S+)\s*\|\|\s*(\S.*?)\s*")
 
 
 def main(arguments: list[str]) -> int:
-    """Returns the number of failed checks. Without a configuration it is 0, as in the real one."""
+    """Returns the number of failed checks; 0 without a configuration, as in the real one."""
     options = [word for word in arguments if word.startswith("-")]
     settings = dict(word.partition("=")[::2] for word in arguments if not word.startswith("-"))
     if unknown := sorted({*options} - {*OPTIONS} | {*settings} - {*SETTINGS}):
@@ -46,7 +46,7 @@ def main(arguments: list[str]) -> int:
 
 @dataclass
 class Run:
-    """One run over all lines of the configuration."""
+    """One run over the configuration."""
 
     known: view.View
     log: TextIO

@@ -1,4 +1,4 @@
-"""`nvidia-smi`: the GPUs of this pod as a table, as a list (-L), as CSV (--query-gpu and others), and their NVLinks."""
+"""`nvidia-smi`: this pod's GPUs as a table, list (-L) or CSV (--query-gpu and others), and their NVLinks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`scripts/train.py` of OLMo under the simulated torchrun: its checks, log and checkpoints, with an invented loss."""
+"""`scripts/train.py` of OLMo under the simulated torchrun, with an invented loss."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def prepare(arguments: list[str], team: Team) -> Values:
 
 
 def train(values: Values, team: Team) -> None:
-    """Simulates all ranks, on the first node. Raises Failed."""
+    """Simulates all ranks on the first node. Raises Failed."""
     folder = Path(str(values["save_folder"]).replace("${run_name}", str(values["run_name"])))
     values |= {"host": team.check()[0].hostname, "saved": folder / "config.yaml"}
     values["exists"] = (folder / "config.yaml").is_file()
@@ -61,7 +61,7 @@ def train(values: Values, team: Team) -> None:
 
 @dataclass
 class Run(Training):
-    """A training with its checkpoint folder: `step<n>` are sharded, `step<n>-unsharded` are not."""
+    """A training. Its checkpoints `step<n>` are sharded, `step<n>-unsharded` are not."""
 
     team: Team = field(kw_only=True)
     folder: Path = field(kw_only=True)
@@ -70,7 +70,7 @@ class Run(Training):
         self.save_steps = 1  # `save` decides
 
     def restore(self) -> None:
-        """Continues from the latest checkpoint. A new training first saves one, to test that it can.
+        """Continues from the latest checkpoint. A new training first saves one as a test.
 
         If a step has both kinds, the sharded one counts, as in `find_latest_checkpoint` of olmo/util.py.
         """
@@ -79,10 +79,10 @@ class Run(Training):
             self._save(0, "" if self.values["keep_sharded"] else UNSHARDED)
             return
         self.say("restored", checkpoint=steps[max(steps)])
-        self.first = min(max(steps), self.last - 1)  # at its end already, it takes another step, as on real Azure
+        self.first = min(max(steps), self.last - 1)  # at its end, it takes another step, as on real Azure
 
     def save(self, step: int) -> None:
-        """Saves the kinds of checkpoints that are due. The last step has one in any case."""
+        """Saves the checkpoints that are due. The last step always has one."""
         intervals = {"": self.values["sharded_interval"], UNSHARDED: self.values["unsharded_interval"]}
         due = [kind for kind, interval in intervals.items() if interval and step % interval == 0]
         final = UNSHARDED if self.values["unsharded_interval"] else ""
@@ -92,7 +92,7 @@ class Run(Training):
     def _save(self, step: int, kind: str) -> None:
         """Writes a checkpoint under a temporary name, then renames it. Raises OSError.
 
-        Only rank 0 creates and renames the folder, and the others wait for both (olmo/checkpoint.py, _temporary_wd).
+        Only rank 0 creates and renames the folder (olmo/checkpoint.py, _temporary_wd).
         """
         target = self.folder / f"step{step}{kind}"
         partial = target.with_name(f"{target.name}-tmp")

@@ -1,7 +1,6 @@
-"""Simulates `pretraining.train` of docker/pytorch-pretraining under torchrun, without a model. The loss is invented.
+"""Simulates `pretraining.train` of docker/pytorch-pretraining under torchrun, with an invented loss.
 
-The image's own modules, which do not need torch, provide the command line, memory plan, checkpoint folders and
-messages.
+The image's own modules, which do not need torch, provide everything else.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ def main(_: list[str]) -> int:
 
 
 def prepare(arguments: list[str], _: Team) -> Namespace:
-    """Reads the command line and checks the data on each node. Raises Failed."""
+    """Reads the command line and checks each node's data. Raises Failed."""
     sys.path.insert(0, str(Path.cwd()))
     try:
         chosen: Namespace = _own("options").parsed(arguments)
@@ -38,7 +37,7 @@ def prepare(arguments: list[str], _: Team) -> Namespace:
 
 
 def train(chosen: Namespace, team: Team) -> None:
-    """Simulates all ranks, on the first node. Raises Failed."""
+    """Simulates all ranks on the first node. Raises Failed."""
     ranks, report = team.connect(), _own("report")
     gpus = len(ranks.devices)
     shape = _own("shape").Shape(chosen.layers, chosen.width, chosen.heads, chosen.vocabulary, chosen.sequence)

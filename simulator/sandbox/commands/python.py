@@ -1,4 +1,4 @@
-"""`python -m` of an image: emulates modules with files that its recipe names, and runs other modules unchanged."""
+"""`python -m` of an image: emulates modules that its recipe names, and runs others unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ray start`, `ray health-check` and `ray job` for KubeRay's pods. `job` uses real HTTP through the uplink."""
+"""`ray start`, `ray health-check` and `ray job` for KubeRay's pods. `job` uses real HTTP."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from simulator.sandbox.library.recipe import Failed, Recipe, Values
 
 USAGE_CODE = 2
 LOST_AFTER_S = 60
-"""A node ends after this time without its head (gcs_rpc_server_reconnect_timeout_s)."""
+"""A node ends this time after losing its head (gcs_rpc_server_reconnect_timeout_s)."""
 DASHBOARD_PORT, AGENT_PORT = 8265, 52365
 _POLL_S, _TIMEOUT_S = 0.5, 30.0
 
 
 class Unanswered(Failed):
-    """The head's node is gone: requests get no answer, and open connections stay open."""
+    """The head's node is gone: requests get no answer, and connections stay open."""
 
 
 class _Connection(http.client.HTTPConnection):
@@ -54,7 +54,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _start(chosen: Namespace, program: Recipe) -> None:
-    """Stays a node of its cluster while its head answers."""
+    """Runs while the cluster's head answers."""
     known = view.load()
     head = known.me.key if chosen.head else _head(chosen, program)
     print(program["started"].format(ip=known.me.ip))
@@ -94,7 +94,7 @@ def _job(command: str, chosen: Namespace, program: Recipe) -> None:
 
 
 def _print_log(chosen: Namespace, program: Recipe) -> None:
-    """Without an answer it waits forever, as on a WebSocket."""
+    """Waits forever without an answer, as on a WebSocket."""
     printed, ended = 0, False
     while not ended:
         try:

@@ -29,7 +29,7 @@ HOST = "127.0.0.1"
 SOCKET = view.FOLDER / "pod" / "shim"
 TIMEOUT_S = 60.0
 NOT_FOUND = 127
-"""The exit code of shells and container runtimes for a missing command."""
+"""The exit code of shells and runtimes for a missing command."""
 _REQUEST_BYTES = 2**17
 
 
@@ -53,7 +53,7 @@ def main(arguments: list[str]) -> int:
 
 def _beside(listener: socket.socket, serve: Callable[[socket.socket], None]) -> None:
     if child := os.fork():
-        os.waitpid(child, 0)  # the listener must not be the command's child
+        os.waitpid(child, 0)  # not a child of the command
         listener.close()
         return
     if os.fork():
@@ -113,7 +113,7 @@ def _connect(kubelet: socket.socket, port: int) -> None:
 
 
 def _run(argv: list[str], files: list[int], *, terminal: bool) -> dict[str, Any]:
-    """Returns the exit code as in shells, or why the command did not start. `files` are the standard streams."""
+    """Returns the exit code as in shells, or the start error. `files` are the standard streams."""
 
     def take_terminal() -> None:
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)

@@ -1,4 +1,4 @@
-"""`ssh` between simulated pods: succeeds only if the real one would, and emulates a few remote commands."""
+"""`ssh` between simulated pods. Succeeds only if the real one would, and emulates a few remote commands."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FLAGS = "46AaCfGgKkMNnqsTtVvXxYy"
 
 @dataclass(frozen=True)
 class Call:
-    """A parsed command line. Option names are lower-case, since ssh ignores their case."""
+    """A parsed command line, with lower-case option names, since ssh ignores their case."""
 
     host: str
     command: tuple[str, ...] = ()

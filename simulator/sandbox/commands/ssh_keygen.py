@@ -1,4 +1,4 @@
-"""`ssh-keygen`: accepts `-A`, since simulated servers need no host keys, and refuses to create other keys."""
+"""`ssh-keygen`: accepts `-A`, which has no effect because servers need no host keys, and rejects all else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`sshd`: publishes the container's ports, keys and NCCL files for ssh and mpirun, and then runs MPI ranks."""
+"""`sshd`: publishes the container's ports, keys and NCCL files, and runs MPI ranks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SEPARATION = Path("/run/sshd")
 
 
 def main(arguments: list[str]) -> int:
-    """Runs until it is ended. Returns immediately if it forked into the background."""
+    """Runs until ended. Returns immediately if it forked into the background."""
     flags, port = "", PORT
     rest = list(arguments)
     while rest:

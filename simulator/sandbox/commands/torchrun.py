@@ -1,4 +1,4 @@
-"""`torchrun`: one agent on each node. All meet at the first node, which then simulates the training of all ranks."""
+"""`torchrun`: one agent on each node. The first node simulates the training of all ranks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from simulator.sandbox.library.torch_team import DONE, FAILED, STARTED, Team
 
 
 def main(arguments: list[str]) -> int:
-    """Runs this node's agent. Returns 0 if the program succeeded on all nodes.
+    """Runs this node's agent. Returns 0 if all nodes succeeded.
 
     A program is a module with `prepare(arguments, team)`, which reads command line and files on each node, and
     `train(prepared, team)`, which simulates all ranks on the first node. Both raise Failed.

@@ -1,7 +1,7 @@
 """`vllm serve` and `vllm bench serve` of the image vllm-openai. No model runs; speeds are estimates.
 
-The server waits shorter than on real Azure. The seconds that it prints and returns are not shorter, and the load
-generator uses them. All answers of a run take equally long, so means and percentiles are equal.
+The server waits shorter than on real Azure, but prints and returns real seconds, which the load generator uses. All
+answers of a run take equally long, so means and percentiles are equal.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LOOKS_S, _TIMEOUT_S, _SHOWN_ERRORS = 1.0, 60.0, 10
 
 def main(arguments: list[str]) -> int:
     program = view.program("vllm")
-    signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # the other side may have disconnected
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # the client may have disconnected
     for name, run in {"serve": _serve, "bench serve": _bench}.items():
         words = name.split()
         if arguments[: len(words)] == words:
@@ -54,7 +54,7 @@ def _serve(chosen: Namespace, program: Recipe) -> int:
     while len(_healthy(view.load())) == values["held"]:
         time.sleep(_LOOKS_S)
     print("vllm.v1.engine.exceptions.EngineDeadError: a GPU is lost", file=sys.stderr, flush=True)
-    os._exit(1)  # immediately: a normal exit may abort while threads answer requests
+    os._exit(1)  # a normal exit may abort while threads answer requests
 
 
 def _values(chosen: Namespace, program: Recipe) -> Values:
@@ -77,7 +77,7 @@ def _healthy(known: view.View) -> list[view.Json]:
 
 
 def _snapshot_of(name: str) -> Path:
-    """Source: huggingface_hub, file_download.py, repo_folder_name."""
+    """From huggingface_hub, file_download.py, repo_folder_name."""
     home = Path(os.environ.get("HF_HOME", Path.home() / ".cache" / "huggingface"))
     return home / "hub" / f"models--{name.replace('/', '--')}" / "snapshots" / "simulated"
 
@@ -141,7 +141,7 @@ def _ask(chosen: Namespace, count: int) -> dict[str, float]:
 
 
 def _result(chosen: Namespace, values: Values) -> dict[str, Any]:
-    """Keys are those of vLLM 0.33.0 (vllm/benchmarks/serve.py)."""
+    """Uses the keys of vLLM 0.33.0 (vllm/benchmarks/serve.py)."""
     result = {name: values[value] for name, value in values.recipe["results"].items()}
     statistics = ["mean", "median", *(f"p{each}" for each in chosen.metric_percentiles.split(","))]
     times = {metric: values[metric] * 1000 for metric in values.recipe["metrics"]}

@@ -1,4 +1,4 @@
-"""`wipefs`: lists the types of signatures on a disk, or with `--all` removes superblocks and file systems."""
+"""`wipefs`: lists the signatures on a disk, or with `--all` removes superblocks and file systems."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Code that simulated commands share: their view of the world, NCCL, ranks, logs. Imports no command."""
+"""Code that simulated commands share. Imports no command."""

@@ -1,9 +1,9 @@
-"""The simulated block layer: content of disks, running arrays and mounts, for all commands that use disks.
+"""The simulated block layer: content of disks, arrays and mounts.
 
-A disk is a file in /run/simulator/dev. An empty file is a blank disk. Otherwise it has JSON with `raid` (a member's
-superblock), `filesystem`, or `signatures` (types of others: LVM2_member, gpt). Arrays are like disks; their content is
-in `.arrays` under their UUID, because their names may change at a restart. Files of a file system are in `.contents`,
-and are moved to its mount point. The kernel's state is in /sys/block and /run/simulator/proc, as on a real node.
+A disk is a file in /run/simulator/dev: empty, or JSON with `raid` (a member's superblock), `filesystem`, or
+`signatures` (types of others: LVM2_member, gpt). Arrays are like disks; their content is in `.arrays` under their UUID,
+because their names may change at a restart. Files of a file system are in `.contents`, and are moved to its mount
+point. The kernel's state is in /sys/block and /run/simulator/proc, as on a real node.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Json = dict[str, Any]
 
 
 class Refused(Exception):
-    """The real command would fail. The message is its output on stderr."""
+    """The real command would fail with this message on stderr."""
 
 
 def disk_name(path: str) -> str:
@@ -42,7 +42,7 @@ def read(name: str) -> Json:
 
 
 def write(name: str, content: Json) -> None:
-    """Overwrites the content of a disk, and deletes the files of an earlier file system."""
+    """Overwrites a disk, and deletes the files of an earlier file system."""
     before = read(name).get("filesystem")
     if before and before != content.get("filesystem"):
         shutil.rmtree(contents(before), ignore_errors=True)
@@ -50,7 +50,7 @@ def write(name: str, content: Json) -> None:
 
 
 def contents(filesystem: Json) -> Path:
-    """Returns the folder with the files of a file system while it is not mounted."""
+    """Returns the folder with the files of an unmounted file system."""
     return DISKS / ".contents" / str(filesystem["uuid"])
 
 
@@ -92,7 +92,7 @@ def new_array(number: int, array: str, *, state: str, members: list[str]) -> str
 
 
 def remove_array(name: str) -> None:
-    """Stops an array. The content of its members stays."""
+    """Stops an array. Its members keep their content."""
     for member in (BLOCK / name / "slaves").iterdir():
         (BLOCK / member.name / "holders" / name).rmdir()
     shutil.rmtree(BLOCK / name)

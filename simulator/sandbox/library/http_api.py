@@ -1,4 +1,4 @@
-"""Serves the HTTP API of a simulated program, with one function for all requests."""
+"""Serves a simulated program's HTTP API with one function."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
 Answer = tuple[int, Any]
-"""Status, and the body: text, data that is sent as JSON, or None."""
+"""Status, and body: text, data for JSON, or None."""
 
 
 class Request(NamedTuple):
-    """One request. The path has no query."""
+    """One request. Its path has no query."""
 
     method: str
     path: str
@@ -25,7 +25,7 @@ class Request(NamedTuple):
 def serve(host: str, port: int, answer: Callable[[Request], Answer]) -> ThreadingHTTPServer:
     class Handler(BaseHTTPRequestHandler):
         def _respond(self) -> None:
-            # Always reads the body: otherwise a refused client may get a reset instead of an answer.
+            # Always reads the body, because a refused client may otherwise get a reset.
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             status, content = answer(Request(self.command, self.path.partition("?")[0], self.headers, body))
             text = content if isinstance(content, str) else "" if content is None else json.dumps(content)

@@ -1,4 +1,4 @@
-"""HTTPS through the uplink, in a separate module because its imports are slow and few commands need them."""
+"""HTTPS through the uplink, a separate module because its imports are slow and rarely needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads ssh's key files, to check whether a private key is authorized."""
+"""Reads ssh's keys, to check whether a private key is authorized."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class BadKey(ValueError):
 
 
 def authorized(text: str) -> list[str]:
-    """Returns the base64 key of each line of an authorized_keys file. Ignores options before the key type."""
+    """Returns the base64 key of each authorized_keys line, without options before the key type."""
     lines = [line.split() for line in text.splitlines() if line.strip() and not line.startswith("#")]
     return [word for words in lines for word in words if word.startswith("AAAA")]
 
@@ -48,7 +48,7 @@ def _from_pkcs1(raw: bytes) -> bytes:
 
 
 def _from_openssh(raw: bytes) -> bytes:
-    """Returns the public key, which follows cipher, kdf, its options and the key count (OpenSSH's PROTOCOL.key)."""
+    """Returns the public key, after cipher, kdf, its options and the key count (OpenSSH's PROTOCOL.key)."""
     if not raw.startswith(OPENSSH_MAGIC):
         raise BadKey("invalid format")
     position = len(OPENSSH_MAGIC)

@@ -1,4 +1,4 @@
-"""Finds the module of the command that was called and runs its `main`."""
+"""Runs the `main` of the called command's module."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from simulator.sandbox.library import view
 
 
 def main() -> int:
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # like other programs: `mpirun ... | head` ends without an error
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # so that `mpirun ... | head` ends without an error
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     try:
         return run(view.load_self()["commands"][os.path.realpath(sys.argv[0])], sys.argv[1:])

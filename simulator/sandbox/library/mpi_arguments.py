@@ -1,4 +1,4 @@
-"""Parses the part of Open MPI 4's `mpirun` options that jobs here use. Other options are errors."""
+"""Parses the `mpirun` options of Open MPI 4 that jobs here use. Other options are errors."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class MpiError(Exception):
 
 @dataclass(frozen=True)
 class Options:
-    """A parsed command line. `map_by` is "slot", "node" or "ppr"; `cores` is the number of cores for each rank.
+    """A parsed command line. `map_by` is "slot", "node" or "ppr"; `cores` are per rank.
 
-    `rank_by` is "slot", which numbers the ranks of one node after the other, or "node", which alternates between nodes.
+    `rank_by` is "slot", which numbers one node after the other, or "node", which alternates between nodes.
     """
 
     program: tuple[str, ...] = ()
@@ -55,7 +55,7 @@ class Options:
 
 
 def parse(arguments: list[str]) -> Options:
-    """Parses the arguments. Raises MpiError, which names the wrong argument."""
+    """Parses the arguments. Raises MpiError, which names the wrong one."""
     found: dict[str, str] = {}
     flags: dict[str, Any] = {}
     exports: list[str] = []
@@ -84,7 +84,7 @@ def parse(arguments: list[str]) -> Options:
 
 
 def exported(options: Options, environment: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
-    """Returns the variables that remote ranks get by -x, and the requested names that are not set."""
+    """Returns the variables that -x exports, and the requested names that are not set."""
     variables: dict[str, str] = {}
     missing: list[str] = []
     for export in options.exports:

@@ -1,4 +1,4 @@
-"""Sets up a simulated NCCL communicator: logs NCCL's lines, fails as NCCL would, and determines its speed."""
+"""Sets up a simulated NCCL communicator: logs NCCL's lines, fails like NCCL, and determines the speed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from simulator.world.network import INFINIBAND, SOCKET, Collective
 
 VERSION = "NCCL version 2.27.3+cuda12.8"
 PLUGIN = "IBext_v10"  # nccl-rdma-sharp-plugins, src/ib_plugin.c
-SHM_PER_GPU = 9637888  # bytes of one segment in /dev/shm, as in nccl#525
+SHM_PER_GPU = 9637888  # bytes per segment in /dev/shm, as in nccl#525
 SYSTEM_ERROR = "unhandled system error (run with NCCL_DEBUG=INFO for details)"
 INVALID_USAGE = "invalid usage (run with NCCL_DEBUG=WARN for details)"
 INTERNAL_ERROR = "internal error - please report this issue to the NCCL developers"
@@ -21,7 +21,7 @@ REMOTE_ERROR = "remote process exited or there was a network error"
 
 
 class NcclError(Exception):
-    """A failed call, with NCCL's text for it."""
+    """A failed call, with NCCL's text."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Setup:
 
 @dataclass(frozen=True)
 class Communicator:
-    """Ranks that know each other but have no channels yet. The first collective creates them (since NCCL 2.22)."""
+    """Ranks without channels, which the first collective creates (since NCCL 2.22)."""
 
     setup: Setup
     sku: str
@@ -82,7 +82,7 @@ class Communicator:
 
 
 def initialise(devices: Sequence[Device], variables: Mapping[str, str], known: view.View, log: Log) -> Communicator:
-    """Creates a communicator. `variables` are the ranks' environment, added to /etc/nccl.conf. Raises NcclError."""
+    """Creates a communicator. The ranks' `variables` override /etc/nccl.conf. Raises NcclError."""
     pods = list({device.pod.key: device.pod for device in devices}.values())
     by_pod = environments(pods, variables)
     networks = {pod.key: nccl_net.choose(known, pod, by_pod[pod.key]) for pod in pods}
@@ -99,7 +99,7 @@ def initialise(devices: Sequence[Device], variables: Mapping[str, str], known: v
 
 
 def environments(pods: Sequence[view.Pod], variables: Mapping[str, str]) -> dict[str, Mapping[str, str]]:
-    """Returns NCCL's settings by pod key: /etc/nccl.conf, overridden by the ranks' environment."""
+    """Returns NCCL's settings by pod key."""
     return {pod.key: {**pod.nccl_files.get("nccl_conf", {}), **variables} for pod in pods}
 
 
@@ -126,7 +126,6 @@ def _milestone(setup: Setup, what: str, log: Log) -> None:
 
 
 def _address(device: Device) -> str:
-    """The memory address is invented and differs between ranks."""
     return f"{0x55D000000000 + device.process.rank * 0x100000:#x}"
 
 
@@ -141,7 +140,7 @@ def _connected(setup: Setup, log: Log, *, nvls: bool) -> None:
 
 
 def _topology(setup: Setup, known: view.View, log: Log) -> bool:
-    """Reports whether NCCL knows the HCA next to each GPU on all nodes. In a VM, that needs a topology file."""
+    """Reports whether NCCL knows the HCA next to each GPU. In a VM, that needs a topology file."""
     aligned = True
     for pod in setup.pods:
         first = next(device.process for device in setup.devices if device.pod is pod)
@@ -167,9 +166,9 @@ def _topology(setup: Setup, known: view.View, log: Log) -> bool:
 
 
 def _networks(setup: Setup, log: Log, *, sharp: bool) -> None:
-    """The order is that of NCCL's attempts: plugin, InfiniBand, TCP (src/plugin/net.cc).
+    """Follows NCCL's order: plugin, InfiniBand, TCP (src/plugin/net.cc).
 
-    A process also logs networks that it does not use.
+    Also logs unused networks.
     """
     for device in setup.devices:
         network = setup.networks[device.pod.key]
@@ -209,7 +208,7 @@ def _hca_text(index: int, hca: Mapping[str, Any], *, sharp: bool) -> str:
 
 
 def _shared_memory(setup: Setup, log: Log) -> None:
-    """Ranks of one node use one segment each in /dev/shm. Raises NcclError if it is too small."""
+    """Requires one segment in /dev/shm per rank of a node. Raises NcclError if it is too small."""
     for device in setup.devices:
         local = sum(other.pod is device.pod for other in setup.devices)
         disabled = setup.variables[device.pod.key].get("NCCL_SHM_DISABLE", "0") == "1"
@@ -222,7 +221,7 @@ def _shared_memory(setup: Setup, log: Log) -> None:
 
 
 def _channels(setup: Setup, log: Log, *, sharp: bool) -> None:
-    """Connects the ring's edges, those between nodes over every HCA in use, and SHARP's trees."""
+    """Connects the ring's edges, over every HCA in use between nodes, and SHARP's trees."""
     for device, peer in zip(setup.devices, [*setup.devices[1:], setup.devices[0]], strict=True):
         if device.pod is not peer.pod:
             _between_nodes(setup, device, peer, log, sharp=sharp)

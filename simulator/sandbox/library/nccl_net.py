@@ -1,4 +1,4 @@
-"""Selects the network that NCCL uses on a node, from its devices and its environment."""
+"""Selects NCCL's network on a node, from its devices and environment."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Network:
 
     @property
     def speeds(self) -> tuple[float, ...]:
-        """The share of its rated speed that each HCA has to other nodes."""
+        """Each HCA's share of its rated speed to other nodes."""
         return tuple(min(hca["gbps"], hca["rail_gbps"]) / hca["rated_gbps"] for hca in self.hcas)
 
 
@@ -41,7 +41,7 @@ def choose(known: view.View, pod: view.Pod, variables: Mapping[str, str]) -> Net
 
 
 def selected(name: str, pattern: str) -> bool:
-    """Matches NCCL_IB_HCA and NCCL_SOCKET_IFNAME, lists of prefixes. `=` means exact, `^` excludes. All ports are 1."""
+    """Matches NCCL_IB_HCA and NCCL_SOCKET_IFNAME: prefixes, exact after `=`, excluded after `^`. All ports are 1."""
     excluding, rest = pattern.startswith("^"), pattern.removeprefix("^")
     exact, rest = rest.startswith("="), rest.removeprefix("=")
     entries = [entry.partition(":") for entry in rest.split(",") if entry]
@@ -52,14 +52,14 @@ def selected(name: str, pattern: str) -> bool:
 
 
 def interface(variables: Mapping[str, str]) -> str | None:
-    """Returns the interface of bootstrap and TCP, or None if NCCL_SOCKET_IFNAME matches none of the pod's."""
+    """Returns the interface of bootstrap and TCP, or None if NCCL_SOCKET_IFNAME matches none."""
     pattern = variables.get("NCCL_SOCKET_IFNAME", "")
     candidates = [name for name in INTERFACES if selected(name, pattern) and (pattern or name != "lo")]
     return candidates[-1] if candidates else None
 
 
 def nccl_configuration() -> dict[str, str]:
-    """Returns the variables in /etc/nccl.conf, which NCCL reads in every process of this container."""
+    """Returns the variables in /etc/nccl.conf, which NCCL reads in every process."""
     lines = NCCL_CONFIGURATION.read_text().splitlines() if NCCL_CONFIGURATION.exists() else []
     pairs = [line.strip().partition("=") for line in lines if "=" in line and not line.lstrip().startswith("#")]
     return {name.strip(): value.strip() for name, _, value in pairs}

@@ -1,4 +1,4 @@
-"""`all_reduce_perf` of nccl-tests: its command line, its checks, its table."""
+"""`all_reduce_perf` of nccl-tests."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def run(
     *,
     tag: bool = False,
 ) -> int:
-    """Runs all processes of the test. Returns the real program's exit code: 1 usage, 2 CUDA, 3 NCCL."""
+    """Runs all processes. Returns the real exit code: 1 usage, 2 CUDA, 3 NCCL."""
     log = nccl_log.Log(variables, tag=tag)
     name, host = Path(command[0]).name, ranks[0].pod.hostname
     try:
@@ -98,7 +98,7 @@ def parse(arguments: Sequence[str]) -> dict[str, str]:
 
 
 def _check_sizes(settings: Mapping[str, str]) -> None:
-    """Rejects steps of zero: the real program would measure one size forever."""
+    """Rejects steps of zero, which would never end."""
     first, last = size(settings["b"]), size(settings["e"])
     if first > last:
         raise UsageError(f"invalid sizes: -b {settings['b']} is more than -e {settings['e']}")
@@ -162,7 +162,7 @@ def _header(log: nccl_log.Log, name: str, options: Mapping[str, str], devices: S
 def _table(log: nccl_log.Log, options: Mapping[str, str], communicator: nccl.Communicator) -> None:
     """The first run creates the channels, so NCCL logs them below the column names."""
     memory = min(int(device.gpu["memory_gb"]) for device in communicator.setup.devices) * 10**9
-    fits = (memory - GIB) // (3 if options["c"] != "0" else 2)  # buffers: send, receive and, to check, expected
+    fits = (memory - GIB) // (3 if options["c"] != "0" else 2)  # send, receive and, to check, expected
     largest = size(options["e"])
     if largest > fits:
         log.line(f"#\n# Reducing maxBytes to {fits} due to memory limitation")
@@ -183,7 +183,7 @@ def _table(log: nccl_log.Log, options: Mapping[str, str], communicator: nccl.Com
 
 
 def _sizes(options: Mapping[str, str], largest: int) -> Iterator[int]:
-    """Yields at least one size: if memory is too small for the smallest, it is reduced too (src/common.cu, run)."""
+    """Yields at least one size, reduced if memory is too small (src/common.cu, run)."""
     message = min(size(options["b"]), largest)
     while message <= largest:
         yield message
@@ -191,7 +191,7 @@ def _sizes(options: Mapping[str, str], largest: int) -> Iterator[int]:
 
 
 def _next_size(message: int, options: Mapping[str, str]) -> int:
-    """Like nccl-tests, ignores factors of 1 or less."""
+    """Ignores factors of 1 or less, like nccl-tests."""
     factor = int(options["f"])
     return message * factor if factor > 1 else message + size(options["i"])
 

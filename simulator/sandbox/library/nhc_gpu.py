@@ -1,4 +1,4 @@
-"""Checks of aznhc that use the GPUs: count, errors, copies, all-reduce within the node, GPUDirect RDMA."""
+"""Checks of aznhc that use the GPUs."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from simulator.sandbox.library.nhc_report import NOT_RUN, Failed, Warned, number
 from simulator.sandbox.library.ranks import Rank
 
 XIDS = (48, 56, 57, 58, 62, 63, 64, 65, 68, 69, 73, 74, 79, 80, 81, 92, 119, 120)
-"""The GPU errors that make aznhc fail a node."""
+"""GPU errors for which aznhc fails a node."""
 XID_HOURS = 2
-"""The default maximum age of an error, in hours."""
+"""The default maximum age of an error in hours."""
 LOST_EXIT_CODE = 15
-"""The exit code of nvidia-smi for a GPU that fell off the bus."""
+"""nvidia-smi's exit code for a GPU that fell off the bus."""
 NCCL_VARIABLES = {"NCCL_IB_PCI_RELAXED_ORDERING": "1", "CUDA_DEVICE_ORDER": "PCI_BUS_ID", "NCCL_SOCKET_IFNAME": "eth0"}
 
 
@@ -39,7 +39,7 @@ def _healthmon(known: view.View, arguments: Sequence[str]) -> str:
 
 
 def _xid(known: view.View, arguments: Sequence[str]) -> str | None:
-    """Like the real check, treats an error with an unreadable time as old."""
+    """Treats an error with an unreadable time as old, like the real check."""
     log = node_log()
     if log is None:
         return None
@@ -80,7 +80,7 @@ def _ecc(known: view.View, arguments: Sequence[str]) -> str:
 
 
 def _throttling(known: view.View, arguments: Sequence[str]) -> None:
-    """Warns, like the real check, about GPUs that hardware slows down (0x8) because they are too hot (0x40)."""
+    """Warns about GPUs that hardware slows down (0x8) because of heat (0x40), like the real check."""
     reason = "reason=0x0000000000000048"
     slowed = [f"Warning: GPU {gpu['index']} throttled, {reason}" for gpu in known.gpus_of(known.me) if gpu["slowed"]]
     if slowed:
@@ -101,7 +101,7 @@ def _nvlink(known: view.View, arguments: Sequence[str]) -> str:
 
 
 def _allreduce(known: view.View, arguments: Sequence[str]) -> str:
-    """Arguments: limit in GB/s, repeats, message size, and a topology file, which is unused."""
+    """Arguments: limit in GB/s, repeats, message size, and an unused topology file."""
     limit = number("check_nccl_allreduce", arguments, 0)
     found = _bus_bandwidth(known, "nccl_allreduce", arguments[2] if len(arguments) > 2 else "")
     if found < limit:
@@ -111,7 +111,6 @@ def _allreduce(known: view.View, arguments: Sequence[str]) -> str:
 
 
 def _loopback(known: view.View, arguments: Sequence[str]) -> str:
-    """The slowest HCA determines the result."""
     name = "check_nccl_allreduce_ib_loopback"
     limit = number(name, arguments, 0)
     _bus_bandwidth(known, "nccl_allreduce (IB loopback)", arguments[2] if len(arguments) > 2 else "")
@@ -138,7 +137,7 @@ def _bus_bandwidth(known: view.View, what: str, size: str) -> float:
 
 
 def _rdma(known: view.View, arguments: Sequence[str]) -> str:
-    """Measures GPUDirect RDMA writes of each HCA to itself, in Gb/s."""
+    """Measures GPUDirect RDMA writes of each HCA to itself in Gb/s."""
     limit = number("check_ib_bw_gdr", arguments, 0)
     passed = []
     if not known.me.may_pin_memory or _lost(known):

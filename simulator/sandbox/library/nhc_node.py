@@ -1,4 +1,4 @@
-"""Checks of aznhc for the node: processors, memory, InfiniBand ports, interfaces, disks, its log."""
+"""Checks of aznhc for the node."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _KIB = {"kB": 1, "MB": 2**10, "GB": 2**20, "TB": 2**30}
 
 
 def node_log() -> list[str] | None:
-    """Returns the lines of the node's log from aznhc's path, or None without it, which skips the check."""
+    """Returns the lines of the node's log from aznhc's path, or None without it, to skip the check."""
     file = _root() / "syslog"
     return file.read_text(errors="replace").splitlines() if file.exists() else None
 
 
 def date(line: str) -> datetime | None:
-    """Returns the time of a line that starts with `Mon dd hh:mm:ss`, or None for other lines."""
+    """Returns the time of a line that starts with `Mon dd hh:mm:ss`, or None."""
     with contextlib.suppress(ValueError):
         return datetime.strptime(f"{' '.join(line.split()[:3])} {datetime.now().year}", "%b %d %H:%M:%S %Y")
     return None
@@ -91,7 +91,7 @@ def _eth(known: view.View, arguments: Sequence[str]) -> None:
 
 
 def _topology(known: view.View, arguments: Sequence[str]) -> str:
-    """The real check compares lstopo with the image's file. Simulated devices are built from that file."""
+    """Passes: the real check compares lstopo with the image's file, from which simulated devices are built."""
     sku = known.node_of(known.me)["sku"]
     name = view.numbers()["skus"][sku]["topology"]
     if name is None:
@@ -108,7 +108,7 @@ def _nvme(known: view.View, arguments: Sequence[str]) -> str:
 
 
 def _flapping(known: view.View, arguments: Sequence[str]) -> str | None:
-    """Compares the last event with the one that an earlier run noted in aznhc's log, and checks no other time."""
+    """Compares the last event only with the one in aznhc's log."""
     log = node_log()
     if log is None:
         return None

@@ -1,23 +1,23 @@
-"""Results of failed aznhc checks, and a parser of their arguments."""
+"""Results of failed aznhc checks, and an argument parser."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 NOT_RUN = "FaultCode: NHCNA"
-"""The fault code of aznhc for a check that could not run, so that the node's state is unknown."""
+"""The fault code of aznhc for a check that could not run."""
 
 
 class Failed(Exception):
-    """A failed check, with the text that the real one logs."""
+    """A failed check, with the real one's log text."""
 
 
 class Warned(Exception):
-    """A check that passes with a warning, with the text that the real one logs."""
+    """A check that passes with a warning, with the real one's log text."""
 
 
 def number(check: str, arguments: Sequence[str], index: int) -> float:
-    """Returns an argument with the limit for a measurement. Raises Failed if it is not a number."""
+    """Returns an argument, a limit for a measurement. Raises Failed if it is not a number."""
     try:
         return float(arguments[index])
     except (IndexError, ValueError):

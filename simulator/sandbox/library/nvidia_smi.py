@@ -1,4 +1,4 @@
-"""Prints nvidia-smi's output for some GPUs, and returns its exit codes."""
+"""Prints nvidia-smi's output, and returns its exit codes."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 Json = dict[str, Any]
 DRIVER, CUDA = "580.95.05", "13.0"
 NVLINKS = {"A100": 12, "H100": 18, "H200": 18}
-"""The number of links of each GPU of these models on nodes with several GPUs (NVIDIA's data sheets)."""
+"""Links of each GPU on nodes with several GPUs (NVIDIA's data sheets)."""
 NVLINK_GBS = {"A100": 25.0, "H100": 26.562, "H200": 26.562}
-"""The speed of each link, as nvidia-smi prints it."""
+"""The speed per link, as nvidia-smi prints it."""
 LOST = "Unable to determine the device handle for GPU{}: {}: Unknown Error"
 
 
@@ -47,13 +47,13 @@ FIELDS: dict[str, dict[str, Callable[[Json], str]]] = {
         "remapped_rows.failure": lambda gpu: _remapped(gpu, "remap_failed"),
     },
 }
-"""The fields by query (`--query-gpu`, `--query-remapped-rows`)."""
+"""Fields by query (`--query-gpu`, `--query-remapped-rows`)."""
 
 
 def answer(arguments: Sequence[str], gpus: Sequence[Json]) -> int:
     """Prints nvidia-smi's output if these are all GPUs.
 
-    Returns 0, 6 without a GPU, 15 with a lost one, or 2 for arguments that are not simulated.
+    Returns 0, 6 without a GPU, 15 with a lost one, or 2 for unsupported arguments.
     """
     if not gpus:
         print("No devices were found")
@@ -82,12 +82,12 @@ def answer(arguments: Sequence[str], gpus: Sequence[Json]) -> int:
 
 
 def bus_id(gpu: Json) -> str:
-    """Returns the bus id as in nvidia-smi: a domain of eight digits, in capitals."""
+    """Returns nvidia-smi's bus id: capitals, and a domain of eight digits."""
     return f"0000{gpu['pci']}".upper()
 
 
 def memory_mib(gpu: Json) -> int:
-    """Returns the marketing number read as GiB, which is close to nvidia-smi's value."""
+    """Returns the marketing number read as GiB, close to nvidia-smi's value."""
     return int(gpu["memory_gb"]) * 1024
 
 
@@ -96,7 +96,7 @@ def _heading(gpu: Json) -> str:
 
 
 def _remapped(gpu: Json, what: str) -> str:
-    """Only Ampere and newer GPUs remap rows (NVIDIA, GPU memory error management)."""
+    """Only Ampere and newer remap rows (NVIDIA, GPU memory error management)."""
     return str(int(gpu[what])) if gpu["model"] != "T4" else "[N/A]"
 
 

@@ -1,4 +1,4 @@
-"""Parses OLMo's training config for the simulated trainer: the plain YAML that these files use, and overrides."""
+"""Parses OLMo's training config: the plain YAML that these files use, and overrides."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from typing import Any, NamedTuple
 from simulator.sandbox.library.recipe import Failed
 
 FILE_TOKENS = 12_000_000_000
-"""The assumed tokens of any data file: OLMo-1B has 3.1T tokens in 249 files."""
+"""Assumed tokens per data file: OLMo-1B has 3.1T tokens in 249 files."""
 _SPECIAL = {"true": True, "false": False, "null": None}
 
 
 class Config(NamedTuple):
-    """Settings by name, with `_` for the dot (`model_d_model`), and the files of the data and of the evaluations."""
+    """Settings by name, with `_` for the dot (`model_d_model`), and the files of data and evaluations."""
 
     settings: dict[str, Any]
     data: list[str]
     evaluation: list[str]
 
     def max_steps(self, tokens_per_step: int) -> int:
-        """Returns the steps of `max_duration`, which has steps, tokens (`2e12T`) or epochs (`1ep`)."""
+        """Returns the steps of `max_duration`, given as steps, tokens (`2e12T`) or epochs (`1ep`)."""
         duration = str(self.settings["max_duration"])
         if duration.endswith("ep"):
             return int(duration[:-2]) * len(self.data) * FILE_TOKENS // tokens_per_step
@@ -31,10 +31,10 @@ class Config(NamedTuple):
 
 
 def load(path: Path, overrides: Iterable[str], known: Sequence[str]) -> Config:
-    """Loads a config. Raises OSError, and Failed for an override that OLMo does not know."""
+    """Loads a config. Raises OSError, and Failed for an unknown override."""
     values, data, evaluation = _parse(path.read_text())
     for word in overrides:
-        # `--name=value` or `--name`, as `clean_opt` of olmo/util.py reads them
+        # `--name=value` or `--name` (`clean_opt` of olmo/util.py)
         name, equals, value = word.partition("=")
         name = name.strip("-").replace("-", "_")
         if name.partition(".")[0] not in known:

@@ -1,4 +1,4 @@
-"""Runs a program of the image for mpirun as every rank, and then simulates the framework that the ranks called."""
+"""Runs a program as every rank of mpirun, and then simulates the framework that the ranks called."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from simulator.sandbox.library.ranks import Rank
 
 @dataclass(frozen=True)
 class Call:
-    """One rank's call of a framework, with the options that the framework's module parsed."""
+    """One rank's call of a framework, with parsed options."""
 
     rank: Rank
     options: Mapping[str, Any]

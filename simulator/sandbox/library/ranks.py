@@ -1,8 +1,8 @@
-"""Runs a program on other nodes for mpirun: each node's sshd really runs it in its sandbox, once for each rank.
+"""Runs a program on other nodes for mpirun: each node's sshd runs it in its sandbox, once per rank.
 
 mpirun publishes an order (as "mpirun"). Each node's sshd finds it in the world, executes it and answers (as "ranks"). A
-simulated framework that a rank starts does not train: it leaves a call (`leave_call`). Once all ranks have succeeded,
-mpirun passes the calls to the framework's module, which simulates all ranks at once.
+simulated framework does not train in its rank, but leaves a call (`leave_call`). When all ranks have succeeded, mpirun
+passes the calls to the framework's module, which simulates all ranks.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from simulator.sandbox.library import view
 
 ORDER, ANSWER = "mpirun", "ranks"
 CALL = "SIMULATOR_RANK_CALL"
-"""The variable with the path for a framework's call."""
+"""The variable with the path for a call."""
 POLL_SECONDS = 0.2
-MAX_OUTPUT = 32_000  # the limit of a rank's output in characters: answers of more than a megabyte are not passed on
+MAX_OUTPUT = 32_000  # limit of a rank's output in characters: answers above a megabyte are not passed on
 
 
 @dataclass(frozen=True)
 class Rank:
-    """One process: the `local`-th of `of_local` on its pod."""
+    """The `local`-th process of `of_local` on its pod."""
 
     pod: view.Pod
     local: int
@@ -39,7 +39,7 @@ class Rank:
 
 @dataclass(frozen=True)
 class Ended:
-    """The end of one rank: exit code, both output streams, and the call that it left, if any."""
+    """The end of one rank: exit code, both output streams, and any call that it left."""
 
     rank: int
     code: int
@@ -52,7 +52,7 @@ class Lost(Exception):
 
 
 def run(ranks: Sequence[Rank], program: Sequence[str], variables: Mapping[str, str]) -> list[Ended]:
-    """Runs the program for every rank, on each node one at a time. Returns results in rank order. Raises Lost."""
+    """Runs the program for every rank, one at a time on each node. Returns results in rank order. Raises Lost."""
     known = view.load()
     order = f"{known.me.key}-{time.time_ns()}"
     tasks: dict[str, list[dict[str, str]]] = {}
@@ -73,7 +73,7 @@ def run(ranks: Sequence[Rank], program: Sequence[str], variables: Mapping[str, s
 
 
 def serve() -> None:
-    """Executes orders for this pod, one at a time and forever, as part of sshd."""
+    """Executes this pod's orders, one at a time and forever, as part of sshd."""
     done: set[str] = set()
     while True:
         time.sleep(POLL_SECONDS)
@@ -91,7 +91,7 @@ def serve() -> None:
 
 
 def leave_call(module: str, call: Mapping[str, Any]) -> bool:
-    """Leaves a call for mpirun, which runs a module of `commands` for it. Returns False without mpirun."""
+    """Leaves a call for mpirun, to run a module of `commands`. Returns False without mpirun."""
     place = os.environ.get(CALL)
     if place is None:
         return False
@@ -100,7 +100,7 @@ def leave_call(module: str, call: Mapping[str, Any]) -> bool:
 
 
 def _variables(rank: Rank, size: int, exported: Mapping[str, str]) -> dict[str, str]:
-    """The environment has no variables of the container, as over the real ssh."""
+    """Omits the container's variables, like the real ssh."""
     return {
         "HOME": "/root",
         "PATH": PATH,

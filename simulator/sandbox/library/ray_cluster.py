@@ -1,4 +1,4 @@
-"""The nodes of a Ray cluster. Each pod that runs `ray start` publishes its head; a head publishes itself."""
+"""Nodes of a Ray cluster. A pod that runs `ray start` publishes its head; a head publishes itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Serves a Ray head's job API and health checks, as far as KubeRay and `ray job` use them, and runs its jobs.
+"""Serves a Ray head's job API and health checks, as KubeRay and `ray job` use them, and runs jobs.
 
 Source: Ray 2.60.0, dashboard/modules/job/job_head.py, job_supervisor.py and reporter/healthz_agent.py. Tokens:
 dashboard/http_server_head.py and _private/authentication/http_token_authentication.py.
@@ -30,7 +30,7 @@ _MISSING = HTTPStatus.NOT_FOUND, "404: Not Found"
 
 
 def bearer() -> str:
-    """Returns the expected header value if the environment requires a token, otherwise an empty text."""
+    """Returns the required header value, empty if the environment requires no token."""
     is_required = os.environ.get("RAY_AUTH_MODE", "disabled") == "token"
     return f"Bearer {os.environ.get('RAY_AUTH_TOKEN', '')}" if is_required else ""
 
@@ -90,7 +90,7 @@ class Dashboard:
         self._jobs: dict[str, Job] = {}
 
     def answer(self, request: Request) -> Answer:
-        """Handles a request. Rejects it without the token, if the cluster has one."""
+        """Handles a request. Rejects it without the cluster's token, if any."""
         given = next(filter(None, (request.headers.get(name) for name in _TOKEN_HEADERS)), "")
         if bearer() and request.path not in _PUBLIC and given != bearer():
             missing, wrong = "Unauthorized: Missing authentication token", "Forbidden: Invalid authentication token"

@@ -1,8 +1,8 @@
-"""Reads a recipe of a program (simulator/sandbox/programs): its options, values, errors and lines.
+"""Reads a program's recipe (simulator/sandbox/programs).
 
 Options are listed by kind: `switches`, `integers`, `floats`, `text`, `lists`, `choices`; `words` have no dashes.
 `values` are Python expressions of options and of each other. An entry of `fails` has a text, and a condition, `if`.
-`lines` are templates, by the time when the program prints them, after the `prefix`.
+`lines` are templates by time of print, after the `prefix`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Failed(Exception):
 
 
 class Parser(argparse.ArgumentParser):
-    """Rejects a command line with exit code 2, with the recipe's message if it has one."""
+    """Rejects a command line with exit code 2, and the recipe's message, if any."""
 
     refusal = ""
 
@@ -48,7 +48,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def parser(options: Recipe) -> Parser:
-    """Returns the parser of a command line. Options cannot be abbreviated."""
+    """Returns a parser. Options cannot be abbreviated."""
     made = Parser(prog=options["prog"], usage=options.get("usage"), allow_abbrev=False)
     made.refusal = options.get("refusal", "")
     for kind, how in KINDS.items():
@@ -64,7 +64,7 @@ def parser(options: Recipe) -> Parser:
 
 
 class Values(dict[str, Any]):
-    """The known values of one run. The recipe's own values are computed at first use."""
+    """Values of one run. The recipe's own are computed at first use."""
 
     def __init__(self, recipe: Recipe, known: Mapping[str, Any]) -> None:
         super().__init__({**recipe.get("defaults", {}), **known})
@@ -77,7 +77,7 @@ class Values(dict[str, Any]):
         return found
 
     def error(self) -> str:
-        """Returns the text of the first error whose condition holds; empty if the program can run."""
+        """Returns the text of the first error that applies; empty if the program can run."""
         fails = self.recipe.get("fails", ())
         return next((str(each["text"]).format_map(self) for each in fails if self._evaluate(each["if"])), "")
 

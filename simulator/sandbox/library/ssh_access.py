@@ -1,4 +1,4 @@
-"""Checks whether one pod can log in to another by ssh, with the errors that a client gets."""
+"""Checks whether one pod can log in to another by ssh, with the client's errors."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ class SshError(Exception):
 
 
 def connect(known: view.View, host: str, options: Mapping[str, str], folder: Path = FOLDER) -> view.Pod:
-    """Returns the pod behind the host if its ssh server would accept this pod. Raises SshError.
+    """Returns the host's pod if its ssh server would accept this pod. Raises SshError.
 
-    Messages are those of OpenSSH (sshconnect.c, ssh_connect_direct; ssh.c, resolve_host), and the C library's for
-    errno.
+    Messages are OpenSSH's (sshconnect.c, ssh_connect_direct; ssh.c, resolve_host), and the C library's for errno.
     """
     settings = {**_configured(folder / "config", host), **options}
     target = settings.get("hostname", host)
@@ -35,7 +34,7 @@ def connect(known: view.View, host: str, options: Mapping[str, str], folder: Pat
     if not pod.running or pod.sshd is None or pod.sshd["port"] != port:
         raise SshError(f"ssh: connect to host {target} port {port}: Connection refused")
     if settings.get("stricthostkeychecking", "ask") not in ("no", "off", "accept-new"):
-        raise SshError("Host key verification failed.")  # no user is there to confirm it
+        raise SshError("Host key verification failed.")  # no user can confirm it
     if _own_key(Path(settings.get("identityfile", folder / "id_rsa"))) not in pod.sshd["authorized_keys"]:
         raise SshError(f"root@{target}: Permission denied (publickey).")
     return pod
@@ -57,7 +56,7 @@ def _own_key(file: Path) -> str | None:
 
 
 def _configured(file: Path, host: str) -> dict[str, str]:
-    """The first value applies, as in ssh."""
+    """Uses the first value, like ssh."""
     settings: dict[str, str] = {}
     applies = True
     for line in file.read_text().splitlines() if file.exists() else []:

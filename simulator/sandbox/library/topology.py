@@ -1,4 +1,4 @@
-"""Reads NCCL topology files, and checks them against a node."""
+"""Reads NCCL topology files, and compares them with a node."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 BRIDGE, GPU, NIC = "0x0604", "0x0302", "0x0207"
 
 Topology = dict[str, Any]
-"""{"groups": [[bus ids of the GPUs and HCAs under one bridge], ...]} or {"error": why it cannot be read}."""
+"""{"groups": [[bus ids of the GPUs and HCAs under one bridge], ...]} or {"error": reason}."""
 
 
 def parse(text: str) -> Topology:
@@ -34,6 +34,6 @@ def found_in(folders: Iterable[str]) -> dict[str, Topology]:
 
 
 def aligned(topology: Topology, gpus: Iterable[str], hcas: Iterable[str]) -> bool:
-    """Reports whether the file puts each GPU next to the HCA on its switch."""
+    """Reports whether the file puts each GPU next to its switch's HCA."""
     groups = [set(group) for group in topology.get("groups", [])]
     return all(any({gpu, hca} <= group for group in groups) for gpu, hca in zip(gpus, hcas, strict=False))

@@ -1,4 +1,4 @@
-"""The agents of one torchrun launch, which find each other and serve the program."""
+"""The agents of one torchrun launch, which find each other."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DOCUMENT = "torchrun"
 WAITING, STARTED, DONE, FAILED = "waiting", "started", "done", "failed"
 POLL_SECONDS = 0.1
 END_SECONDS = 30
-"""The time for a pod to report its end, on a busy machine."""
+"""The time for a pod to report its end on a busy machine."""
 
 
 def refuse_alone(name: str) -> int:
@@ -28,7 +28,7 @@ def refuse_alone(name: str) -> int:
 
 
 class Team:
-    """The agents of one launch, as one of them sees them."""
+    """The agents of a launch, as one of them sees them."""
 
     def __init__(self, options: Namespace, texts: Recipe, program: Recipe) -> None:
         self.options, self.program = options, program
@@ -36,7 +36,7 @@ class Team:
         self._signals: list[int] = []
 
     def meet(self) -> str:
-        """Waits until all agents have reached the first node, and returns the key of its pod. Raises Failed."""
+        """Waits for all agents to reach the first node. Returns its pod's key. Raises Failed."""
         options, deadline, pods, there = self.options, time.monotonic() + self.options.timeout, dict[int, Pod](), None
         self.publish(WAITING)
         while time.monotonic() < deadline:
@@ -58,7 +58,7 @@ class Team:
             signal.signal(signal.SIGTERM, lambda number, _: self._signals.append(number))
 
     def publish(self, phase: str, **more: Any) -> None:
-        """Publishes this agent's phase and NCCL's settings here. `more` is kept for later calls."""
+        """Publishes this agent's phase and NCCL settings. Later calls keep `more`."""
         self._more |= more
         environment = {name: value for name, value in os.environ.items() if name.startswith("NCCL_")}
         files = topology.found_in(filter(None, [environment.get("NCCL_TOPO_FILE")]))
@@ -66,7 +66,7 @@ class Team:
         view.publish(DOCUMENT, {**self._more, **own, "nccl_conf": environment, "topologies": files})
 
     def check(self) -> list[Pod]:
-        """Returns the pods in rank order. Raises Failed if one has gone or has failed."""
+        """Returns the pods in rank order. Raises Failed if one has gone or failed."""
         known = view.load()
         pods = self._pods(known)
         for node in range(self.options.nodes):
@@ -76,7 +76,7 @@ class Team:
         return [pods[node] for node in range(self.options.nodes)]
 
     def connect(self) -> training.Ranks:
-        """Connects NCCL over all GPUs of all nodes, once all agents have prepared the program. Raises Failed."""
+        """Connects NCCL over all GPUs, once all agents have prepared the program. Raises Failed."""
         while any(published(pod)["phase"] == WAITING for pod in self.check()):
             time.sleep(POLL_SECONDS)
         places = [(pod, index) for pod in self.check() for index in range(self.options.nproc_per_node)]
@@ -108,7 +108,7 @@ class Team:
             restarted = begun and phase == WAITING
             if pod is None or not pod.running or not known.node_of(pod)["ready"] or phase == FAILED or restarted:
                 break
-            if phase:  # otherwise its process has ended, and the pod will report how
+            if phase:  # its process has ended, and the pod will report how
                 seen, begun = time.monotonic(), phase == STARTED
                 self._answer(state)
             time.sleep(POLL_SECONDS)

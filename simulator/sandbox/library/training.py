@@ -1,4 +1,4 @@
-"""Emulates all trainings: connects the ranks, and simulates each step and its failures on the current hardware."""
+"""Emulates all trainings: connects the ranks, and simulates each step on the current hardware."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from simulator.sandbox.library.recipe import Failed, Values
 from simulator.world import network
 from simulator.world.network import INFINIBAND, SOCKET, Collective
 
-RESERVED = 0.1  # the share of a GPU's memory for CUDA, NCCL and fragmentation
+RESERVED = 0.1  # share of a GPU's memory for CUDA, NCCL and fragmentation
 NCCL_ERROR = "torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp"
 GPU_FAILURE = "CUDA error: unspecified launch failure"
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """All ranks of a training, each with its GPU, and their communicator."""
+    """All ranks of a training with their GPUs, and their communicator."""
 
     devices: Sequence[nccl.Device]
     variables: Mapping[str, str]
@@ -32,7 +32,7 @@ class Ranks:
         return min(float(device.gpu["memory_gb"]) for device in self.devices) * 1e9
 
     def check_memory(self, needed: float, kind: str) -> None:
-        """Raises Failed with torch's text for an exception of that kind if a GPU lacks memory."""
+        """Raises Failed with torch's text for that kind of exception if a GPU lacks memory."""
         if (short := needed - self.gpu_bytes * (1 - RESERVED)) > 0:
             raise Failed(
                 f"{kind}: CUDA out of memory. Tried to allocate {max(short / 2**30, 0.02):.2f} GiB. GPU 0 has a total "
@@ -41,7 +41,7 @@ class Ranks:
             )
 
     def seconds(self, flops: float) -> float:
-        """Returns the duration of a step. Raises Failed if a node, a GPU or a link has failed since the start."""
+        """Returns the duration of a step. Raises Failed if a node, GPU or link has failed since the start."""
         known = view.load()
         for device in self.devices:
             rank, pod = device.process.rank, known.pods.get(device.pod.key)
@@ -59,7 +59,7 @@ class Ranks:
 
 
 def connect(places: Sequence[tuple[view.Pod, int]], variables: Mapping[str, str], log: Log, cuda_error: str) -> Ranks:
-    """Connects ranks with a pod and a GPU of it each. Raises Failed for a GPU or a link that does not work."""
+    """Connects ranks, each with a pod and one of its GPUs. Raises Failed for a broken GPU or link."""
     known, devices = view.load(), list[nccl.Device]()
     for rank, (pod, index) in enumerate(places):
         gpus = nccl_tests.visible(known.gpus_of(pod), variables)
@@ -77,7 +77,7 @@ def connect(places: Sequence[tuple[view.Pod, int]], variables: Mapping[str, str]
 
 
 def seconds(flops: float, collective: Collective, numbers: Mapping[str, Any]) -> float:
-    """Returns the duration of a step. A network that is slower than a healthy one slows its exchange."""
+    """Returns the duration of a step, with its exchange slowed by a network below healthy speed."""
     sku = numbers["skus"][collective.sku]
     healthy = flops / (collective.ranks * sku["tflops"] * 1e12 * numbers["training_mfu"])
     if collective.nodes == 1:
@@ -90,18 +90,18 @@ def seconds(flops: float, collective: Collective, numbers: Mapping[str, Any]) ->
 
 @dataclass
 class Training:
-    """One training, from the step after `first` to the `last`. Subclasses override methods for other lines or files."""
+    """One training, from the step after `first` to the `last`. Subclasses change lines or files."""
 
     values: Values
     last: int
     tokens: float
-    """Tokens of a step, over all GPUs."""
+    """Tokens per step, over all GPUs."""
     gpus: int
     first: int = 0
     log_steps: int = 1
     save_steps: int = 0
     loss: tuple[float, float] = (11.0, 0.0)
-    """The loss before the first step, and at the end."""
+    """The loss before the first step and at the end."""
     write: Callable[[str], None] = print
     elapsed: float = 0
 
@@ -114,7 +114,7 @@ class Training:
         self.say("first" if step == self.first + 1 else "step", **self.numbers(step, took))
 
     def numbers(self, step: int, took: float) -> dict[str, float]:
-        """Returns the numbers of a step. The loss depends on the step only, so a resumed training has the same loss."""
+        """Returns the numbers of a step. The loss depends on the step only, also in a resumed training."""
         before, end = self.loss
         shrinks = (1 + step) ** -0.5
         loss = {"step": step, "loss": end + (before - end) * shrinks, "gradient": 1 + shrinks}
@@ -124,9 +124,9 @@ class Training:
         """Writes a checkpoint."""
 
     def run(self, seconds: Callable[[], float], stopped: Callable[[], bool] = lambda: False) -> int | None:
-        """Simulates all steps. Returns the step that was saved if the training was asked to stop, otherwise None.
+        """Simulates all steps. Returns the saved step if the training was stopped, otherwise None.
 
-        `seconds` returns the duration of the next step, and raises Failed for a failure.
+        `seconds` returns the next step's duration, or raises Failed.
         """
         recipe, since, count = self.values.recipe, 0.0, 0
         for step in range(self.first + 1, self.last + 1):

@@ -1,4 +1,4 @@
-"""The client of `simulator/sandbox/uplink.py`: connections out of the sandbox, with the image's trust in Azure."""
+"""The client of `simulator/sandbox/uplink.py`, with the image's trust in Azure."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ SOCKET, AUTHORITIES = "uplink", "authorities.pem"
 
 
 def connect(host: str, port: int, timeout: float) -> socket.socket:
-    """Connects to a server outside of the sandbox. Raises ConnectionRefusedError if the simulator does not allow it."""
+    """Connects to a server outside of the sandbox. Raises ConnectionRefusedError if it is not allowed."""
     connection = socket.socket(socket.AF_UNIX)
     connection.settimeout(timeout)
     try:
         connection.connect(str(FOLDER / SOCKET))
         connection.sendall(f"{host} {port}\n".encode("ascii"))
-        answer = connection.recv(16)  # `ok`; the server itself does not send first
+        answer = connection.recv(16)  # `ok`; the server does not send first
     except OSError as error:
         connection.close()
         raise ConnectionRefusedError(f"Failed to connect to {host} port {port}") from error

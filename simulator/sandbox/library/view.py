@@ -1,4 +1,4 @@
-"""The simulated world under /run/simulator, for commands in a sandbox."""
+"""The simulated world under /run/simulator."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Pod:
-    """One pod of world.json. `key` is "namespace/name"."""
+    """A pod of world.json. `key` is "namespace/name"."""
 
     key: str
     facts: Mapping[str, Any]
@@ -56,11 +56,11 @@ class Pod:
 
     @property
     def nccl_files(self) -> Json:
-        """NCCL's files and settings in its container, as its ssh server or its torchrun published them."""
+        """The container's NCCL files and settings, as its ssh server or torchrun published them."""
         return self.published("sshd") or self.published("torchrun") or {}
 
     def published(self, name: str) -> Json | None:
-        """Returns the document that a simulated command in it published under this name (`publish`), or None."""
+        """Returns its document of this name (`publish`), or None."""
         return (self.facts.get("state") or {}).get(name)
 
     @property
@@ -69,12 +69,12 @@ class Pod:
 
     @property
     def names(self) -> set[str]:
-        """The names for pods of its namespace: address and records of headless services. Ended pods have none."""
+        """The names for pods of its namespace: address and headless services' records. Ended pods have none."""
         return self._names(SERVICE_SUFFIXES)
 
     @property
     def names_elsewhere(self) -> set[str]:
-        """The names for pods of other namespaces, which include its namespace."""
+        """The names for pods of other namespaces, with its namespace."""
         return self._names(SERVICE_SUFFIXES[1:])
 
     def _names(self, suffixes: tuple[str, ...]) -> set[str]:
@@ -94,7 +94,7 @@ class View:
     me: Pod
 
     def resolve(self, host: str) -> Pod | None:
-        """Returns the pod with that name or address. Names of pods without an address do not resolve.
+        """Returns the pod with that name or address. Pods without an address do not resolve.
 
         Also returns None for an address without a pod (`is_address`), which is not an unknown name.
         """
@@ -109,12 +109,12 @@ class View:
         return self.nodes.get(pod.node, {"sku": "", "ready": False, "cpus": 1, "gpus": [], "hcas": []})
 
     def gpus_of(self, pod: Pod) -> list[Json]:
-        """Returns the GPUs allocated to the pod, in PCI order, which is CUDA's."""
+        """Returns the pod's GPUs in PCI order, which is CUDA's."""
         held = set(pod.facts["gpus"])
         return [gpu for gpu in self.node_of(pod)["gpus"] if gpu["index"] in held]
 
     def hcas_of(self, pod: Pod) -> list[Json]:
-        """Returns the HCAs that the pod can open: its allocated ones, or all of the node if it is privileged."""
+        """Returns the HCAs that the pod can open: its allocated ones, or all if it is privileged."""
         held = set(pod.facts["hcas"])
         return [hca for hca in self.node_of(pod)["hcas"] if pod.facts.get("privileged") or hca["name"] in held]
 
@@ -148,7 +148,7 @@ def load() -> View:
 
 
 def publish(name: str, document: Json) -> None:
-    """Publishes a document of this pod, replacing an earlier one. All pods see it in world.json soon after."""
+    """Publishes or replaces a document of this pod. All pods see it in world.json soon after."""
     target = FOLDER / "pod" / f"{name}.json"
     unfinished = target.with_suffix(".new")
     unfinished.write_text(json.dumps(document))
@@ -156,9 +156,9 @@ def publish(name: str, document: Json) -> None:
 
 
 def hold(name: str) -> TextIO:
-    """Returns the file of a published document. The document expires when all processes have closed the file.
+    """Returns the file of a published document, which expires when all processes have closed it.
 
-    For documents that are valid only while their daemon lives (`STANDING` of simulator/world/snapshot.py).
+    For documents of a live daemon (`STANDING` of simulator/world/snapshot.py).
     """
     file = (FOLDER / "pod" / f"{name}.json").open()
     fcntl.flock(file, fcntl.LOCK_SH)
@@ -166,7 +166,7 @@ def hold(name: str) -> TextIO:
 
 
 def numbers() -> Json:
-    """Returns the performance data (`simulator/world/performance.py`)."""
+    """Returns performance data (`simulator/world/performance.py`)."""
     found: Json = json.loads((FOLDER / "performance.json").read_text())
     return found
 
