@@ -1,4 +1,4 @@
-"""Addresses of pods that run here, and this machine's ports for their containers' ports."""
+"""Addresses of pods that run here, and this machine's ports for theirs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ POD_CIDR = "10.244.128.0/17"
 
 
 class Addresses:
-    """Addresses and ports of one cluster's pods. Only the kubelets' loop calls `of`; `port` is thread-safe."""
+    """Addresses and ports of a cluster's pods. Only the kubelets' loop calls `of`; `port` is thread-safe."""
 
     def __init__(self, pods: Callable[[], Sequence[Object]]) -> None:
         self._pods = pods
@@ -25,7 +25,7 @@ class Addresses:
         self._lock = threading.Lock()
 
     def of(self, pod: Object) -> str:
-        """Returns the pod's address. A restart of the simulator does not change it."""
+        """Returns the pod's address, which survives restarts of the simulator."""
         uid = pod["metadata"]["uid"]
         if address := pod.get("status", {}).get("podIP"):
             self._ips[uid] = str(address)
@@ -35,7 +35,7 @@ class Addresses:
         return self._ips[uid]
 
     def port(self, uid: str, container: str, port: int) -> int:
-        """Returns a port of this machine for a container's port. Each pod has its own, since pods can overlap."""
+        """Returns this machine's port for a container's port. It is the pod's own, since pods can overlap."""
         with self._lock:
             key = (uid, container, port)
             if key not in self._ports:

@@ -1,7 +1,7 @@
-"""Admission of scheduled pods by their node. A kubelet rejects a pod if it lacks one of the pod's devices.
+"""Admission of scheduled pods by their node, which rejects a pod if it lacks one of the pod's devices.
 
-Reason and messages are those of Kubernetes 1.35.4: pkg/kubelet/cm/admission/errors.go, and rejectPod of
-pkg/kubelet/kubelet.go, which sets phase, reason and message and leaves the rest to the pod's controller.
+Source: Kubernetes 1.35.4, pkg/kubelet/cm/admission/errors.go, and rejectPod of pkg/kubelet/kubelet.go, which sets only
+phase, reason and message.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ REASON = "UnexpectedAdmissionError"
 
 
 class Admission:
-    """Admission of pods. It is checked repeatedly, but a rejection is final."""
+    """Admission of pods, checked repeatedly. A rejection is final."""
 
     def __init__(self, kube: KubeClient, allocate: Callable[[Object, Object], object], recorder: EventRecorder) -> None:
         self._kube, self._allocate, self._recorder = kube, allocate, recorder
         self._refused: set[str] = set()
 
     def admits(self, pod: Object, node: Object) -> bool:
-        """Returns False for a rejected pod. Admits pods that end or have ended, so that they can be removed."""
+        """Returns False for a rejected pod. Admits ending and ended pods, so that they can be removed."""
         if has_ended(pod) or pod["metadata"].get("deletionTimestamp") or not device_requests(pod):
             return True
         if pod["metadata"]["uid"] in self._refused:
@@ -48,7 +48,7 @@ class Admission:
         try:
             self._kube.patch("v1", "Pod", metadata["name"], metadata["namespace"], body, subresource="status")
         except ApiError as error:
-            if not (error.not_found or error.conflict):  # gone, or replaced by another
+            if not (error.not_found or error.conflict):  # gone, or replaced
                 raise
         self._refused.add(metadata["uid"])
         self._recorder.warn(pod, REASON, message)

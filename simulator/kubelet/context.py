@@ -1,4 +1,4 @@
-"""Environment, files, service account and log of a container, for its program (the PodContext of programs.py)."""
+"""A container's environment, files, service account and log (the PodContext of programs.py)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class ContainerContext:
         return values
 
     def argv(self) -> list[str]:
-        """Returns command and arguments with `$(NAME)` expanded, or an empty list for the image's entrypoint."""
+        """Returns command and arguments with `$(NAME)` expanded; empty for the image's entrypoint."""
         env = self.env()
         return [expand(word, env) for word in (*self.container.get("command", []), *self.container.get("args", []))]
 
@@ -81,7 +81,7 @@ class ContainerContext:
         raise VolumeNotReady(f"container {self.container['name']} has no mount at {path}")
 
     def source(self, mount: Object) -> Path:
-        """Returns the file or folder of this machine behind a volumeMount. Creates a missing subPath."""
+        """Returns this machine's file or folder behind a volumeMount. Creates a missing subPath."""
         volume = self.volume(mount["name"])
         base = self.volumes.path(volume)
         below = expand(mount.get("subPathExpr", ""), self.env()) or mount.get("subPath", "")

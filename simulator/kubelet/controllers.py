@@ -1,4 +1,4 @@
-"""Operators and agents that run as threads of the simulator while their pods are Ready."""
+"""Operators and agents: threads of the simulator while their pods are Ready."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The device manager of the simulated kubelet: the GPUs and HCAs of each pod, and the devices that a node offers."""
+"""The device manager: the GPUs and HCAs of each pod, and the devices that a node offers."""
 
 from __future__ import annotations
 
@@ -16,14 +16,13 @@ from simulator.world.hardware import Hca, NodeHardware
 
 Allocation = dict[str, list[Any]]
 _REGISTERED = "simulator/device-plugins"
-"""The node annotation lists the resources that plugins registered, and the time when a plugin ended (`name@seconds`).
-"""
+"""The node annotation with the resources that plugins registered, and their end, if any (`name@seconds`)."""
 _GRACE_S = 300
-"""The endpointStopGracePeriod of the kubelet's device manager."""
+"""The kubelet's endpointStopGracePeriod."""
 
 
 class Unavailable(Exception):
-    """A pod's devices became unavailable after it was scheduled. The message is the device manager's."""
+    """A pod's devices became unavailable after it was scheduled. The device manager's message."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,7 @@ class _Holding:
 
 
 class DeviceManager:
-    """Assigns a node's devices to pods, lowest first, and frees them when the pod has ended."""
+    """Assigns a node's devices to pods, lowest first, and frees those of ended pods."""
 
     def __init__(self, pods: Callable[[], Iterable[Object]]) -> None:
         self._pods = pods
@@ -44,10 +43,10 @@ class DeviceManager:
     def allocate(
         self, pod: Object, hardware: NodeHardware, offered: Mapping[str, int], *, runs: bool = False
     ) -> Allocation:
-        """Returns the pod's devices, after freeing those of ended pods, which the scheduler may have assigned again.
+        """Returns the pod's devices, after freeing those of ended pods, which may be assigned again.
 
-        `offered` are the devices of running plugins, 0 for a stopped plugin; other resources are ignored. A pod that
-        `runs` keeps its devices after a restart of the simulator. Raises Unavailable, as `devicesToAllocate` does
+        `offered` are devices of running plugins, 0 for a stopped one; other resources are ignored. A pod that `runs`
+        keeps its devices after a restart of the simulator. Raises Unavailable like `devicesToAllocate`
         (pkg/kubelet/cm/devicemanager/manager.go of Kubernetes 1.35.4).
         """
         uid, node = pod["metadata"]["uid"], pod["spec"]["nodeName"]
@@ -82,7 +81,7 @@ class DeviceManager:
                 raise Unavailable(f"no healthy devices present; cannot allocate unhealthy devices {name}")
             kind, broken = ("gpus", broken_gpus) if name == GPU_RESOURCE else ("hcas", broken_hcas)
             in_use = sum(holding.wanted.get(name, 0) for holding in here)
-            # A device in use that is broken is not offered: counts it once.
+            # counts a broken device in use once
             both = sum(len(broken.intersection(h.devices[kind])) for h in here if name in h.wanted)
             if (available := offered[name] - in_use + both) < total:
                 raise Unavailable(
@@ -94,9 +93,9 @@ class DeviceManager:
         self._held = {uid: holding for uid, holding in self._held.items() if uid in alive}
 
     def _shares(self, node: str, gpus: Iterable[int], shares: int) -> list[int]:
-        """Returns free shares as GPU indices. The least used GPU comes first.
+        """Returns free shares as GPU indices, of the least used GPU first.
 
-        NVIDIA's device plugin assigns slices this way (k8s-device-plugin, internal/rm/allocate.go, distributedAlloc).
+        Source: k8s-device-plugin, internal/rm/allocate.go, distributedAlloc.
         """
         held = Counter(gpu for each in self._held.values() if each.node == node for gpu in each.devices["gpus"])
         return [gpu for _, gpu in sorted((share, gpu) for gpu in gpus for share in range(held[gpu], shares))]
@@ -114,12 +113,12 @@ def status_patch(
     *,
     booted: bool = False,
 ) -> Object | None:
-    """Returns the patch of the node's status for its device plugins, or None if nothing changed.
+    """Returns the node's status patch for its device plugins, or None if nothing changed.
 
-    Capacity includes unhealthy devices, allocatable does not. A restarted plugin does not list lost devices. After a
-    plugin ends, its devices are unhealthy; after five minutes, the capacity becomes 0 (GetCapacity of
-    pkg/kubelet/cm/devicemanager/manager.go and MachineInfo of pkg/kubelet/nodestatus/setters.go, Kubernetes 1.35.4).
-    Resources that no plugin has registered, such as those of NFD's rules, do not change.
+    Only capacity includes unhealthy devices. A restarted plugin does not list lost devices. An ended plugin's devices
+    are unhealthy; after five minutes, the capacity is 0 (GetCapacity of pkg/kubelet/cm/devicemanager/manager.go and
+    MachineInfo of pkg/kubelet/nodestatus/setters.go, Kubernetes 1.35.4). Resources that no plugin has registered, such
+    as those of NFD's rules, do not change.
 
     Args:
         node: The node from the API server.
@@ -140,7 +139,7 @@ def status_patch(
             capacity = 0 if now - gone_since > _GRACE_S else capacity
         elif name in before and before[name] is None:
             capacity = min(max(capacity, healthy), (listed or offered).get(name, 0))
-        else:  # its plugin has just started
+        else:  # its plugin has started
             capacity = healthy
         after[name] = gone_since
         amounts["capacity"][name], amounts["allocatable"][name] = canonical(capacity), canonical(healthy)
@@ -151,12 +150,12 @@ def status_patch(
 
 
 def plugin_resources(node: Object) -> dict[str, int]:
-    """Returns a node's allocatable plugin resources, also those of stopped plugins."""
+    """Returns allocatable plugin resources, also of stopped plugins."""
     return {name: allocatable(node, name) for name in _registered(node)}
 
 
 def _registered(node: Object) -> dict[str, float | None]:
-    """The value is when the plugin stopped, or None if it runs."""
+    """Returns when each plugin stopped, or None if it runs."""
     entries = node["metadata"].get("annotations", {}).get(_REGISTERED, "").split(",")
     pairs = (entry.partition("@") for entry in entries if entry)
     return {name: float(since) if since else None for name, _, since in pairs}

@@ -1,4 +1,4 @@
-"""Errors while the kubelet prepares a pod."""
+"""Errors of the kubelet with a pod."""
 
 from __future__ import annotations
 

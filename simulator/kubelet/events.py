@@ -1,4 +1,4 @@
-"""Events of pods from the kubelet (`kubectl describe pod`)."""
+"""Events of pods from the kubelet."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from simulator.kubelet.pulls import Waiting
 
 
 class EventRecorder:
-    """Records warnings about a pod's containers, once for each pod and cause. Thread-safe."""
+    """Records warnings about containers, once per pod and cause. Thread-safe."""
 
     def __init__(self, kube: KubeClient) -> None:
         self._kube = kube

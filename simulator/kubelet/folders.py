@@ -1,4 +1,4 @@
-"""Folders of a cluster's pods and machines on this machine, and their removal."""
+"""This machine's folders of a cluster's pods and machines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def logs_of(cluster: Path, pod: Object) -> Path:
 
 
 def of_machine(cluster: Path, node: Object) -> Path:
-    """Returns the folder of a node's file system. A new machine of the same name starts with an empty one."""
+    """Returns the folder of a node's file system. A new machine of the same name has an empty one."""
     metadata = node["metadata"]
     return Path(cluster, "nodes", metadata["name"], metadata.get("uid", "gone"))
 
@@ -33,10 +33,10 @@ class Sweep:
         self._cluster = cluster
         self._there: set[str] = set()
         self._leftovers = True
-        """Whether folders may be left of an earlier run, or of a pod that still wrote while it was removed."""
+        """Whether folders may be left of an earlier run, or of a pod that wrote during its removal."""
 
     def __call__(self, pods: Collection[Object], nodes: Collection[Object]) -> None:
-        """Reads the disk only if a pod or node is gone since the last call. Batches leave thousands of pods."""
+        """Reads the disk only if a pod or node has gone since the last call: batches leave thousands of pods."""
         there = {each["metadata"].get("uid", "") for each in (*pods, *nodes)}
         if self._leftovers or self._there - there:
             kept = {of_machine(self._cluster, node) for node in nodes}

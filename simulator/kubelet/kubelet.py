@@ -1,7 +1,7 @@
 """The simulated kubelets of one cluster.
 
-A pod with an image that the simulator can run gets a worker. Every other pod is assigned to KWOK by annotation once its
-gates open. Nodes offer the devices of their plugins, and the sandboxes read the world from a file.
+A pod with an image that the simulator can run gets a worker. Others are assigned to KWOK by annotation once their gates
+open. Nodes offer their plugins' devices, and sandboxes read the world from a file.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ KUBELET_PORT = 10250
 _ACCOUNTS = ".blob.core.windows.net"
 _TICK_S = 1.0
 _GATHER_S = 0.05
-"""One pass over all pods handles a whole burst of changes, collected for this time."""
+"""One pass handles a burst of changes, collected for this time."""
 
 
 class ControlPlane(Protocol):
@@ -82,7 +82,7 @@ class Kubelet:
         cloud: Cloud,
         cluster_id: str,
     ) -> None:
-        """`cluster_id` is the cluster's ARM id, which identifies its kubelet identity in Azure."""
+        """`cluster_id` is the ARM id, which identifies the kubelet identity in Azure."""
         self.plane, self.network, cloud = plane, network, cloud.at(cluster_id)
         self.kube = plane.client()
         self.folder = plane.folder
@@ -118,7 +118,7 @@ class Kubelet:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends running pods. They stay in the API server, and run again after the next start."""
+        """Ends running pods, which stay in the API server and run again after the next start."""
         self._stop.set()
         self._wake.set()
         self._thread.join()
@@ -134,7 +134,7 @@ class Kubelet:
         self._server.stop()
 
     def is_ready(self, uid: str) -> bool:
-        """Returns whether a pod answers. A pod of KWOK does so after the kubelets' first pass."""
+        """Returns whether a pod answers. A pod of KWOK does after the kubelets' first pass."""
         worker = self._workers.get(uid)
         return self._synced.is_set() and (worker is None or worker.ready)
 
@@ -150,7 +150,7 @@ class Kubelet:
             try:
                 self._sync()
                 self._synced.set()
-            except (ApiError, httpx.HTTPError):  # the API server restarts; the next tick retries
+            except (ApiError, httpx.HTTPError):  # the API server restarts; retries later
                 self._stop.wait(_TICK_S)
             except Exception:  # noqa: BLE001 - one pod's fault must not stop all kubelets; the daemon's log has it
                 _log.exception("kubelet of %s", self.plane.name)
@@ -171,7 +171,7 @@ class Kubelet:
             name = pod["spec"]["nodeName"]
             if name in booted:
                 self._reboot(pod)
-            if name in down:  # a stopped kubelet starts, ends and reports nothing
+            if name in down:  # a stopped kubelet does nothing
                 self._kill(pod)
                 continue
             try:
@@ -193,7 +193,7 @@ class Kubelet:
         return has_ended(pod) and "deletionTimestamp" not in pod["metadata"] and pod["spec"]["nodeName"] in nodes
 
     def _kill(self, pod: Object) -> None:
-        """Ends the worker with its machine, without a report."""
+        """Ends the worker without a report."""
         if worker := self._workers.get(pod["metadata"]["uid"]):
             worker.lose()
 
@@ -274,7 +274,7 @@ class Kubelet:
         ignore_missing(lambda: self.kube.delete("v1", "Pod", name, namespace, grace_seconds=0))
 
     def _open_uplink(self, cloud: Cloud) -> Uplink:
-        """Connects sandboxed pods to the API server, the blob service (also by account name) and other pods."""
+        """Connects sandboxes to the API server, the blob service (also by account name) and other pods."""
         api, blobs = ("127.0.0.1", self._api_port), cloud.blobs
 
         def allows(address: Address) -> bool:

@@ -1,4 +1,4 @@
-"""Pods that KWOK runs: their conditions to start, and the status that shows that no process runs."""
+"""Pods that KWOK runs: their conditions to start, and the status of pods without processes."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from simulator.sandbox import sandbox
 from simulator.sandbox.images import has_recipe
 
 _TEMPORARY_DISK = "/mnt/"
-"""A node's pods create files for each other here. The node's own folders are not simulated."""
+"""Pods of a node create files for each other here. Its own folders are not simulated."""
 
 
 class KwokPods:
-    """Starts a pod once its images are pulled, its claims are mounted and the gates of its programs are open."""
+    """Starts a pod once its images are pulled, its claims mounted and its programs' gates open."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class KwokPods:
         self._shown: dict[str, str | dict[str, Waiting]] = {}
 
     def advance(self, pod: Object, node: Object) -> None:
-        """Called repeatedly until the pod's annotation assigns it to KWOK."""
+        """Called repeatedly until an annotation assigns the pod to KWOK."""
         over = has_ended(pod) or pod["metadata"].get("deletionTimestamp")  # a rejected pod has ended
         if over or self._may_start(pod, node):
             if not over:
@@ -45,9 +45,9 @@ class KwokPods:
             self._hand_over(pod)
 
     def report(self, pod: Object) -> None:
-        """Reports the images without a process in the pod's status.
+        """Reports images without a process in the pod's status.
 
-        Pods of DaemonSets are excluded: they belong to the platform, and their effect is simulated elsewhere.
+        Excludes pods of DaemonSets, which belong to the platform and are simulated elsewhere.
         """
         owners = [owner["kind"] for owner in pod["metadata"].get("ownerReferences", [])]
         containers = [*pod["spec"].get("initContainers", []), *pod["spec"]["containers"]]
@@ -64,7 +64,7 @@ class KwokPods:
     def _may_start(self, pod: Object, node: Object) -> bool:
         uid = pod["metadata"]["uid"]
         what = self._waiting(pod, node) or self._closed_gate(pod, node)
-        if what and self._shown.get(uid) != what:  # written only when it changes
+        if what and self._shown.get(uid) != what:  # only when it changes
             status = _gate_status(what) if isinstance(what, str) else self._container_status(pod, what, node)
             self._show(pod, status)
             self._shown[uid] = what
@@ -78,7 +78,7 @@ class KwokPods:
         return ""
 
     def _waiting(self, pod: Object, node: Object) -> dict[str, Waiting]:
-        """All containers wait for a volume, and each for its own image."""
+        """All containers wait for volumes, each for its image."""
         spec = pod["spec"]
         containers = [*spec.get("initContainers", []), *spec["containers"]]
         try:

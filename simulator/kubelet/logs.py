@@ -1,4 +1,4 @@
-"""Container logs in the CRI format, a file for each start of a container."""
+"""Container logs in the CRI format, one file per start."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _FOLLOW_POLL_S = 0.3
 
 
 class LogFile:
-    """The log of one start of a container. Appends lines as `<RFC 3339 time> stdout F <line>`.
+    """The log of one start. Appends lines as `<RFC 3339 time> stdout F <line>`.
 
-    The file is created with the first line. Of earlier logs, only the last one is kept (`kubectl logs --previous`).
+    The first line creates the file. Of earlier logs, only the last is kept (`kubectl logs --previous`).
     """
 
     def __init__(self, folder: Path) -> None:
@@ -24,7 +24,7 @@ class LogFile:
         self._lock = threading.Lock()
 
     def begin(self) -> None:
-        """Creates the log, empty if the container prints nothing."""
+        """Creates the log, also if the container prints nothing."""
         with self._lock:
             self._begun().touch()
 
@@ -35,7 +35,7 @@ class LogFile:
                 file.write(f"{now} stdout F {part}\n")
 
     def end(self) -> str:
-        """Returns the end of the log for a termination message.
+        """Returns the end for a termination message.
 
         Limits: MaxContainerTerminationMessageLogLines and MaxContainerTerminationMessageLogLength (kubernetes,
         pkg/kubelet/container/runtime.go).
@@ -59,7 +59,7 @@ def logs_in(folder: Path) -> list[Path]:
 
 
 def read(path: Path, goes_on: Callable[[], bool]) -> Iterator[list[str]]:
-    """Yields the complete lines of a log, then new ones while it can grow."""
+    """Yields complete lines, then new ones while the log can grow."""
     rest, more = "", True
     with path.open() as stream:
         while more:
@@ -72,7 +72,7 @@ def read(path: Path, goes_on: Callable[[], bool]) -> Iterator[list[str]]:
 
 @dataclass(frozen=True)
 class Wanted:
-    """The requested part of a log: PodLogOptions from the API server."""
+    """The requested part of a log: the API server's PodLogOptions."""
 
     tail: int | None = None
     since: datetime.datetime | None = None
@@ -82,7 +82,7 @@ class Wanted:
 
     @classmethod
     def by(cls, query: Mapping[str, str]) -> Wanted:
-        """Creates it from a request's parameters, which the API server has validated."""
+        """Creates it from parameters that the API server has validated."""
         since = None
         if "sinceSeconds" in query:
             since = datetime.datetime.now(datetime.UTC) - datetime.timedelta(seconds=int(query["sinceSeconds"]))
@@ -96,7 +96,7 @@ class Wanted:
 
 
 def select(lines: Sequence[str], wanted: Wanted) -> bytes:
-    """Returns the requested part of a log. As kubelets do, applies the tail before the time."""
+    """Returns the requested part. Applies the tail before the time, like kubelets."""
     chosen = lines if wanted.tail is None else lines[max(0, len(lines) - wanted.tail) :]
     text = ""
     for line in chosen:

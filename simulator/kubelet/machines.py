@@ -1,4 +1,4 @@
-"""The file systems of a cluster's nodes, with the effects of hardware, reboots and running drivers."""
+"""The file systems of nodes, with the effects of hardware, reboots and drivers."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ class Machines:
     """The file systems of all nodes. Called with all nodes and bound pods at each pass."""
 
     def __init__(self, folder: Path, hardware: Callable[[Object], NodeHardware], catalogue: PodCatalogue) -> None:
-        """`folder` is the cluster's. `catalogue` names the files that a pod creates on its node while it is Ready."""
+        """`folder` is the cluster's. `catalogue` names files on a pod's node while it is Ready."""
         self._folder, self._hardware, self._catalogue = folder, hardware, catalogue
         self._written: dict[Path, NodeHardware] = {}
         self._known: dict[str, Sequence[str]] = {}
         self._left: set[Path] = set()
 
     def sync(self, nodes: Mapping[str, Object], pods: Sequence[Object]) -> set[str]:
-        """Writes each machine's files, with its faults. Returns the nodes that rebooted since the last call."""
+        """Writes each machine's files, with faults. Returns the nodes that rebooted since the last call."""
         booted = set()
         roots = {name: folders.of_machine(self._folder, node) for name, node in nodes.items()}
         for name, root in roots.items():
@@ -41,7 +41,7 @@ class Machines:
         return booted
 
     def _leave(self, pods: Sequence[Object], roots: Mapping[str, Path]) -> None:
-        """Other pods check these files to detect drivers. Empty files are sufficient."""
+        """Creates empty files by which other pods detect drivers."""
         self._known = {pod["metadata"]["uid"]: self._of(pod) for pod in pods}
         left = {
             roots[pod["spec"]["nodeName"]] / path

@@ -1,4 +1,4 @@
-"""Updates the simulated nodes: their devices, their faults, and the world that sandboxed pods see."""
+"""Updates simulated nodes: their devices, faults, and the world that sandboxes see."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class NodeKeeper:
         self._offered: dict[str, dict[str, int]] = {}
         self._shown: Object = {}
         self._read: dict[str, tuple[tuple[str, int], bytes]] = {}
-        """The path of each pod's file with the number of restarts, and its content, by pod uid."""
+        """The path and restarts of each pod's file, and its content, by pod uid."""
 
     def sync(
         self,
@@ -61,11 +61,11 @@ class NodeKeeper:
         self._show_world(nodes, pods, hardware)
 
     def _file(self, context: Callable[[Object, Object], ContainerContext], pod: Object, path: str) -> bytes | None:
-        """Returns a mounted file as of the start of the pod's containers, or of a change of its path.
+        """Returns a mounted file as of its pod's last start, or change of its path.
 
-        Device plugins read their files then: SR-IOV's and the shared RDMA plugin in `main` (cmd/sriovdp/main.go,
+        Device plugins read it then: SR-IOV's and the shared RDMA plugin in `main` (cmd/sriovdp/main.go,
         cmd/k8s-rdma-shared-dp/main.go), and NVIDIA's also when the node's label names another file
-        (cmd/config-manager/main.go of k8s-device-plugin). A changed file needs a restart of the pods.
+        (cmd/config-manager/main.go of k8s-device-plugin). A changed file needs a restart.
         """
         restarts = sum(each.get("restartCount", 0) for each in pod.get("status", {}).get("containerStatuses", []))
         uid, wanted = pod["metadata"]["uid"], (path, restarts)
@@ -80,7 +80,7 @@ class NodeKeeper:
         return hardware_of(node)
 
     def allocate(self, pod: Object, node: Object) -> Allocation:
-        """Allocates a pod's devices. Raises Unavailable if they became unavailable after it was scheduled."""
+        """Allocates a pod's devices. Raises Unavailable if they became so after scheduling."""
         before_restart = plugin_resources(node)
         now = self._offered.get(node["metadata"]["name"])
         offered = before_restart if now is None else {**dict.fromkeys(before_restart, 0), **now}
@@ -88,7 +88,7 @@ class NodeKeeper:
         return self._devices.allocate(pod, self.hardware(node), offered, runs=runs)
 
     def _mark_fault(self, node: Object, pods: Sequence[Object], *, up: bool) -> None:
-        """Marks the node Unknown and its pods not ready, as the controller-manager does after a timeout."""
+        """Marks the node Unknown and its pods not ready, like the controller-manager after a timeout."""
         name = node["metadata"]["name"]
         marked = FAULT in node["metadata"].get("annotations", {})
         if up == (not marked):
@@ -108,7 +108,7 @@ class NodeKeeper:
             self._patch_status(name, {"status": {"conditions": [condition]}}, strategic=True)
 
     def _set_ready(self, pod: Object, *, ready: bool) -> None:
-        """Takes a pod from KWOK until it is ready again. Workers report for other pods."""
+        """Takes a pod from KWOK until ready again. Workers report other pods."""
         name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
         kept_by_kwok = RUN_BY in pod["metadata"].get("annotations", {})
         if has_ended(pod) or (ready and not kept_by_kwok):
@@ -153,7 +153,7 @@ def _file(context: Callable[[Object, Object], ContainerContext], pod: Object, pa
     for container in pod["spec"]["containers"]:
         try:
             found = context(pod, container).file(path)
-        except VolumeNotReady:  # its ConfigMap was deleted before the pod, or does not exist yet
+        except VolumeNotReady:  # its ConfigMap does not exist yet, or was deleted first
             continue
         if found is not None:
             return found

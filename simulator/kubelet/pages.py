@@ -1,4 +1,4 @@
-"""HTTP pages of KWOK's pods, generated at each request without a process."""
+"""HTTP pages of KWOK's pods, without a process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _REQUEST_LIMIT = 8192
 
 
 class Pages:
-    """The pages of one cluster, served while their pods are ready."""
+    """The pages of a cluster, served while their pods are ready."""
 
     def __init__(
         self,
@@ -28,7 +28,7 @@ class Pages:
     ) -> None:
         self._catalogue, self._network, self._pods, self._held = catalogue, network, pods, held
         self._known: dict[str, tuple[Page, int] | None] = {}
-        """The page and its port by pod uid."""
+        """Page and port by pod uid."""
 
     def sync(self, pods: Sequence[Object], nodes: Mapping[str, Object]) -> None:
         self._known = {uid: self._page(pod) for pod in pods for uid in [pod["metadata"]["uid"]]}

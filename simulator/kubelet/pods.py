@@ -1,4 +1,4 @@
-"""The programs for container images."""
+"""Programs for container images."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from simulator.kubelet.runner import Runnable, Script
 
 
 class PodCatalogue:
-    """Image programs of the operators and schedulers, and the images that the simulator runs as scripts."""
+    """Programs of operators and schedulers, and images that run as scripts."""
 
     def __init__(
         self, programs: Sequence[ImageProgram], script: Callable[[str], Script | None], *, runs_scripts: bool = True
     ) -> None:
-        """`runs_scripts` is False if no sandbox is available. `script` then returns None."""
+        """`runs_scripts` is False without sandboxes. `script` then returns None."""
         self._programs, self._script, self.runs_scripts = programs, script, runs_scripts
 
     def claims(self, container: Object) -> list[ImageProgram]:
@@ -54,14 +54,14 @@ class PodCatalogue:
         return [program.leaves for program in self._programs if program.leaves]
 
     def leaves(self, pod: Object) -> list[str]:
-        """Returns the files that exist on the pod's node while it is Ready."""
+        """Returns files on the pod's node while it is Ready."""
         return [claim.leaves for c in pod["spec"]["containers"] for claim in self.claims(c) if claim.leaves]
 
     def knows(self, container: Object) -> bool:
         return bool(self.claims(container)) or self.runnable(container) is not None
 
     def runs_here(self, pod: Object) -> bool:
-        """Returns whether a container needs a process. KWOK runs the other pods."""
+        """Returns whether a container needs a process. KWOK runs other pods."""
         spec = pod["spec"]
         containers = [*spec.get("initContainers", []), *spec["containers"]]
         return any(isinstance(self.runnable(c), HostProcess | OneShot | Script) for c in containers)

@@ -26,7 +26,7 @@ class ProbeFailed(Exception):
 
 @dataclass(frozen=True)
 class Prober:
-    """The probes of one run of one container."""
+    """Probes of one run of a container."""
 
     container: Object
     shim: Shim
@@ -38,7 +38,7 @@ class Prober:
     """Called with reason and message of an event."""
 
     def start(self) -> None:
-        """Probes until the container has ended. Without a readiness probe, it is ready once it has started."""
+        """Probes until the container has ended. Without a readiness probe, a started container is ready."""
         threading.Thread(target=self._run, daemon=True).start()
 
     def _run(self) -> None:
@@ -56,7 +56,7 @@ class Prober:
         return probe is None or self._keep_alive("Startup", probe)
 
     def _keep_alive(self, kind: str, probe: Probe) -> bool:
-        """Returns whether a startup probe succeeded. Ends a container whose probe fails, so that it can restart."""
+        """Returns whether a startup probe succeeded. Ends a container with a failed probe, so that it can restart."""
         succeeded = threading.Event()
         failed = threading.Event()
 
@@ -71,7 +71,7 @@ class Prober:
         return succeeded.is_set()
 
     def _end(self) -> None:
-        with suppress(ShimError):  # it has ended by itself
+        with suppress(ShimError):  # ended by itself
             self.shim.signal(signal.SIGTERM)
             if not self.ended.wait(self.grace_s):
                 self.shim.signal(signal.SIGKILL)
@@ -79,7 +79,7 @@ class Prober:
     def _watch(
         self, kind: str, probe: Probe, report: Callable[[bool], None], enough: Callable[[], bool] = lambda: False
     ) -> None:
-        """Calls `report` at each change of state, after the threshold of successes or failures in a row."""
+        """Calls `report` at each change, after the threshold of successes or failures in a row."""
         needed = {True: probe.get("successThreshold", 1), False: probe.get("failureThreshold", 3)}
         state, streak, last = None, 0, None
         pause = probe.get("initialDelaySeconds", 0)

@@ -1,6 +1,6 @@
-"""Programs that the simulator runs for container images, and their interface to the pod.
+"""Programs for container images, and their interface to the pod.
 
-The kubelet looks up a container's image here. KWOK runs pods with unknown images.
+KWOK runs pods with unknown images.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from simulator.world.hardware import NodeHardware
 
 
 class PodContext(Protocol):
-    """One container of one pod on one simulated node, for its program."""
+    """A container on a simulated node, for its program."""
 
     pod: Object
     container: Object
@@ -24,28 +24,28 @@ class PodContext(Protocol):
 
     @property
     def kube(self) -> KubeClient:
-        """A client with the pod's service account and its RBAC permissions."""
+        """A client with the pod's service account and its RBAC."""
 
     def env(self) -> Mapping[str, str]:
-        """Returns the container's environment, with references to secrets, config maps and fields resolved."""
+        """Returns the environment, with resolved references to secrets, config maps and fields."""
 
     def file(self, path: str) -> bytes | None:
-        """Returns a file of a mounted config map, secret or projected volume, or None if it does not exist."""
+        """Returns a file of a mounted config map, secret or projected volume, or None."""
 
     def host_path(self, path: str) -> str:
-        """Returns the path on this machine of a file or folder mounted in the container (for host processes)."""
+        """Returns this machine's path of a mounted file or folder (for host processes)."""
 
     def kubeconfig(self) -> str:
-        """Returns the path of a kubeconfig file with the pod's service account (for host processes)."""
+        """Returns the path of a kubeconfig with the pod's service account (for host processes)."""
 
     def argv(self) -> list[str]:
         """Returns the container's command and args with references expanded."""
 
     def local_port(self, container_port: int) -> int:
-        """Returns the port on 127.0.0.1 where a host process must serve this container port."""
+        """Returns the port on 127.0.0.1 where a host process must serve this port."""
 
     def cluster_proxy(self) -> str:
-        """Returns the URL of a proxy that connects host processes to pods and nodes at their addresses."""
+        """Returns the URL of a proxy to pods and nodes at their addresses, for host processes."""
 
     def pods_on_node(self) -> list[Object]:
         """Returns all pods bound to this pod's node."""
@@ -55,22 +55,22 @@ class PodContext(Protocol):
 
 
 Gate = Callable[[PodContext], str | None]
-"""A function that returns why the container cannot be ready yet (for example a driver that waits for OFED), or None."""
+"""Returns why the container cannot be ready yet (for example a driver that waits for OFED), or None."""
 
 
 Offers = Callable[[Object, Sequence[Object], NodeHardware, Callable[[Object, str], bytes | None]], dict[str, int]]
-"""A function that returns a node's extended resources from device plugins.
+"""Returns a node's extended resources from device plugins.
 
-Its arguments are the node, its pods, its hardware, and a function for a pod's mounted file (None if missing).
+Arguments: the node, its pods, its hardware, and a function for a pod's mounted file (None if missing).
 """
 
 
 @dataclass(frozen=True)
 class Controller:
-    """An operator or agent that runs as a thread of the simulator while its pod is Ready."""
+    """An operator or agent that runs as a thread while its pod is Ready."""
 
     run: Callable[[PodContext, threading.Event], None]
-    """Returns soon after the event is set. An exception is logged to the pod, and the program restarts."""
+    """Returns soon after the event is set. An exception is logged to the pod, and restarts the program."""
 
 
 @dataclass(frozen=True)
@@ -82,14 +82,14 @@ class OneShot:
 
 @dataclass(frozen=True)
 class HostProcess:
-    """A real executable run on the host for this container (a scheduler, a controller-manager)."""
+    """A real executable on the host for this container (a scheduler, a controller-manager)."""
 
     argv: Callable[[PodContext], list[str]]
-    """Raises ValueError, naming the argument, for unsupported arguments."""
+    """Raises ValueError, naming the argument, for unsupported ones."""
     ports: Callable[[PodContext], Mapping[int, int]] = field(default=lambda _: {})
-    """Container port -> port on 127.0.0.1 where the process serves it."""
+    """Container port -> port on 127.0.0.1."""
     tools: tuple[str, ...] = ()
-    """Required tools. Missing ones are built first."""
+    """Required tools. Missing ones are built."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class Holder:
 
 @dataclass(frozen=True)
 class Page:
-    """An HTTP page of a container that KWOK runs, generated at each request from the node's current state."""
+    """An HTTP page of a container of KWOK, generated at each request from the node's state."""
 
     port: Callable[[Object], int]
     text: Callable[[NodeHardware, Sequence[Holder]], str]
@@ -110,14 +110,14 @@ class Page:
 
 @dataclass(frozen=True)
 class ImageProgram:
-    """A program for containers with this image (the end of its repository, without tag), and command if given."""
+    """A program for containers with this image (the end of its repository, without tag), and any command."""
 
     image: str
     program: Controller | OneShot | HostProcess | None = None
-    """None if only the gate matters and KWOK runs the pod."""
+    """None if KWOK runs the pod, after the gate."""
     command: str = ""
-    """A word that the container's command and args must contain, such as `nfd-worker`. Empty matches any."""
+    """A word in the container's command and args, such as `nfd-worker`. Empty matches any."""
     gate: Gate | None = None
     page: Page | None = None
     leaves: str = ""
-    """The path of a file on the node that exists while the container's pod is Ready."""
+    """A file on the node while the container's pod is Ready."""

@@ -1,4 +1,4 @@
-"""Image pulls of the simulated kubelets: errors of Azure's registries, and the back-off between tries."""
+"""Image pulls: errors of Azure's registries, and the back-off."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FIRST_PAUSE_S, LAST_PAUSE_S = 1.0, 5.0
 
 @dataclass(frozen=True)
 class Waiting:
-    """A container's waiting state, as `kubectl get pods` shows it."""
+    """A container's waiting state, as in `kubectl get pods`."""
 
     reason: str
     message: str
@@ -35,7 +35,7 @@ def repository(image: str) -> str:
 
 
 class ImagePulls:
-    """Images on each node, and the failed pulls of each container. Thread-safe."""
+    """Images on each node, and each container's failed pulls. Thread-safe."""
 
     def __init__(self, refusal: Callable[[str], str | None], clock: Callable[[], float] = time.monotonic) -> None:
         """`refusal` returns why an image cannot be pulled, or None. `clock` returns seconds."""
@@ -45,7 +45,7 @@ class ImagePulls:
         self._lock = threading.Lock()
 
     def waiting(self, pod: Object, container: Object) -> Waiting | None:
-        """Returns None once the container's image is on its node. Tries again after the back-off."""
+        """Returns None once the image is on the node. Tries again after the back-off."""
         image, node = container["image"], pod["spec"]["nodeName"]
         key = (pod["metadata"]["uid"], container["name"])
         with self._lock:

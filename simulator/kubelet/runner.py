@@ -1,4 +1,4 @@
-"""Runs one container (thread, host process or sandboxed script) once and returns its exit code."""
+"""Runs one container (thread, host process or script) once and returns its exit code."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ from simulator.kubelet.programs import Controller, HostProcess, OneShot
 from simulator.kubelet.shim_client import Shim, ShimError
 
 _PLACES = ("AI_ON_AKS_CACHE", "XDG_CACHE_HOME", "PYTHONPYCACHEPREFIX", "GO")
-"""Prefixes of variables with the folders of tool builds and the settings of Go."""
-EXIT_START_ERROR = 128  # the code of container runtimes for a container that cannot be started
+"""Prefixes of variables for folders of tool builds and Go's settings."""
+EXIT_START_ERROR = 128  # runtimes' code for a container that cannot start
 _OUTPUT_S = 5
-"""The seconds to read a container's last output."""
+"""Seconds to read the last output."""
 _POLL_S = 0.1
 STUBBED_S = 1.0
-"""Time until a container without a process ends in a Job, as in KWOK (cluster/stages.yaml)."""
+"""Time until a stubbed container of a Job ends, as in KWOK (cluster/stages.yaml)."""
 
 
 @dataclass(frozen=True)
 class Script:
-    """A container of an image that the simulator runs as scripts in a sandbox."""
+    """A container of an image that runs as scripts in a sandbox."""
 
     command: Callable[[ContainerContext], tuple[Sequence[str], Mapping[str, str]]]
-    """Prepares the sandbox and returns its argv and environment. Raises ValueError if that is not possible."""
+    """Prepares the sandbox and returns argv and environment. Raises ValueError if impossible."""
     shim: Callable[[ContainerContext], Shim]
     tools: tuple[str, ...] = ()
 
@@ -100,7 +100,7 @@ def run(ctx: ContainerContext, program: Runnable, stop: Stop, ready: Callable[[]
 
 
 def _retried(prepare: Callable[[], Prepared], stop: Stop) -> Prepared:
-    """Retries while the API server restarts: no container fails because of that."""
+    """Retries while the API server restarts, so that no container fails."""
     while True:
         try:
             return prepare()
@@ -110,7 +110,7 @@ def _retried(prepare: Callable[[], Prepared], stop: Stop) -> Prepared:
 
 
 def _make_tools(ctx: ContainerContext, names: Sequence[str], stop: Stop) -> int:
-    """Until the tools are built, the pod is not ready, and its log shows the progress."""
+    """Until the tools are built, the pod is not ready and its log shows progress."""
     missing = [name for name in names if not (paths.tools_bin() / name).exists()]
     if not missing:
         return 0
@@ -167,7 +167,7 @@ def _terminate_script(shim: Shim, popen: subprocess.Popen[str]) -> None:
     """The sandbox ends with the container's command."""
     try:
         shim.signal(signal.SIGTERM)
-    except ShimError:  # it is ending already
+    except ShimError:  # already ending
         _terminate(popen)
 
 

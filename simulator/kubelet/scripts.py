@@ -1,4 +1,4 @@
-"""Sandboxes of containers with images that the simulator runs as scripts (`docker/`)."""
+"""Sandboxes of containers of images that run as scripts (`docker/`)."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from simulator.world import snapshot
 
 class Scripts:
     def __init__(self, keeper: NodeKeeper, world: Path, api_port: int) -> None:
-        """`world` is the folder of world.json and the uplink. `api_port` is the API server's on this machine."""
+        """`world` is the folder of world.json and the uplink. `api_port` is this machine's."""
         self._keeper, self._world, self._api_port = keeper, world, api_port
 
     def find(self, image: str) -> Script | None:
-        """Returns None for images without a recipe, and for all if no sandbox is available (see `status`)."""
+        """Returns None for images without a recipe, and for all without sandboxes (see `status`)."""
         if not has_recipe(image) or sandbox.available() is not None:
             return None
         return Script(self._command, lambda ctx: Shim.of(ctx.volumes.folder, ctx.container["name"]), _tools(image))
@@ -70,14 +70,13 @@ def _neighbours(ctx: ContainerContext) -> dict[int, str]:
 
 
 def _tools(image: str) -> tuple[str, ...]:
-    """The container's log reports an invalid recipe at start."""
     with contextlib.suppress(RecipeError):
         return tuple(image_named(image_name(image)).tools.values())
     return ()
 
 
 def _mounts(ctx: ContainerContext) -> list[Mount]:
-    """The sandbox creates /dev/shm itself, with the pod's size."""
+    """Omits /dev/shm, which the sandbox creates with the pod's size."""
     mounts = []
     for mount in sorted(ctx.container.get("volumeMounts", []), key=lambda mount: mount["mountPath"]):
         volume = ctx.volume(mount["name"])

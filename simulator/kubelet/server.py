@@ -1,4 +1,4 @@
-"""The kubelets' HTTPS endpoint, which the API server calls for `kubectl logs`, `exec` and `port-forward`."""
+"""The kubelets' HTTPS endpoint, for the API server: `kubectl logs`, `exec` and `port-forward`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from simulator.kubelet.streaming.spdy import Connection
 
 
 class KubeletServer:
-    """The server of all simulated kubelets of a cluster. Authenticates the API server by its client certificate."""
+    """The server of a cluster's kubelets. Authenticates the API server by client certificate."""
 
     def __init__(self, authority: Authority, port: int, access: PodAccess) -> None:
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=authority.path("ca", "crt"))

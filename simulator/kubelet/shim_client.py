@@ -1,4 +1,4 @@
-"""The kubelet's client of a sandbox's shim (`simulator/sandbox/commands/shim.py`)."""
+"""The client of a sandbox's shim (`simulator/sandbox/commands/shim.py`)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def run_folder(pod_folder: Path, container: str) -> Path:
 
 @dataclass(frozen=True)
 class Shim:
-    """The client of the container whose sandbox has this run folder."""
+    """The client for the sandbox with this run folder."""
 
     run_dir: Path
 
@@ -33,14 +33,14 @@ class Shim:
         return cls(run_folder(pod_folder, container))
 
     def connect(self, port: int) -> socket.socket:
-        """Connects to a port of the container's 127.0.0.1. Raises ShimError."""
+        """Connects to a port on the container's 127.0.0.1. Raises ShimError."""
         reply, files = self._ask({"connect": port}, [])
         if not files:
             raise ShimError(str(reply["error"]))
         return socket.socket(fileno=files[0])
 
     def dial(self, port: int) -> socket.socket:
-        """Connects to a port like `connect`, for the simulated network. Raises ConnectionRefusedError."""
+        """Works like `connect`, for the simulated network. Raises ConnectionRefusedError."""
         try:
             return self.connect(port)
         except ShimError as error:
@@ -70,7 +70,7 @@ class Shim:
         return json.loads(reply), received
 
     def _reach(self, connection: socket.socket) -> None:
-        """Waits for a container that has just started. Raises OSError."""
+        """Waits for a starting container. Raises OSError."""
         deadline = time.monotonic() + _START_S
         while True:
             try:
@@ -83,7 +83,7 @@ class Shim:
                 return
 
     def _connect(self, connection: socket.socket) -> None:
-        # The path uses a file descriptor, because addresses of Unix sockets are limited to 107 bytes.
+        # Uses a file descriptor, because addresses of Unix sockets are limited to 107 bytes.
         folder = os.open(self.run_dir / "pod", os.O_PATH | os.O_DIRECTORY)
         try:
             connection.connect(f"/proc/self/fd/{folder}/shim")

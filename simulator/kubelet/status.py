@@ -1,4 +1,4 @@
-"""Status of pods with containers that the simulator runs itself. Pure functions."""
+"""Status of pods that the simulator runs itself. Pure functions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from k8s.objects import Object
 
 STUBBED, PARTLY_STUBBED = "Stubbed", "PartlyStubbed"
-"""Reasons of pods without processes, or with processes for only some containers."""
+"""Reasons of pods without some or all processes."""
 
 
 def now() -> str:
@@ -17,7 +17,7 @@ def now() -> str:
 
 @dataclass
 class ContainerState:
-    """The state of one container. `exit_code` is None while it waits or runs."""
+    """A container's state. `exit_code` is None while it waits or runs."""
 
     name: str
     image: str
@@ -39,7 +39,7 @@ class ContainerState:
 
     def end(self, code: int, message: str = "") -> None:
         self.state, self.exit_code, self.ready, self.finished_at = "terminated", code, False, now()
-        self.started_at = self.started_at or self.finished_at  # a container without a process has no start
+        self.started_at = self.started_at or self.finished_at  # without a process, no start
         self.reason, self.message = "Completed" if code == 0 else "Error", message
 
     def wait(self, reason: str, message: str = "") -> None:
@@ -100,7 +100,7 @@ def pod_status(
     started: str,
     before: list[Object],
 ) -> Object:
-    """Returns the status. Conditions that stay the same keep their times from `before`."""
+    """Returns the status. Unchanged conditions keep their times from `before`."""
     reached = phase(init, main, restart_policy)
     ready = all(state.ready for state in main)
     initialized = all(state.exit_code == 0 for state in init)
@@ -121,14 +121,14 @@ def pod_status(
 
 
 def lost_with_node(pod: Object) -> Object:
-    """Returns the patch of Kubernetes' pod GC (markFailedAndDeletePodWithCondition) for a pod of a deleted node."""
+    """Returns the pod GC's patch (markFailedAndDeletePodWithCondition) for a pod of a deleted node."""
     why = {"reason": "DeletionByPodGC", "message": "PodGC: node no longer exists", "lastTransitionTime": now()}
     status = {"phase": "Failed", "conditions": [{"type": "DisruptionTarget", "status": "True", **why}]}
     return {"metadata": {"uid": pod["metadata"]["uid"]}, "status": status}
 
 
 def ended_by_reboot(pod: Object) -> Object:
-    """Returns a kubelet's patch for a pod that cannot restart, once its node is up again.
+    """Returns a kubelet's patch for a pod that cannot restart after its node's reboot.
 
     Source: convertStatusToAPIStatus and convertToAPIContainerStatuses in pkg/kubelet/kubelet_pods.go of Kubernetes
     1.35.4.

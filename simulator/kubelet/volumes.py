@@ -1,4 +1,4 @@
-"""Volumes of pods: config maps, secrets, projected sources, empty folders and the node's simulated file system."""
+"""Volumes of pods: config maps, secrets, projected, empty folders and the node's files."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _FIXED = ("configMap", "secret", "projected", "downwardAPI")
 
 @dataclass(frozen=True)
 class PodVolumes:
-    """The volumes of one pod. `folder` is the pod's; `node_root` is its node's file system."""
+    """A pod's volumes. `folder` is the pod's; `node_root` its node's file system."""
 
     kube: KubeClient
     pod: Object
     folder: Path
     node_root: Path
     certificate_authority: str
-    """PEM of the cluster's CA."""
+    """The cluster's CA (PEM)."""
     claims: ClaimMounts
     allocatable: Mapping[str, str]
 
@@ -40,7 +40,7 @@ class PodVolumes:
         return str(self.pod["metadata"]["namespace"])
 
     def path(self, volume: Object) -> Path:
-        """Returns the folder (or file) of the volume on this machine, after updating it from its source."""
+        """Returns the volume's folder or file on this machine, after an update from its source."""
         name = volume["name"]
         if "hostPath" in volume:
             return host_path(self.node_root, volume["hostPath"])
@@ -53,25 +53,25 @@ class PodVolumes:
         for relative, content in files.items():
             target = folder / relative
             target.parent.mkdir(parents=True, exist_ok=True)
-            replace(target, content, self._mode(volume, relative))  # other containers may be reading it
-        for file in folder.rglob("[!.]*"):  # hidden ones may be partial files
+            replace(target, content, self._mode(volume, relative))  # others may be reading it
+        for file in folder.rglob("[!.]*"):  # hidden ones may be partial
             if file.is_file() and str(file.relative_to(folder)) not in files:
                 file.unlink(missing_ok=True)  # its key was deleted
         return folder
 
     def refresh(self) -> None:
-        """Updates the mounted volumes after changes of config maps and secrets. Raises VolumeNotReady."""
+        """Updates volumes after changes of config maps and secrets. Raises VolumeNotReady."""
         for volume in self.pod["spec"].get("volumes", []):
             if _follows_objects(volume) and (self.folder / "volumes" / volume["name"]).exists():
                 self.path(volume)
 
     def read_only(self, volume: Object) -> bool:
-        """Returns whether the volume is read-only for every container, regardless of its mount."""
+        """Returns whether the volume is read-only in every mount."""
         claim = self._claimed(volume)
         return any(kind in volume for kind in _FIXED) or (claim is not None and claim.read_only)
 
     def flush(self) -> None:
-        """Sends a container's writes to the volumes' stores, when the container has ended."""
+        """Sends a container's writes to the volumes' stores at its end."""
         self.claims.flush(self.pod)
 
     def files(self, volume: Object) -> dict[str, bytes]:
@@ -172,7 +172,7 @@ class PodVolumes:
         return int(source.get("defaultMode", 0o644))
 
     def _claimed(self, volume: Object) -> Mounted | None:
-        """Returns a claim's volume (also of a generic ephemeral volume) or an NFS folder, or None for other volumes."""
+        """Returns the volume of a claim (also generic ephemeral) or NFS, or None."""
         if export := volume.get("nfs"):
             return self.claims.mount_export(export)
         if source := volume.get("persistentVolumeClaim"):
@@ -191,13 +191,13 @@ class PodVolumes:
 
 
 def _follows_objects(volume: Object) -> bool:
-    """Tokens expire separately, and downward API volumes are fixed."""
+    """Excludes tokens, which expire separately, and downward API volumes, which are fixed."""
     sources = volume.get("projected", {}).get("sources") or [volume]
     return all("configMap" in source or "secret" in source for source in sources)
 
 
 def host_path(node_root: Path, source: Object) -> Path:
-    """Returns a hostPath volume in the node's simulated file system, checked and created according to its type.
+    """Returns a hostPath volume in the node's file system, checked and created according to its type.
 
     Raises VolumeNotReady with the kubelet's message.
     """
@@ -223,4 +223,4 @@ _HOST_PATH_TYPES: Mapping[str, tuple[str, Callable[[Path], bool]]] = {
     "CharDevice": ("character device", Path.exists),
     "BlockDevice": ("block device", Path.exists),
 }
-"""Devices and sockets of a node are plain files here."""
+"""Devices and sockets are plain files here."""

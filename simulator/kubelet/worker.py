@@ -1,4 +1,4 @@
-"""The lifecycle of a pod with containers that the simulator runs: volumes, init containers, restarts, end."""
+"""The lifecycle of a pod: volumes, init containers, restarts, end."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _REFRESH_S = 20.0
 """Kubelets refresh about every minute."""
 _MAX_TRIES = 240  # two minutes
 _NOT_NOW = (VolumeNotReady, ApiError, httpx.HTTPError, OSError)
-"""These errors keep a container waiting. The kubelet retries after any of them."""
+"""Errors that keep a container waiting until the kubelet's retry."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class PodServices:
 
 
 class PodWorker:
-    """The worker of one pod. It starts at once; `stop` ends the containers and can delete the pod."""
+    """A pod's worker. It starts at once; `stop` ends the containers and can delete the pod."""
 
     def __init__(self, services: PodServices, pod: Object, pod_ip: str, host_ip: str) -> None:
         self._services, self._pod, self._ip, self._host_ip = services, pod, pod_ip, host_ip
@@ -75,7 +75,7 @@ class PodWorker:
         self._thread.join()
 
     def restore(self, pod: Object) -> None:
-        """Reports again if the API server's readiness differs. Pods of a silent node are marked not ready there."""
+        """Reports again if the API server's readiness differs: pods of a silent node are marked not ready there."""
         if self.alive and holds(pod, "Ready") != self.ready:
             self._report()
 
@@ -104,19 +104,18 @@ class PodWorker:
         self._await(threads)
         self._services.unserve(self._ip)
         if self.delete_when_stopped:
-            self._report()  # reports the exit: a Job releases a deleted pod only after that (job-tracking)
+            self._report()  # reports the exit, before which a Job does not release a deleted pod (job-tracking)
             self._delete()
 
     def _await(self, containers: list[threading.Thread]) -> None:
-        """Refreshes config maps and secrets in volumes, as late as on a node."""
+        """Refreshes volumes of config maps and secrets, as late as on a node."""
         while running := [container for container in containers if container.is_alive()]:
             running[0].join(_REFRESH_S)
             if running[0].is_alive():
-                with contextlib.suppress(*_NOT_NOW):  # the volumes stay as they are, and the next round retries
+                with contextlib.suppress(*_NOT_NOW):  # retries in the next round
                     self._services.context(self._pod, self._pod["spec"]["containers"][0]).volumes.refresh()
 
     def _complete(self, container: Object, state: ContainerState) -> bool:
-        """Returns whether the container ended with 0."""
         pause = 0.0
         while not self._stop_event.is_set():
             ctx = self._prepared(container, state)
@@ -124,7 +123,7 @@ class PodWorker:
                 return False
             program = self._services.program(container)
             if program is None and state in self._init:
-                state.end(0)  # an image without a program passes, as in KWOK
+                state.end(0)  # passes, as in KWOK
                 self._report()
                 return True
             state.run()
@@ -143,7 +142,7 @@ class PodWorker:
                 return True
             if self._policy == "Never":
                 return False
-            if pause:  # the first restart is immediate, as by a kubelet
+            if pause:  # the first restart is immediate, as in a kubelet
                 state.wait("CrashLoopBackOff", f"back-off {pause:.0f}s restarting failed container={state.name}")
                 self._report()
                 self._stop_event.wait(pause)
@@ -191,7 +190,7 @@ class PodWorker:
         return None
 
     def _waiting(self, ctx: ContainerContext) -> Waiting | None:
-        """Checks, in a kubelet's order, all volumes of the pod's containers, the image and the environment."""
+        """Checks all volumes of the pod's containers, the image and the environment, in a kubelet's order."""
         spec = self._pod["spec"]
         containers = [*spec.get("initContainers", []), *spec["containers"]]
         names = {mount["name"]: None for c in containers for mount in c.get("volumeMounts", [])}
@@ -219,7 +218,7 @@ class PodWorker:
             self._conditions = status["conditions"]
             metadata = self._pod["metadata"]
             body = {"metadata": {"uid": metadata["uid"]}, "status": status}
-            # Conditions of other owners stay, such as DisruptionTarget.
+            # Others' conditions stay, such as DisruptionTarget.
             options: Any = {"subresource": "status", "content_type": STRATEGIC_MERGE_PATCH}
             self._insist(
                 lambda: self._services.kube.patch("v1", "Pod", metadata["name"], metadata["namespace"], body, **options)
@@ -232,7 +231,7 @@ class PodWorker:
         )
 
     def _insist(self, call: Callable[[], Object]) -> None:
-        """Retries while the API server or etcd restarts. Does nothing for a pod that was deleted or replaced."""
+        """Retries while the API server or etcd restarts. Ignores a pod that was deleted or replaced."""
         refusal: Exception | None = None
         for _ in range(_MAX_TRIES):
             try:

@@ -1,4 +1,4 @@
-"""The node part of the blob CSI driver (blob.csi.azure.com): mounts a PersistentVolume with its credentials.
+"""The node part of the blob CSI driver (blob.csi.azure.com), which mounts PersistentVolumes.
 
 Errors follow github.com/kubernetes-sigs/blob-csi-driver at 0744a60 (pkg/blob: GetAuthEnv, NodeStageVolume) and the
 start of blobfuse2 (see blobfuse.py). Sentences in brackets are the simulator's.
@@ -31,9 +31,9 @@ from simulator.kubelet.csi.mount import BlobMount, reason
 from simulator.world.azure_services import BlobService
 
 NODE_PLUGIN_IMAGE = "blob-csi"
-"""End of the repository of the node plugin's image, in AKS's add-on and in the chart."""
+"""End of the node plugin's image repository, in AKS's add-on and the chart."""
 _HELP = "\nPlease refer to http://aka.ms/blobmounterror for possible causes and solutions for mount errors."
-_API_VERSION = "2021-12-02"  # older than the versions of any Azurite
+_API_VERSION = "2021-12-02"  # older than any Azurite's versions
 _TIMEOUT_S = 10
 
 
@@ -43,7 +43,7 @@ class StageError(Exception):
 
 @dataclass(frozen=True)
 class Credentials:
-    """Credentials from the secret, empty if missing, or the pod's identity instead."""
+    """Credentials of the secret, empty if missing, or the pod's identity."""
 
     account: str
     key: str
@@ -73,7 +73,7 @@ def stage(
     report: Callable[[str], None],
     identity: PodIdentity | None = None,
 ) -> BlobMount:
-    """Mounts a PersistentVolume (`volume`) in `folder`, by its secret or by `identity`. Raises StageError."""
+    """Mounts a PersistentVolume in `folder`, by its secret or `identity`. Raises StageError."""
     csi = volume["spec"]["csi"]
     attributes = {key.lower(): value for key, value in (csi.get("volumeAttributes") or {}).items()}
     found = credentials(secret, attributes, identity)
@@ -112,10 +112,10 @@ def stage(
 
 
 def may_write(sas: str, *, hierarchical_namespace: bool = False) -> bool:
-    """Returns whether a mount by this SAS can write: it has permission `w`, or is empty (an account key).
+    """Returns whether a mount by this SAS can write: it has `w`, or is empty (an account key).
 
-    In a hierarchical namespace, blobfuse2 also sets the permissions of each new file, and fails with EACCES if it may
-    not (component/azstorage/datalake.go, CreateFile).
+    In a hierarchical namespace, blobfuse2 also sets each new file's permissions, or fails with EACCES
+    (component/azstorage/datalake.go, CreateFile).
     """
     permissions = parse_qs(sas.removeprefix("?")).get("sp")
     return permissions is None or set("wp" if hierarchical_namespace else "w") <= set(permissions[0])
@@ -185,7 +185,6 @@ def _pipeline_error(error: AzureError) -> str:
 
 
 def _hint(error: AzureError, found: Credentials) -> str:
-    """Returns an error that the simulator finds in the SAS itself."""
     fields = {name: values[0] for name, values in parse_qs(found.sas.removeprefix("?")).items()}
     if not isinstance(error, HttpResponseError) or not fields:
         return ""
@@ -206,7 +205,7 @@ def _time(text: str) -> datetime.datetime:
 
 
 def _container_of(handle: str) -> str:
-    """The driver's format is `group#account#container#...`."""
+    """Parses the driver's format, `group#account#container#...`."""
     parts = handle.split("#")
     return parts[2] if len(parts) > 2 else ""
 

@@ -1,4 +1,4 @@
-"""The options of blobfuse2, and its errors for a PersistentVolume's mountOptions.
+"""The options of blobfuse2, from a PersistentVolume's mountOptions, and its errors.
 
 Source: github.com/Azure/azure-storage-fuse at 74098e3 (2.5.6): cmd/mount.go, component/block_cache/block_cache.go.
 """
@@ -28,12 +28,12 @@ _CONVERT: dict[str, tuple[str, Callable[[str], object]]] = {
 
 
 class BlobfuseError(Exception):
-    """An error of blobfuse2 before it exits with 1, without its leading "Error: "."""
+    """An error with which blobfuse2 exits with 1, without "Error: "."""
 
 
 @dataclass
 class Options:
-    """The flags of one mount, with their last values, and the options of -o."""
+    """The last values of a mount's flags, and the options of -o."""
 
     flags: dict[str, str] = field(default_factory=dict)
     fuse: list[str] = field(default_factory=list)
@@ -43,9 +43,9 @@ class Options:
 
     @property
     def remembers_s(self) -> int:
-        """The longest time in seconds that the kernel or blobfuse2 caches a name that another node changes.
+        """The longest time in seconds that the kernel or blobfuse2 caches a name.
 
-        The defaults are those of component/libfuse/libfuse.go and component/attr_cache/attr_cache.go.
+        Defaults: component/libfuse/libfuse.go and component/attr_cache/attr_cache.go.
         """
         fuse = dict(text.split("=", 1) for text in self.fuse if "=" in text)
         kernel = [

@@ -1,7 +1,7 @@
-"""Volumes of PersistentVolumeClaims: one mount per node and PersistentVolume, shared by its pods as on real Azure.
+"""Volumes of claims: one mount per node and PersistentVolume, as on real Azure.
 
-A changed secret therefore reaches a mount only after all of the node's pods stopped using the volume. Mounts by
-identity are separate for each pod.
+A changed secret therefore reaches a mount only after the node's pods have all stopped using it. Mounts by identity are
+separate per pod.
 """
 
 from __future__ import annotations
@@ -30,40 +30,40 @@ from simulator.kubelet.events import warn
 from simulator.kubelet.pulls import repository
 
 Key = tuple[str, str, str]
-"""Node, PersistentVolume, and the uid of the pod of a separate mount, or empty for a shared mount."""
+"""Node, PersistentVolume, and the pod's uid for a separate mount, else empty."""
 SHARES = {"file.csi.azure.com": "Azure Files", "disk.csi.azure.com": "Azure Disk"}
-"""Drivers with folders as volumes here. `simulator/cluster/provisioner.py` creates them."""
+"""Drivers with folders as volumes, which `simulator/cluster/provisioner.py` creates."""
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Mounted:
-    """A volume on this machine, for one pod."""
+    """A volume on this machine for one pod."""
 
     path: Path
     read_only: bool
 
 
 class ClaimMounts:
-    """The mounted claims of all pods of a cluster. Thread-safe."""
+    """Mounted claims of a cluster's pods. Thread-safe."""
 
     def __init__(self, kube: KubeClient, cloud: Cloud, folder: Path, pods: Callable[[], list[Object]]) -> None:
-        """`folder` is the cluster's. `pods` returns all of its pods."""
+        """`folder` is the cluster's. `pods` returns all pods."""
         self._kube, self._cloud, self._folder, self._pods = kube, cloud, folder, pods
         self._lock = threading.Lock()
         """Guards the fields below. Take the key's lock in `_locks` first to mount or unmount."""
         self._mounts: dict[Key, BlobMount] = {}
         self._unused: dict[Key, BlobMount] = {}
-        """Closed mounts with their files, so that the next pods on a node need not copy the whole container."""
+        """Closed mounts with their files, so that a node's next pods need not copy the whole container."""
         self._opened_by: dict[Key, tuple[Object, dict[str, str], bool]] = {}
-        """The volume's spec, the secret, and whether the mount is read-only."""
+        """The volume's spec, the secret, and whether it is read-only."""
         self._users: defaultdict[Key, set[str]] = defaultdict(set)
         self._locks: defaultdict[Key, threading.Lock] = defaultdict(threading.Lock)
         self._reported: defaultdict[Key, set[str]] = defaultdict(set)
 
     def mount(self, pod: Object, claim: str, *, read_only: bool) -> Mounted:
-        """Mounts the volume of a claim in the pod's namespace on its node. Raises VolumeNotReady."""
+        """Mounts a claim of the pod's namespace on its node. Raises VolumeNotReady."""
         volume = self._volume(pod["metadata"]["namespace"], claim)
         csi = volume["spec"].get("csi") or {}
         modes = volume["spec"].get("accessModes") or []
@@ -80,14 +80,14 @@ class ClaimMounts:
         raise VolumeNotReady(f'MountVolume.SetUp failed for volume "{name}" : the simulator cannot mount {kind}')
 
     def mount_export(self, source: Object, *, read_only: bool = False) -> Mounted:
-        """Returns a folder for an NFS export, the same for all nodes. Every server and export exists."""
+        """Returns a folder for an NFS export, the same for all nodes. Any export exists."""
         exports = self._folder / "nfs"
         folder = contained(exports, exports / source["server"] / source["path"].lstrip("/"))
         folder.mkdir(parents=True, exist_ok=True)
         return Mounted(folder, read_only or bool(source.get("readOnly")))
 
     def flush(self, pod: Object) -> None:
-        """Sends the writes of the pod's containers. Called when a container has ended."""
+        """Sends the writes of the pod's containers, when one has ended."""
         uid = pod["metadata"]["uid"]
         with self._lock:
             used = [mount for key, mount in self._mounts.items() if uid in self._users[key]]
@@ -98,14 +98,14 @@ class ClaimMounts:
         alive = set(uids)
         for key in self._keys():
             lock = self._lock_of(key)
-            if not lock.acquire(blocking=False):  # a pod is mounting it
+            if not lock.acquire(blocking=False):  # being mounted
                 continue
             try:
                 with self._lock:
                     self._users[key] &= alive
                     unused = not self._users[key]
                 if unused:
-                    self._unmount(key, waits=False)  # the next pass retries, because all kubelets wait for this one
+                    self._unmount(key, waits=False)  # the next pass retries: all kubelets wait for this one
             finally:
                 lock.release()
         with self._lock:
@@ -176,7 +176,7 @@ class ClaimMounts:
             )
         except blob.StageError as error:
             raise VolumeNotReady(f"{prefix}rpc error: code = Internal desc = {error}") from error
-        except OSError as error:  # leftover files would be sent to the container as if pods had written them
+        except OSError as error:  # leftovers would be sent to the container as pods' files
             raise VolumeNotReady(f"{prefix}the simulator cannot empty {folder}, remove it: {error}") from error
 
     def _reopened(self, key: Key, opened_by: tuple[Object, dict[str, str], bool]) -> BlobMount | None:
@@ -184,7 +184,7 @@ class ClaimMounts:
             mount = self._unused.pop(key, None)
         if mount is None:
             return None
-        with contextlib.suppress(AzureError):  # mounting again reports the error
+        with contextlib.suppress(AzureError):  # the next mount reports it
             if self._opened_by[key] == opened_by:
                 mount.reopen()
                 return mount
@@ -232,7 +232,7 @@ class ClaimMounts:
             return self._locks[key]
 
     def _unmount(self, key: Key, *, waits: bool = True) -> None:
-        """If the folder cannot be removed now, the next mount removes it."""
+        """A folder that cannot be removed now is removed by the next mount."""
         with self._lock:
             mount = self._mounts[key]
         if not mount.close(waits=waits):
@@ -285,7 +285,7 @@ def _not_registered(prefix: str, driver: str) -> VolumeNotReady:
 
 
 def is_node_plugin(pod: Object, node: str) -> bool:
-    """Returns whether the pod is the blob driver's on that node, and ready."""
+    """Returns whether the pod is that node's blob driver, and ready."""
     if pod["spec"].get("nodeName") != node or not is_ready(pod):
         return False
     return any(repository(c["image"]).endswith(f"/{blob.NODE_PLUGIN_IMAGE}") for c in pod["spec"]["containers"])

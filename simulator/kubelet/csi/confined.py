@@ -1,6 +1,6 @@
-"""Access to files below a folder that pods can write to, without following links out of the folder.
+"""Access to files in a folder that pods can write to, without following links out of it.
 
-Sandboxed pods do not see this machine's files, but the simulator itself reads and writes the pods' folders.
+Pods do not see this machine's files, but the simulator, which reads and writes the pods' folders, does.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _PARTIAL = ".blobfuse-partial-"
 
 
 def is_plain(name: str) -> bool:
-    """Returns whether a path is relative and has no empty, `.` or `..` part."""
+    """Returns whether a path is relative, without empty, `.` or `..` parts."""
     return bool(name) and "\0" not in name and all(part not in ("", ".", "..") for part in name.split("/"))
 
 
 def contained(root: Path, path: Path) -> Path:
-    """Returns `path`. Raises VolumeNotReady if a link leads out of `root`, to files of this machine."""
+    """Returns `path`. Raises VolumeNotReady if a link leads out of `root`."""
     if not path.resolve().is_relative_to(root.resolve()):
         raise VolumeNotReady(f"the simulator does not follow links out of a volume: {path.relative_to(root)}")
     return path
@@ -36,7 +36,7 @@ Folders = dict[str, int]
 
 
 def tree(root: Path, below: str, before: Callable[[int, str], None]) -> tuple[Files, Folders]:
-    """Returns all regular files and folders in the folder `below` of `root` (or in `root`), by path.
+    """Returns all regular files and folders in `below`, a folder of `root` or empty, by path.
 
     Does not follow links. Calls `before` with each opened folder and its path before reading it. Raises OSError if a
     folder cannot be read, since its content is then unknown.
@@ -55,7 +55,7 @@ def _walk(folder: int, path: str, before: Callable[[int, str], None], files: Fil
         with os.scandir(folder) as entries:
             for entry in entries:
                 inside = f"{path}/{entry.name}" if path else entry.name
-                with contextlib.suppress(FileNotFoundError):  # the pod has removed it
+                with contextlib.suppress(FileNotFoundError):  # removed by the pod
                     if entry.is_dir(follow_symlinks=False):
                         inner = os.open(entry.name, _FOLDER, dir_fd=folder)
                         folders[inside] = entry.inode()
@@ -67,9 +67,9 @@ def _walk(folder: int, path: str, before: Callable[[int, str], None], files: Fil
 
 
 def seen(root: Path, name: str) -> os.stat_result | None:
-    """Returns the status of the file, or None if it does not exist or a link is on the path.
+    """Returns the file's status, or None if it does not exist or a link is on the path.
 
-    Raises OSError if the file cannot be checked, since it may exist.
+    Raises OSError if the file may exist.
     """
     if name.rpartition("/")[2].startswith(_PARTIAL):
         return None
@@ -106,7 +106,7 @@ def write(root: Path, name: str, chunks: Iterable[bytes], size: int) -> os.stat_
         partial = _PARTIAL + last
         with contextlib.suppress(FileNotFoundError):
             os.unlink(partial, dir_fd=folder)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL  # so that it is not a link or pipe of a pod
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL  # not a link or pipe of a pod
         with os.fdopen(os.open(partial, flags, 0o644, dir_fd=folder), "wb") as stream:
             for chunk in chunks:
                 stream.write(chunk)
@@ -121,7 +121,7 @@ def remove(root: Path, name: str) -> None:
 
 
 def remove_folder(root: Path, name: str) -> None:
-    """Removes a folder if it exists and is empty."""
+    """Removes a folder if it is empty."""
     with contextlib.suppress(OSError), _parent(root, name, make=False) as (folder, last):
         os.rmdir(last, dir_fd=folder)
 
@@ -133,7 +133,7 @@ def make_folder(root: Path, name: str) -> None:
 
 @contextlib.contextmanager
 def _parent(root: Path, name: str, *, make: bool) -> Iterator[tuple[int, str]]:
-    """Yields a descriptor of the parent folder, and the last part of `name`. Raises OSError if a part is a link."""
+    """Yields the parent folder's descriptor, and the last part of `name`. Raises OSError if a part is a link."""
     *folders, last = name.split("/")
     descriptor = os.open(root, _FOLDER)
     try:

@@ -1,7 +1,7 @@
-"""The content of a blob container, as a mount knows it: listed completely at first, then updated by changes.
+"""The content of a blob container, as a mount knows it: listed once, then updated by changes.
 
-The blob service reports changed names (`simulator/kubelet/cloud.py`), so an update of a container with many thousand
-blobs is as cheap as of an empty one. Blobs that another mount with the same credential has copied are taken from it.
+The blob service reports changed names (`simulator/kubelet/cloud.py`), so an update with many thousand blobs is cheap.
+Blobs that another mount with the same credential has copied are taken from it.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from simulator.kubelet.csi.tree import above
 from simulator.world.azure_services import Changed
 
 FOLDER = {"hdi_isfolder": "true"}
-"""Metadata of the blob that represents a folder (component/azstorage/block_blob.go, CreateDirectory)."""
+"""Metadata of a blob for a folder (component/azstorage/block_blob.go, CreateDirectory)."""
 _AT_ONCE = 8
 _NO_NAME = "~" * 64
-"""A prefix without matches. For others, Azurite sorts all names before it returns the first."""
+"""A prefix without matches. For others, Azurite first sorts all names."""
 Signature = tuple[int, int]
 Changes = Callable[[int], Changed]
-"""Returns the changes of the container since the given number of writes."""
+"""Returns the container's changes since that number of writes."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Entry:
 
 
 class Copies:
-    """Files of mounts with the content of a blob, by the blob's name."""
+    """Mounts' files with the content of a blob, by its name."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -55,7 +55,7 @@ class Copies:
         return known[0] if known and known[0].etag == etag else None
 
     def content(self, name: str, etag: str) -> bytes | None:
-        """Returns the content of the blob with that etag, if a file has it that no pod has changed since."""
+        """Returns the blob's content with that etag, if a file still has it."""
         known = self._found.get(name)
         if known is None or known[0].etag != etag:
             return None
@@ -73,12 +73,12 @@ _locks: dict[str, threading.Lock] = {}
 
 
 def copies_of(container: str, secret: str) -> Copies:
-    """Returns the copies shared by mounts of one container (by URL) with the same key or SAS."""
+    """Returns the copies that mounts of one container (by URL) with one key or SAS share."""
     return _copies.setdefault((container, secret), Copies())
 
 
 def one_at_a_time(container: str) -> threading.Lock:
-    """Returns the lock shared by mounts of one container (by URL)."""
+    """Returns the lock that mounts of one container (by URL) share."""
     return _locks.setdefault(container, threading.Lock())
 
 
@@ -91,7 +91,7 @@ class Contents:
         self._container, self._changes, self._copies = container, changes, copies
         self._entries: dict[str, Entry] = {}
         self._below: Counter[str] = Counter()
-        """The number of blobs in each folder and its subfolders."""
+        """The number of blobs below each folder."""
         self._since = 0
         self._writing = threading.Lock()
 
@@ -105,7 +105,7 @@ class Contents:
         return folder in self._entries or self._below[folder] > 0
 
     def put(self, name: str, entry: Entry | None) -> None:
-        """Records that a blob was written, or removed (None)."""
+        """Records a blob that was written, or removed (None)."""
         with self._writing:
             if (name in self._entries) != (entry is not None):
                 for folder in above(name):
@@ -133,7 +133,7 @@ class Contents:
         return names
 
     def _check_access(self) -> None:
-        """Raises AzureError if the container was deleted or cannot be listed, for example because a SAS expired."""
+        """Raises AzureError if the container was deleted or cannot be listed, for example with an expired SAS."""
         next(iter(self._container.list_blobs(name_starts_with=_NO_NAME, results_per_page=1)), None)
 
     def _ask(self, name: str) -> Entry | None:
@@ -152,7 +152,7 @@ def etag_of(answer: Mapping[str, Any]) -> str:
 
 
 def side_by_side(act: Callable[[str], None], names: Collection[str]) -> None:
-    """Acts on names concurrently, because most of the time is network latency."""
+    """Acts on names concurrently, because most time is network latency."""
     if names:
         with ThreadPoolExecutor(min(len(names), _AT_ONCE)) as pool:
             list(pool.map(act, names))

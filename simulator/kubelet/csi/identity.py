@@ -1,8 +1,8 @@
-"""Mounts of a container by a pod's token: the blob CSI driver's mountWithWorkloadIdentityToken, since 1.27.0.
+"""Mounts by a pod's token: the blob CSI driver's mountWithWorkloadIdentityToken, since 1.27.0.
 
-The kubelet regularly passes a token of the pod's service account to the driver (tokenRequests of its CSIDriver). The
-driver passes it to blobfuse2, which exchanges it for a token of the managed identity (kubernetes-sigs/blob-csi-driver
-at 0744a60, pkg/blob: NodePublishVolume, GetAuthEnv; azure-storage-fuse at 74098e3, component/azstorage/azauthspn.go).
+The kubelet regularly passes a service account token to the driver (tokenRequests of its CSIDriver). blobfuse2 exchanges
+it for a token of the managed identity (kubernetes-sigs/blob-csi-driver at 0744a60, pkg/blob: NodePublishVolume,
+GetAuthEnv; azure-storage-fuse at 74098e3, component/azstorage/azauthspn.go).
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from simulator.kube.client import ApiError, KubeClient
 from simulator.kubelet.cloud import Cloud
 
 _SINCE = [1, 27, 0]
-"""The first driver version that mounts by the pod's token."""
+"""The first version that mounts by the pod's token."""
 _WITH_TOKEN, _CLIENT = "mountwithworkloadidentitytoken", "clientid"
 
 
 def is_asked(volume: Object) -> bool:
-    """Returns whether the driver mounts a PersistentVolume for each pod, by its token (useWorkloadIdentity)."""
+    """Returns whether the driver mounts a volume for each pod, by its token (useWorkloadIdentity)."""
     attributes = _attributes(volume)
     return bool(attributes.get(_CLIENT)) or attributes.get(_WITH_TOKEN) == "true"
 
@@ -49,7 +49,7 @@ def why_not(volume: Object, tag: str, driver: Object) -> str | None:
 
 
 def _is_old(tag: str) -> bool:
-    """A tag that is not a version, such as `latest`, is not old."""
+    """Treats a tag without a version, such as `latest`, as new."""
     numbers = [int(number) for number in re.findall(r"\d+", tag)[: len(_SINCE)]]
     return len(numbers) == len(_SINCE) and numbers < _SINCE
 
@@ -63,7 +63,7 @@ class PodIdentity:
     token: Callable[[], str]
 
     def get_token(self, *_scopes: str, **_options: Any) -> AccessToken:
-        """Returns a storage token. Raises ClientAuthenticationError with the message of Entra or the API server."""
+        """Returns a storage token. Raises ClientAuthenticationError with Entra's or the API server's message."""
         try:
             return AccessToken(*self.cloud.storage_token(self.client_id, self.token()))
         except (PermissionError, ApiError, httpx.HTTPError) as error:

@@ -1,11 +1,11 @@
-"""A blob container as a folder, instead of a blobfuse2 mount: bubblewrap has no FUSE. Copies blobs by real REST calls.
+"""A blob container as a folder, since bubblewrap has no FUSE for blobfuse2. Copies blobs by real REST calls.
 
-Pods' writes are sent to the container every two seconds, and when a container of the pod ends. Changes of others appear
-when a pod mounts the folder, or after the cache time of the kernel and blobfuse2, ten times faster than on real Azure.
-Without caching, both happen twice a second.
+Pods' writes are sent every two seconds, and when a container of the pod ends. Others' changes appear when a pod mounts
+the folder, or after the cache time of the kernel and blobfuse2, ten times faster than on real Azure. Without caching,
+both happen twice a second.
 
-In a hierarchical namespace, others see all changes of one pass together, including a folder's renaming. In a flat one,
-they see blob after blob, as blobfuse2 copies them.
+In a hierarchical namespace, others see all changes of a pass together, including a folder's renaming. In a flat one,
+they see blob after blob, as with blobfuse2.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ EVERY_S, EVERY_S_UNREMEMBERED = 2.0, 0.5
 FASTER = 10
 _SETTLED_S = 1.0
 MAX_FULL_COPY_BYTES = 256 * 2**20
-"""Larger blobs are copied only at the beginning. The rest of the file is a hole."""
+"""Larger blobs are copied only at the beginning. The rest is a hole."""
 _BEGINNING_BYTES = 2**20
 _COPIED_BYTES = 64 * 2**20
-"""Larger blobs are always read from the container, because copies from other mounts are held in memory."""
+"""Larger blobs are always read from the container: copies from other mounts are in memory."""
 _NOT_AUTHENTIC = ("AuthorizationFailure", "InvalidAuthenticationInfo")
-"""Azurite's error codes for Azure's AuthenticationFailed."""
+"""Azurite's codes for Azure's AuthenticationFailed."""
 _NOT_FROM_HERE = "This request is not authorized to perform this operation."
-"""The message of AuthorizationFailure for an account that rejects connections from that network."""
+"""AuthorizationFailure's message from an account that rejects connections from that network."""
 
 
 @dataclass
@@ -57,7 +57,7 @@ class _Copied:
 
 
 class BlobMount:
-    """A folder that is kept equal to the container. `report` gets write errors, which no process can receive."""
+    """A folder kept equal to the container. `report` gets write errors, which no process can receive."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class BlobMount:
         changes: Changes = lambda _since: UNKNOWN,
         copies: Copies | None = None,
     ) -> None:
-        """Copies the container. `remembers_s` is as on real Azure. Mounts with one `lock` see complete passes only.
+        """Copies the container. `remembers_s` is as on real Azure. Mounts with one `lock` see only complete passes.
 
         Raises AzureError.
         """
@@ -85,7 +85,7 @@ class BlobMount:
         self._copied: dict[str, _Copied] = {}
         self._folders: set[str] = set()
         self._noticed: dict[tuple[str, str], float] = {}
-        """The time when a pending change was first listed, by name and etag."""
+        """When a pending change was first listed, by name and etag."""
         self._lock = lock or threading.Lock()
         self._closed = threading.Event()
         self._refreshing, self._as_of = threading.Lock(), float("-inf")
@@ -98,7 +98,7 @@ class BlobMount:
         threading.Thread(target=self._keep_alike, name=f"blobfuse-{self.path.name}", daemon=True).start()
 
     def refresh(self) -> None:
-        """Sends pods' writes, then reads others'. One pass serves all callers that waited for it."""
+        """Sends pods' writes, then reads others'. One pass serves all waiting callers."""
         requested = time.monotonic()
         with self._refreshing:
             if self._as_of < requested:
@@ -113,7 +113,7 @@ class BlobMount:
                 self._upload(settled=False)
 
     def close(self, *, waits: bool = True) -> bool:
-        """Stops copying, so that the folder can be removed. Returns False if a copy is running and `waits` is False."""
+        """Stops copying, so that the folder can be removed. Returns False if a copy is running and not `waits`."""
         if closed := self._lock.acquire(blocking=waits):
             self._closed.set()
             self._lock.release()
@@ -133,7 +133,7 @@ class BlobMount:
         shutil.rmtree(self.path, ignore_errors=True)
 
     def reopen(self) -> None:
-        """Mounts again after `close`, with the files that remain. If it raises AzureError, the mount stays closed."""
+        """Mounts again after `close`, with remaining files. Stays closed if it raises AzureError."""
         with self._lock:
             self._closed = threading.Event()
             try:
@@ -152,7 +152,7 @@ class BlobMount:
             self._take()
 
     def _take(self, *, at_once: bool = False) -> None:
-        """An error does not end the mount, although blobfuse2's reads would fail in the pods."""
+        """Keeps the mount after an error, although blobfuse2's reads would fail in the pods."""
         try:
             with self._lock:
                 self._download(at_once=at_once)
@@ -173,9 +173,7 @@ class BlobMount:
                 self._here(name, partial(self._drop, name))
 
     def _differences(self) -> tuple[dict[str, str], list[str]]:
-        """Returns changed names with etags, and names that exist only in the folder. Drops the record of all other
-        names.
-        """
+        """Returns changed names with etags, and names only in the folder. Drops all other names' records."""
         changed, gone = {}, []
         for name in self._doubtful:
             entry = self._there.get(name)
@@ -191,13 +189,11 @@ class BlobMount:
         return name not in self._folders and (known is None or known.etag != entry.etag)
 
     def _seen(self, changes: Mapping[str, str], *, at_once: bool) -> list[str]:
-        """Returns the changed names that pods see by now."""
         now = time.monotonic()
         self._noticed = {(name, etag): self._noticed.get((name, etag), now) for name, etag in changes.items()}
         return [name for (name, _), since in self._noticed.items() if at_once or now - since >= self._late_s]
 
     def _here(self, name: str, change: Callable[[], None]) -> None:
-        """A pod's link or file may be in the way."""
         try:
             change()
         except OSError as error:
@@ -214,13 +210,13 @@ class BlobMount:
             return
         try:
             status = confined.write(self.path, name, self._content(name, blob), blob.size)
-        except ResourceNotFoundError:  # deleted since it was listed
+        except ResourceNotFoundError:  # deleted since listed
             return
         self._know(name, blob.etag, signature(status))
 
     def _know(self, name: str, etag: str, found: Signature) -> None:
         self._copied[name] = _Copied(etag, found)
-        self._tree.touched.add(name)  # a pod may have changed it before the first look at the tree
+        self._tree.touched.add(name)  # a pod may have changed it before the first look
         self._copies.add(name, Entry(etag, found[0], is_folder=False), self.path, found)
 
     def _drop(self, name: str) -> None:
@@ -234,7 +230,7 @@ class BlobMount:
                 confined.remove_folder(self.path, folder)
 
     def _changed_here(self, name: str) -> bool:
-        """A pod's write that is not sent yet makes the file the newer one."""
+        """A pod's unsent write makes the file newer."""
         status, known = confined.status(self.path, name), self._copied.get(name)
         return status is not None and (known is None or known.signature != signature(status))
 
@@ -249,7 +245,7 @@ class BlobMount:
     # -- to the container ----------------------------------------------------------------------------------------------
 
     def _upload(self, *, settled: bool) -> None:
-        """If `settled`, skips files that were just written to, as if they were still open."""
+        """Skips files that were just written to, as if open, if `settled`."""
         if self._closed.is_set():
             return
         try:
@@ -286,9 +282,9 @@ class BlobMount:
         for name in gone:
             self._folders.remove(name)
             self._remove(name)
-        new, _ = self._folders_to_send()  # a folder's last blob may have just been removed
+        new, _ = self._folders_to_send()  # its last blob may have just been removed
         for name in sorted(new, reverse=True):
-            if not self._there.shows(name):  # a blob in it may have been sent since
+            if not self._there.shows(name):  # a blob may have been sent since
                 try:
                     answer = self._container.get_blob_client(name).upload_blob(b"", overwrite=True, metadata=FOLDER)
                 except AzureError as error:
@@ -303,7 +299,7 @@ class BlobMount:
         try:
             with confined.read(self.path, name) as stream:
                 answer = self._container.get_blob_client(name).upload_blob(stream, overwrite=True)
-        except FileNotFoundError:  # the pod has removed it
+        except FileNotFoundError:  # removed by the pod
             return
         except (AzureError, OSError) as error:
             self._report(f"writing {name} failed: {reason(error)}")
@@ -312,7 +308,7 @@ class BlobMount:
             self._there.put(name, Entry(etag_of(answer), found[0], is_folder=False))
 
     def _delete(self, name: str) -> None:
-        """If the deletion fails, the next refresh restores the file, because its etag is forgotten."""
+        """After a failed deletion, the next refresh restores the file, because its etag is forgotten."""
         del self._copied[name]
         self._doubtful.add(name)
         self._remove(name)
@@ -329,7 +325,7 @@ class BlobMount:
 
 
 def reason(error: Exception) -> str:
-    """Returns storage's error code in Azure's form, or else the error's text."""
+    """Returns storage's error code in Azure's form, or the error's text."""
     code = getattr(error, "error_code", None)
     text = str(getattr(code, "value", code) or error)
     own_words = text in _NOT_AUTHENTIC and not str(error).startswith(_NOT_FROM_HERE)

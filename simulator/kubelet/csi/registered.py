@@ -1,6 +1,7 @@
-"""The CSI drivers of each node, as the kubelet reports them in CSINode objects. Schedulers count volumes by them.
+"""The CSI drivers of each node, which the kubelet reports in CSINode objects.
 
-Without them, Volcano rejects a pod with a claim because it seems to exceed the capacity of its queue.
+Schedulers count volumes by them. Without them, Volcano rejects a pod with a claim because it seems to exceed its
+queue's capacity.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ _API = "storage.k8s.io/v1"
 
 
 class RegisteredDrivers:
-    """Updates the CSINode of every node. Called after each change of nodes or pods."""
+    """Updates every CSINode. Called after each change of nodes or pods."""
 
     def __init__(self, kube: KubeClient, drivers: Callable[[], list[Object]]) -> None:
         self._kube, self._drivers = kube, drivers
         self._reported: dict[str, list[str]] = {}
 
     def sync(self, nodes: Iterable[Object], pods: Sequence[Object]) -> None:
-        """Registers the blob driver where its plugin is ready. Drivers of files and disks are on every node."""
+        """Registers the blob driver where its plugin is ready, and file and disk drivers on every node."""
         everywhere = {found["metadata"]["name"] for found in self._drivers()} & set(SHARES)
         for node in nodes:
             name, uid = node["metadata"]["name"], node["metadata"]["uid"]
@@ -42,12 +43,12 @@ class RegisteredDrivers:
             else:
                 self._kube.patch(_API, "CSINode", name, None, wanted)
         except ApiError as error:
-            if not (error.not_found or error.conflict):  # the node was deleted or created; the next pass retries
+            if not (error.not_found or error.conflict):  # the node was deleted or created; retries later
                 raise
 
 
 def csi_node(name: str, uid: str, drivers: Iterable[str]) -> Object:
-    """Returns the CSINode of a node, which is deleted with it. Drivers here do not limit the volumes of a node."""
+    """Returns a node's CSINode, which is deleted with it. Drivers here do not limit volumes."""
     owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": uid}
     return {
         "apiVersion": _API,

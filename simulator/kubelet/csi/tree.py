@@ -1,7 +1,7 @@
 """Files and folders below a folder that pods write to, updated by the kernel's change events (inotify(7)).
 
-An update is as cheap for many thousand files as for a few. If the kernel has no watches left
-(fs.inotify.max_user_watches), each update reads all files.
+Updates stay cheap with many thousand files, unless the kernel has no watches left (fs.inotify.max_user_watches): then
+each reads all files.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from simulator.kubelet.csi import confined
 
 _CHANGES = flags.CREATE | flags.DELETE | flags.MOVED_FROM | flags.MOVED_TO | flags.MODIFY | flags.ATTRIB
 _WATCH = _CHANGES | flags.CLOSE_WRITE | flags.ONLYDIR
-"""Includes the end of writing, because the kernel reports no change for writes by mmap(2)."""
+"""Includes the end of writing: the kernel reports no change for writes by mmap(2)."""
 _ANOTHER = 0
-"""Instead of a folder's inode: the path is not the watched folder any more."""
+"""Instead of an inode: the path is not the watched folder any more."""
 
 _Found = TypeVar("_Found")
 
@@ -35,7 +35,7 @@ class Tree:
         self.folders: dict[str, int] = {}
         """Inodes by relative path."""
         self.touched: set[str] = set()
-        """Paths that were created, removed or changed. The caller removes them after processing."""
+        """Created, removed or changed paths, which the caller removes after processing."""
         self._root = root
         self._inside: defaultdict[str, set[str]] = defaultdict(set)
         self._notify: INotify | None = None
@@ -61,7 +61,7 @@ class Tree:
                 self._lose(event.wd, folder)
             elif event.name:
                 self._unseen.add(f"{folder}/{event.name}" if folder else event.name)
-            if event.mask & (flags.ISDIR | flags.IGNORED):  # the next events may be about other paths
+            if event.mask & (flags.ISDIR | flags.IGNORED):  # events may be about other paths
                 self._settle()
         self._settle()
 
@@ -80,7 +80,7 @@ class Tree:
         self.files, self.folders, self._inside, self._unseen = {}, {}, defaultdict(set), set()
         try:
             self._notify = None if self._no_more else INotify()
-        except OSError:  # the user's limit is reached (fs.inotify.max_user_instances)
+        except OSError:  # the user's limit (fs.inotify.max_user_instances)
             self._no_more = True
         try:
             self._add("")
@@ -99,7 +99,7 @@ class Tree:
         if found and stat.S_ISDIR(found.st_mode):
             if self.folders.get(path) != found.st_ino:
                 self._forget(path)
-                with contextlib.suppress(FileNotFoundError, NotADirectoryError):  # removed again: another event follows
+                with contextlib.suppress(FileNotFoundError, NotADirectoryError):  # removed again: an event follows
                     self._add(path)
                     self._put({path: found.st_ino}, self.folders)
         elif found and stat.S_ISREG(found.st_mode):
@@ -110,7 +110,7 @@ class Tree:
             self._forget(path)
 
     def _add(self, path: str) -> None:
-        """Watches each folder before reading it, so that no change is missed."""
+        """Watches before reading, so that no change is missed."""
         files, folders = confined.tree(self._root, path, self._watch)
         self._put(files, self.files)
         self._put(folders, self.folders)
@@ -151,10 +151,10 @@ class Tree:
 
     def _unwatch(self, folder: str) -> None:
         watch = self._watch_of.pop(folder, None)
-        if watch is not None and self._watched.get(watch) == folder:  # a moved folder keeps its watch
+        if watch is not None and self._watched.get(watch) == folder:  # it keeps its watch
             del self._watched[watch]
             if self._notify:
-                with contextlib.suppress(OSError):  # the kernel has already removed it
+                with contextlib.suppress(OSError):  # the kernel has removed it
                     self._notify.rm_watch(watch)
 
 

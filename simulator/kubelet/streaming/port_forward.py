@@ -1,4 +1,4 @@
-"""`kubectl port-forward`: connections to a pod's ports, each by a pair of streams of one SPDY connection.
+"""`kubectl port-forward`: each connection is a pair of streams of one SPDY connection.
 
 Source: kubernetes/kubernetes, pkg/kubelet/cri/streaming/portforward (protocol portforward.k8s.io).
 """

@@ -1,4 +1,4 @@
-"""`kubectl exec`: a command in a container, with its standard streams over a SPDY connection.
+"""`kubectl exec`: a command's standard streams over a SPDY connection.
 
 Source: kubernetes/kubernetes, pkg/kubelet/cri/streaming/remotecommand (protocol v4.channel.k8s.io).
 """
@@ -25,7 +25,7 @@ PROTOCOL = "v4.channel.k8s.io"
 _CHUNK = 2**15
 _STREAMS_S = 30
 _OUTPUT_S = 5
-"""The seconds that background processes of a command may keep its output open."""
+"""Seconds that a command's background processes may keep its output open."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Command:
 
     @property
     def streams(self) -> set[str]:
-        """The streams that the client opens. A terminal has one output."""
+        """The client's streams. A terminal has one output."""
         wanted = {"stdin": self.stdin, "stdout": self.stdout, "stderr": self.stderr and not self.terminal}
         return {"error"} | {name for name, on in wanted.items() if on} | ({"resize"} if self.terminal else set())
 
@@ -52,7 +52,7 @@ def serve(connection: Connection, command: Command, find: Callable[[], Shim]) ->
     while set(streams) < command.streams:
         try:
             stream = opened.get(timeout=_STREAMS_S)
-        except queue.Empty:  # the client opened too few streams
+        except queue.Empty:  # too few streams
             return
         streams[stream.headers["streamtype"]] = stream
     with contextlib.suppress(OSError):  # the client is gone
@@ -124,11 +124,11 @@ def _feed(stream: Stream, file: int) -> None:
 
 
 def _drain(file: int, stream: Stream | None) -> None:
-    """Sends the output until no process has the file open."""
+    """Sends output until no process has the file open."""
     with os.fdopen(file, "rb", buffering=0) as source:
         for data in _parts(source.fileno()):
             if stream is not None:
-                with contextlib.suppress(OSError):  # the client is gone, but the command must continue
+                with contextlib.suppress(OSError):  # the client is gone, the command continues
                     stream.write(data)
 
 
@@ -139,7 +139,7 @@ def _parts(file: int) -> Iterator[bytes]:
 
 
 def _resize(stream: Stream, terminal: int) -> None:
-    """The client sends its window size as JSON at the start and after each change."""
+    """The client sends its window size as JSON, first and after each change."""
     with os.fdopen(terminal, "wb", buffering=0):
         for data in stream.chunks():
             for line in data.splitlines():

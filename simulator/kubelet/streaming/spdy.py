@@ -58,7 +58,7 @@ class Stream:
 
 
 class Connection:
-    """The connection of one client. `serve` reads from it; any thread can write to it."""
+    """The connection of a client. `serve` reads from it; any thread can write."""
 
     def __init__(self, transport: socket.socket) -> None:
         self._transport = transport
@@ -78,14 +78,14 @@ class Connection:
                     self._data(head, payload, flags)
                 else:
                     self._control(head & 0xFFFF, flags, payload, opened)
-        except (OSError, EOFError):  # the client left, possibly in the middle of a frame
+        except (OSError, EOFError):  # the client left, possibly within a frame
             pass
         finally:
             for stream in self._streams.values():
                 stream.take(None)
 
     def go_away(self) -> None:
-        """Announces the end of all streams to the client. Raises OSError if it is gone."""
+        """Announces the end of all streams. Raises OSError if the client is gone."""
         self._send(struct.pack(">IIII", _CONTROL | _VERSION << 16 | _GOAWAY, 8, max(self._streams, default=0), 0))
 
     def send_data(self, stream: int, data: bytes, flags: int = 0) -> None:
@@ -122,7 +122,7 @@ class Connection:
             raise EOFError
 
     def _headers(self, block: bytes) -> dict[str, str]:
-        """The block has the number of pairs, then each text after its length."""
+        """Parses the number of pairs, then each text after its length."""
         plain = self._decompress.decompress(block)
         position, texts = 4, []
         for _ in range(2 * struct.unpack(">I", plain[:4])[0]):
