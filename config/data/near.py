@@ -187,4 +187,4 @@ def mistyped(name: str, known: Collection[str]) -> list[str]:
 
 def hint(names: Iterable[str]) -> str:
     listed = ", ".join(names)
-    return f"; near: {listed}" if listed else ""
+    return f"; similar: {listed}" if listed else ""

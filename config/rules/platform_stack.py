@@ -63,7 +63,7 @@ def read_platform_stack(
     except LookupError as error:
         what = f"is {text!r}, but its outputs cannot be read: {error.args[0]}"
         new = f"pulumi stack init --no-select {short}"
-        how = f"{_LIST}; deploy the platform first: pulumi up -s {short} (if it is new, first {new})"
+        how = f"{_LIST}; deploy the platform first: pulumi up -s {short} (to create that stack: {new})"
         raise _refused(what, say(how)) from None
     if other := outputs.get(PLATFORM_STACK):
         raise _refused(f"is {text!r}, which itself runs on the platform of {other}", set_command(_PATH, other))

@@ -66,7 +66,7 @@ def unread_keys(keys: Mapping[str, str], project: str, model: type[BaseModel]) -
         if namespace == "kubernetes":
             yield f"this program does not read the key {key}: its providers use the cluster's own kubeconfig"
         elif namespace not in (*_READ, project) and not (near and _resembles(namespace, project, model)):
-            yield f"this program does not read the key {key}" + (f"; near: {_full(near, project)}" if near else "")
+            yield f"this program does not read the key {key}" + (f"; similar: {_full(near, project)}" if near else "")
 
 
 def _location_problems(keys: Mapping[str, str]) -> Iterator[Problem]:

@@ -148,7 +148,7 @@ def _class_problems(stack: StackFile, name: str) -> Iterator[Problem]:
         fix = say("keep the one with your files in the stack file, and remove the other")
         yield Problem(CLASS, what, "one of the two", fix)
     elif name == SHARED_CLASS:
-        what = f"is {name}, the class that storage.sharedFiles nfs creates"
+        what = f"is {name}, the name of the class that storage.sharedFiles=nfs creates"
         yield Problem(CLASS, what, "no value, or another class", remove_command(CLASS))
     elif name in aks_classes().files and stack.network.private:
         how = either_by_hand(CLASS, "set it to a class of private files")

@@ -135,7 +135,7 @@ class _GpuOperator(Operator[GpuOperatorSettings]):
     settings = GpuOperatorSettings
     component = GpuOperator
     follows = (_OFED, MONITORING)
-    needs: Mapping[Capability, str] = {"node labels": "selects nodes by its labels"}
+    needs: Mapping[Capability, str] = {"node labels": "selects nodes by the labels that Node Feature Discovery sets"}
 
     def provides(self, settings: GpuOperatorSettings) -> Mapping[Capability, str]:
         return {"GPUs": GPU_RESOURCE}

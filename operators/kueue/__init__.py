@@ -63,7 +63,7 @@ def topology_problems(installation: Installation) -> Iterator[Problem]:
     without = [key for key, pool in pools.items() if not pool.sku.infiniband]
     scaled = [key for key, pool in pools.items() if pool.autoscale]
     for keys, why in (
-        (without, "no job would get nodes of pools without InfiniBand"),
+        (without, "Kueue would place no job on pools without InfiniBand"),
         (scaled, "pools with autoscale would not grow for pending jobs"),
     ):
         if keys:

@@ -124,7 +124,7 @@ class _NetworkOperator(Operator[NetworkOperatorSettings]):
     namespace = NVIDIA_NAMESPACE
     settings = NetworkOperatorSettings
     component = NetworkOperator
-    needs: Mapping[Capability, str] = {"node labels": "selects nodes by its labels"}
+    needs: Mapping[Capability, str] = {"node labels": "selects nodes by the labels that Node Feature Discovery sets"}
 
     def provides(self, settings: NetworkOperatorSettings) -> Mapping[Capability, str]:
         return {"InfiniBand": settings.resource_name}

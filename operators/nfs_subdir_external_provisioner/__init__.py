@@ -47,7 +47,7 @@ def _require_unused(name: str) -> str:
     if name in aks_classes().all:
         raise unfit(f"is {name}, which AKS creates", CLASS)
     if name == SHARED_CLASS:
-        raise unfit(f"is {name}, the class of storage.sharedFiles nfs", CLASS)
+        raise unfit(f"is {name}, the name of the class that storage.sharedFiles=nfs creates", CLASS)
     return name
 
 

@@ -44,7 +44,7 @@ def test_a_preview_rejects_a_wrong_setting(platform: Stack) -> None:
     platform.set(vmSku="Standard_ND96isr_H100", operators=None, workloads=workloads)
     text = platform.pulumi("preview", check=False)
     platform.set(**GOOD)
-    problem = "vmSku is 'Standard_ND96isr_H100', an unknown VM size; near: Standard_ND96isr_H100_v5"
+    problem = "vmSku is 'Standard_ND96isr_H100', an unknown VM size; similar: Standard_ND96isr_H100_v5"
     fix = f"fix:     pulumi config set -s refusals vmSku {H100}\n"
     check_failed(platform, text, "in the settings of stack refusals; nothing was changed", problem, fix)
     assert state(platform) == before

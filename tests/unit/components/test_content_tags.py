@@ -71,7 +71,7 @@ def test_a_folder_without_a_dockerfile_is_not_an_image(folder: Path) -> None:
 
 
 def test_rejects_an_unknown_image_and_lists_the_known_ones() -> None:
-    message = "docker/ncll-test/Dockerfile does not exist; near: nccl-test; the images are .*nccl"
+    message = "docker/ncll-test/Dockerfile does not exist; similar: nccl-test; the images are .*nccl"
     with pytest.raises(UnknownImage, match=message):
         content_tag("ncll-test", IMAGES)
 

@@ -34,9 +34,9 @@ def test_reports_all_faults_with_suggestions() -> None:
     (faults,) = (error["ctx"]["faults"] for error in caught.value.errors())
     assert {fault.below[1:]: (fault.what, fault.instead) for fault in faults} == {
         ("priorityClas",): ("is an unknown key", None),
-        ("dnsPolicy",): ("is 'clusterfirst'; near: ClusterFirst, ClusterFirstWithHostNet", "ClusterFirst"),
+        ("dnsPolicy",): ("is 'clusterfirst'; similar: ClusterFirst, ClusterFirstWithHostNet", "ClusterFirst"),
         ("restartPolicy",): ("is 'Maybe'", None),
-        ("containers", 0, "imagePullPolicy"): ("is 'always'; near: Always", "Always"),
+        ("containers", 0, "imagePullPolicy"): ("is 'always'; similar: Always", "Always"),
     }
 
 

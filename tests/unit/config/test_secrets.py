@@ -51,7 +51,7 @@ def problems_with(path: tuple[str, ...], value: Any, *secret: str) -> dict[str, 
 @pytest.mark.parametrize("value", [5, "hunter2", ["hunter2"], None, {}])
 def test_an_unknown_workload_is_reported_with_any_options(value: Any) -> None:
     found = problems_with(("workloadOptions", "nccl_allreduce"), value)
-    what = "is an unknown key; near: nccl-allreduce"
+    what = "is an unknown key; similar: nccl-allreduce"
     key = "workloadOptions.nccl_allreduce"
     there = 'set workloadOptions["nccl-allreduce"] to the value that you need in the stack file, and remove'
     assert found == {key: (what, f"{there} {key}" if value else f"pulumi config rm --path {key}")}

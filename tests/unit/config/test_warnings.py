@@ -144,7 +144,7 @@ def test_keys_that_nothing_reads() -> None:
     assert list(unread_keys(dict.fromkeys(keys, "x"), "ai-on-aks", model)) == [
         "this program does not read the key kubernetes:context: its providers use the cluster's own kubeconfig",
         "this program does not read the key finops:owner",
-        "this program does not read the key gcp:nodeCount; near: ai-on-aks:nodeCount",
+        "this program does not read the key gcp:nodeCount; similar: ai-on-aks:nodeCount",
     ]
 
 

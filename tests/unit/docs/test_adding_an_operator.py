@@ -67,6 +67,6 @@ def test_the_operator_can_be_installed_disabled_and_validated(copy: Path) -> Non
     assert release["values"]["crds"] == {"enabled": False}
     assert release["values"]["webhook"]["nodeSelector"]
     assert off == []
-    assert "operators.certManager.enabld is an unknown key; near: enabled" in refused
+    assert "operators.certManager.enabld is an unknown key; similar: enabled" in refused
     assert "operators.certManager.values.crd is a key that chart cert-manager v1.19.1 does not have" in refused
     assert "a folder without cert-manager/Chart.yaml" in without_chart

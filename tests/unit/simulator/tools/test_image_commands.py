@@ -66,7 +66,7 @@ def test_builds_only_the_named_images(names: tuple[str, ...], tmp_path: Path) ->
 
 def test_rejects_an_unknown_image_before_any_build() -> None:
     shell = Shell("inspect")
-    with pytest.raises(UnknownImage, match="docker/nccl-tests/Dockerfile does not exist; near: nccl-test"):
+    with pytest.raises(UnknownImage, match="docker/nccl-tests/Dockerfile does not exist; similar: nccl-test"):
         image_build.push_all(ACR, "docker", shell, azure_cli=True, names=["aksnhc", "nccl-tests"])
     assert shell.commands == []
 
