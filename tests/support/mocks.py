@@ -98,11 +98,12 @@ def program(
     azure = azure or Azure()
     programs = mock.patch("components.preflight.checks.which", lambda name: f"/usr/bin/{name}")
     fetch = mock.patch("components.preflight.arm.fetch", azure.fetch)
+    collector = mock.patch("gc.disable")  # the process of the tests outlives the program
     dates = mock.patch("config.rules.support_end.support_warnings", return_value=())  # they depend on the day
     answers, is_in = (
         mock.patch(f"components.access.inside.{name}", return_value=azure.inside) for name in ("answers", "is_in")
     )
-    with programs, fetch, dates, answers, is_in:
+    with programs, fetch, collector, dates, answers, is_in:
         return deploy(
             lambda: runpy.run_path(str(ROOT / "__main__.py"), run_name="__main__"), azure, stack, preview=preview
         )
