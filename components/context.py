@@ -15,10 +15,10 @@ from config.schema.storage import SHARED_CLASS
 
 @dataclass(frozen=True, kw_only=True)
 class GpuPool:
-    """A pool of GPU nodes, as workloads see it."""
+    """A pool of GPU nodes for workloads."""
 
     agent_pool: str
-    """The pool's name in Azure Resource Manager, which is also a label of its nodes."""
+    """The pool's ARM name, which is also a label of its nodes."""
     sku: VmSku
     taints: tuple[str, ...]
     min_nodes: int
@@ -28,7 +28,7 @@ class GpuPool:
     scratch: str | None = None
     """The folder on the file system of all local NVMe disks, or None if nodes have no such scratch.
 
-    The folder exists once the disks are mounted. Pods mount it as a hostPath of type Directory, so they wait for it.
+    It exists once the disks are mounted. Pods mount it as a hostPath of type Directory, so they wait for it.
     """
 
     @property
@@ -45,7 +45,7 @@ class BlobVolume:
     annotations: Mapping[str, pulumi.Input[str]]
     """Annotations for pod templates that mount it. They change with the SAS, so that mounts get the new one."""
     service_account: pulumi.Input[str] | None = None
-    """The service account with the identity that opens it, or None if a SAS opens it for pods of any account."""
+    """The service account whose identity opens it, or None if a SAS opens it for pods of any account."""
     upload_secret: pulumi.Input[str] | None
     """The Secret with the keys `url` (of the container) and `sas` (rcwl), if the settings enable `upload`."""
 
@@ -54,37 +54,37 @@ class BlobVolume:
 class SharedClass:
     name: str
     made: Sequence[pulumi.Resource] = ()
-    """The resources that create the class and its volumes. Claims depend on them, and are deleted before them."""
+    """The resources that create the class and its volumes. Claims depend on them and are deleted before them."""
 
     def claim(self, workload: str) -> str:
-        """Returns the name of a workload's claim, which differs between classes.
+        """Returns the name of a workload's claim.
 
-        A claim cannot change its class, and it cannot be deleted while a pod uses it.
+        It differs between classes: a claim cannot change its class, and cannot be deleted while a pod uses it.
         """
         return f"{workload}-{'nfs' if self.name == SHARED_CLASS else self.name}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class WorkloadContext:
-    """All parts of the platform that a workload may depend on."""
+    """The parts of the platform that a workload may depend on."""
 
     provider: pulumi.ProviderResource
     namespace: pulumi.Input[str]
     service_account: pulumi.Input[str]
-    """The account that may read the pods of the namespace."""
+    """The account that may read the namespace's pods."""
     pools: Mapping[str, GpuPool]
     rdma_resource: str
     taint_effect: str | None = None
-    """The effect of the taint that a failed check adds to its node, or None if checks must not add one."""
+    """The effect of the taint that a failed check adds to its node, or None if checks add none."""
     image: Callable[[str], str]
-    """Returns the reference of an image of `docker/`, given the name of its folder."""
+    """Returns the reference of an image of `docker/`, given its folder's name."""
     volumes: Mapping[str, BlobVolume]
     shared_class: SharedClass | None
     """The class of shared files, or None if a workload creates its own SMB class."""
     prefix: str = ""
-    """The prefix of all names in a team's namespace, which other stacks share; otherwise empty."""
+    """The prefix of names in a team's namespace, which other stacks share; otherwise empty."""
     ready: Sequence[pulumi.Resource]
-    """The dependencies of jobs: the registry of their images, the pools that they name, and the scheduler's webhook."""
+    """The dependencies of jobs: the registry of their images, the pools that they name, the scheduler's webhook."""
     parent: pulumi.Resource | None = None
 
     def child(self, *, other_type: str | None = None, **options: Any) -> pulumi.ResourceOptions:
@@ -97,9 +97,9 @@ class WorkloadContext:
         return pulumi.ResourceOptions(parent=self.parent, provider=self.provider, aliases=aliases, **options)
 
     def job(self, needs: Iterable[pulumi.Resource], **options: Any) -> pulumi.ResourceOptions:
-        """Returns the options of a job of the workload. It waits for `needs` and for everything in `ready`.
+        """Returns the options of a job of the workload, which waits for `needs` and everything in `ready`.
 
-        A job's spec is immutable. If it changes, Pulumi replaces the job and deletes it first, because its name stays.
+        A job's spec is immutable: a change replaces the job. Pulumi deletes it first, because its name stays.
         """
         return self.child(
             depends_on=[*self.ready, *needs], replace_on_changes=["spec"], delete_before_replace=True, **options

@@ -24,9 +24,9 @@ from config.schema.storage import Account
 
 
 class Foundation(Component):
-    """All resources that do not need access to a private network. Excludes GPU nodes and objects in the cluster.
+    """All resources that do not need access to a private network, so neither GPU nodes nor objects in the cluster.
 
-    Registry and storage do not depend on the cluster, so that data outlives clusters.
+    Registry and storage do not depend on the cluster: data outlives clusters.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class Foundation(Component):
         within: bool,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """Creates the resources. Signs SAS only if the deployer can reach the network (`within`)."""
+        """Signs SAS only if the deployer can reach the network (`within`)."""
         super().__init__(name, opts)
         self.settings = settings
         self._within = within
@@ -85,7 +85,6 @@ class Foundation(Component):
         return JumpBox("jump-box", self.settings, chosen, network, self.resource_group, opts=self.child())
 
     def _storage(self, account: Account, endpoints: PrivateEndpoints | None) -> Storage:
-        """Creates a storage account. A jump box's identity signs SAS, unless the settings name another deployer."""
         named = self.settings.cluster.deployer_object_id is not None
         return Storage(
             account.named("storage"),

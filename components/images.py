@@ -1,7 +1,7 @@
 """Image references: from each image's own registry, or all from the mirror that `images.registry` names.
 
-A mirror keeps the path of each image: nvcr.io/nvidia/driver becomes <registry>/nvidia/driver. Images of `docker/` come
-from the stack's own registry. Their tag is a hash of their content.
+A mirror keeps each image's path: nvcr.io/nvidia/driver becomes <registry>/nvidia/driver. Images of `docker/` come from
+the stack's own registry, with a hash of their content as tag.
 """
 
 from __future__ import annotations
@@ -33,10 +33,9 @@ def reference(name: str, registry: str | None) -> str:
 
 
 def own(name: str, *, login_server: str, mirror: str | None) -> str:
-    """Returns the full reference of an image that a workload names: a pinned image, or one of `docker/`.
+    """Returns the full reference of a pinned image, or of one of `docker/`.
 
-    Images of `docker/` are in the mirror (`images.registry`), if set, or in the stack's registry. `login_server` is its
-    host name, such as myregistry.azurecr.io. Raises UnknownImage.
+    `login_server` is the host name of the stack's registry, such as myregistry.azurecr.io. Raises UnknownImage.
     """
     if name in versions().images:
         return reference(name, mirror)
@@ -45,7 +44,7 @@ def own(name: str, *, login_server: str, mirror: str | None) -> str:
 
 
 def chart_values(chart: str, registry: str | None) -> dict[str, Any]:
-    """Returns values that make a chart pull its images from the mirror. The chart's keys file lists the keys to set."""
+    """Returns values that make a chart pull its images from the mirror. The chart's keys file lists them."""
     values: dict[str, Any] = {}
     if registry is None:
         return values

@@ -1,7 +1,7 @@
 """Manifests of operators that have no chart, loaded before any resource is declared.
 
-If `charts.source` names a folder, the manifests in it are used unchanged, like charts. Otherwise kubectl builds
-them from the pinned Go module, like upstream's `kubectl apply -k`.
+If `charts.source` names a folder, its manifests are used unchanged, like charts. Otherwise kubectl builds them from the
+pinned Go module, like upstream's `kubectl apply -k`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _FOLDER = ".simulator/upstream-charts"
 
 
 def check_manifests(settings: Settings, operators: Mapping[str, Operator[Any]]) -> None:
-    """Raises pulumi.RunError if the manifests of an enabled operator cannot be loaded or are invalid."""
+    """Raises pulumi.RunError if manifests of an enabled operator cannot be loaded or are invalid."""
     for name in versions().manifests.keys() & operators.keys():
         if operators[name].is_wanted(settings):
             manifests(name, settings.charts.source)
@@ -115,7 +115,7 @@ def build_with_kubectl(pin: Kustomization, archive: bytes) -> str:
     with tempfile.TemporaryDirectory() as folder:
         with ZipFile(BytesIO(archive)) as module:
             module.extractall(folder)
-        # The module's own folder name begins with a host, so kustomize would treat it as a remote repository.
+        # The module's own folder name begins with a host: kustomize would treat it as a remote repository.
         Path(folder, f"{pin.module}@{pin.version}").rename(Path(folder, "module"))
         images = [{"name": image, "newTag": pin.version} for image in pin.images]
         kustomization = {"resources": [f"module/{pin.folder}"], "namespace": pin.namespace, "images": images}

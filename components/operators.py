@@ -1,4 +1,4 @@
-"""The interface of operators, and the installation of all that a stack enables, in the order of their dependencies."""
+"""The interface of operators, and the installation of those that a stack enables, in dependency order."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class InstallContext:
     settings: Settings
     pools: Mapping[str, GpuPool]
     image: Callable[[str], str]
-    """Returns the reference of an image of `docker/`, given the name of its folder."""
+    """Returns the reference of an image of `docker/`, given its folder's name."""
     registry: pulumi.Resource
-    """The registry of these images. If Azure rejects a new registry, DaemonSets must not refer to images there."""
+    """The registry of these images. If Azure rejects a new one, DaemonSets must not refer to images there."""
     installed: Mapping[str, Installed[Any]]
     namespace: kubernetes.core.v1.Namespace
     scheduler: str | None
-    """The name of the only scheduler that places pods on GPU nodes, or None if the stack installs no such scheduler."""
+    """The only scheduler that places pods on GPU nodes, or None if the stack installs none."""
 
 
 class Installed(Component, ABC, Generic[Own]):
@@ -61,7 +61,7 @@ class Installed(Component, ABC, Generic[Own]):
 
 
 class Operator(OperatorSpec[Own], Protocol[Own]):
-    """One operator, which is a package of `operators/`: its settings and its installation."""
+    """One package of `operators/`: its settings and its installation."""
 
     @property
     def component(self) -> type[Installed[Own]]:
@@ -69,7 +69,7 @@ class Operator(OperatorSpec[Own], Protocol[Own]):
 
     @property
     def follows(self) -> Sequence[str]:
-        """Operators that must be installed before this one, if the stack has them."""
+        """Operators to install before this one, if the stack has them."""
         return ()
 
     @property

@@ -1,4 +1,4 @@
-"""The platform on top of its foundation: cluster access, operators, GPU pools and the namespace of workloads."""
+"""The platform on top of its foundation: cluster access, operators, GPU pools, the namespace of workloads."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from config.schema.operators import MONITORING, NODE_HEALTH
 
 
 class Platform(Component):
-    """Everything that workloads need besides the foundation. The deployer must be able to reach the cluster."""
+    """Everything else that workloads need. The deployer must be able to reach the cluster."""
 
     def __init__(
         self,
@@ -47,14 +47,14 @@ class Platform(Component):
         self.operators = Operators(
             "operators", operators, settings, self.image, registry.resource, hooks, opts=in_cluster
         )
-        # The first update creates both in parallel, which saves minutes. Later, new nodes must get the updated drivers.
+        # The first update creates both in parallel, which saves minutes. Later, new nodes must get updated drivers.
         policies = self.operators.policies if existing.cluster else []
         self.pools = NodePools(
             "pools", cluster, settings, there=existing.node_counts, after=policies, opts=self.child()
         )
         if settings.cluster.autoscaler.expander == "priority":
             AutoscalerPriorities("autoscaler-priorities", settings, hooks, opts=in_cluster)
-        # The namespace gets all containers, because pods that users deploy may mount any of them.
+        # The namespace gets all containers: pods that users deploy may mount any of them.
         self.federation = self._identities() if settings.storage.by_identity() else None
         checks = self.operators.installed.get(NODE_HEALTH)
         self.workspace = Workspace(

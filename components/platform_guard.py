@@ -1,9 +1,9 @@
 """Prevents `pulumi destroy` of a platform in use: an admission policy rejects the deletion of a sentinel ConfigMap.
 
-This program does not run while a stack is destroyed, and a stack does not know its consumers. So the API server
+This program does not run while a stack is destroyed, and a stack does not know its consumers, so the API server
 decides. Pulumi deletes the ConfigMap before everything else. One ValidatingAdmissionPolicy rejects that while other
-stacks run on the platform: each creates a ServiceAccount in the platform's namespace. Another policy rejects it
-while claims have files. It checks PersistentVolumes, which exist for claims of every stack and of users.
+stacks run on the platform: each has a ServiceAccount in the platform's namespace. Another rejects it while claims have
+files. It checks PersistentVolumes, which exist for claims of every stack and of users.
 
 The API server watches both kinds anyway (PersistentVolumes for its node authorizer). With ConfigMaps, it would miss
 changes after the policy's binding is deleted and re-created (tested with 1.35: it still counted a deleted consumer).
@@ -28,11 +28,11 @@ _HERE = Path(__file__).parent
 NAME = "platform-in-use"
 FILES = f"{NAME}-files"
 FILES_OVERRIDE = f"kubectl delete validatingadmissionpolicybinding {FILES}"
-"""The command that removes the protection of files if the policy rejects `pulumi up`."""
+"""The command that ends the protection of files if the policy rejects `pulumi up`."""
 _GIVE_UP = "ai-on-aks/files-override"
-"""The annotation of the ConfigMap that activates the policy for files. Its value is the command that deletes them.
+"""The annotation that activates the policy for files. Its value is the command that deletes them.
 
-It is not in `data`: if data change, the provider replaces the ConfigMap, which the policies reject.
+It is not in `data`, because changed data replace the ConfigMap, which the policies reject.
 """
 CONSUMER_LABELS = {"ai-on-aks/consumer-stack": "true"}
 _STACK = "ai-on-aks/stack"
@@ -89,7 +89,7 @@ class PlatformGuard(Component):
     ) -> pulumi.Resource:
         """Creates the policy, and the binding that evaluates it for each object that `selector` matches.
 
-        If no object matches, the deletion is allowed. Namespaced objects are looked up in the ConfigMap's namespace.
+        Namespaced objects are looked up in the ConfigMap's namespace.
         """
         policy = kubernetes.admissionregistration.v1.ValidatingAdmissionPolicy(
             f"{name}-policy", metadata={"name": name}, spec=spec, opts=self.child(depends_on=after)

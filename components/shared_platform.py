@@ -1,6 +1,6 @@
 """The platform of another stack, for a stack that only runs workloads.
 
-A team's workload runs as a user of that team, in the team's namespace, which it shares with other stacks.
+A team's workload runs as a user of that team, in the team's namespace, which other stacks share.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from config.schema.workload import Member
 
 
 class TeamSpace(Component):
-    """A provider that impersonates a user of a team, and the team's volumes. A workload has only the team's rights.
+    """A provider that impersonates a user of a team, and the team's volumes.
 
     The namespace already exists. PersistentVolumes are not namespaced, so the deployer creates them.
     """
@@ -70,7 +70,7 @@ class TeamSpace(Component):
 class SharedPlatform(Component):
     """Access to the other stack's cluster, and a namespace there with this stack's name.
 
-    Workloads of teams run in the teams' namespaces. If all do, the stack creates no namespace.
+    If all workloads run in teams' namespaces, the stack creates none.
     """
 
     provider: kubernetes.Provider
@@ -85,8 +85,8 @@ class SharedPlatform(Component):
         kept_before: Collection[str] = (),
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """Creates the namespace. It stays in the cluster if `kept_before`, the claims with files from earlier updates,
-        is not empty.
+        """Creates the namespace. It stays in the cluster if `kept_before`, earlier updates' claims with files, is not
+        empty.
         """
         super().__init__(name, opts)
         self._kept_before = kept_before
@@ -98,7 +98,7 @@ class SharedPlatform(Component):
         self.provider = kubernetes.Provider(
             "kubernetes",
             kubeconfig=self.kubeconfig,
-            # If the cluster is replaced, so are the provider and its resources. New credentials do not replace them.
+            # If the cluster is replaced, so are the provider and its resources. New credentials do not.
             cluster_identifier=self.cluster_id,
             opts=self.child(),
         )
@@ -185,7 +185,7 @@ class SharedPlatform(Component):
         )
 
     def _context(self, **place: Any) -> WorkloadContext:
-        """Returns a context that does not wait for anything, because the platform already exists."""
+        """Returns a context that waits for nothing, because the platform already exists."""
         return WorkloadContext(
             pools=gpu_pools(self.settings),
             rdma_resource=self.settings.rdma_resource,

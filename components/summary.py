@@ -1,7 +1,7 @@
 """Logs of previews and updates about the whole stack: its target, the placement of workloads, and the price.
 
 Without a terminal, Pulumi prints each message twice: when it arrives, and under "Diagnostics". An update usually
-follows a preview, so it logs only the heading of the price, not the table.
+follows a preview, so it logs only the price's heading, not the table.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from config.schema.models import Settings
 
 
 def report_plan(settings: Settings) -> None:
-    """Logs the target and, in previews, the placements of the workloads and the quotas of the teams."""
+    """Logs the target and, in previews, the placements of workloads and the quotas of teams."""
     pulumi.log.info(_target(settings))
     if not pulumi.runtime.is_dry_run():
         return

@@ -86,7 +86,7 @@ class CheckAccount(Component):
         by_identity: bool,
         parent: Component,
     ) -> None:
-        """Binds the role after it exists: before that, only a deployer with all rights could bind it."""
+        """Binds the role after it exists: earlier, only a deployer with all rights could."""
         super().__init__(name, parent.child())
         inside = space.metadata["name"]
         kubernetes.core.v1.ServiceAccount(

@@ -1,7 +1,7 @@
 """Checks whether this machine can reach a private network.
 
-An existing cluster is contacted directly. Before that, only Azure's metadata service can locate a machine, but it does
-not report network names. So the machine's addresses are compared with those of the network.
+An existing cluster is contacted directly. Before that, the machine's addresses are compared with those of the network,
+because Azure's metadata service, which alone locates a machine, does not report network names.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from components.preflight.arm import MachineTrust
 
 _TIMEOUT_S = 10.0
 _METADATA_TIMEOUT_S = 2.0
-"""The metadata service runs on the machine's own host, so it answers fast or not at all."""
+"""The service runs on the machine's own host, so it answers fast or not at all."""
 _METADATA = "AZURE_POD_IDENTITY_AUTHORITY_HOST"
 """The variable that overrides the service's address, as in Azure's SDKs (azure-identity, _credentials/imds.py)."""
 _INTERFACES = "/metadata/instance/network/interface?api-version=2021-02-01"
@@ -28,7 +28,7 @@ _INTERFACES = "/metadata/instance/network/interface?api-version=2021-02-01"
 def answers(host: str) -> bool:
     """Returns whether an API server answers. Uses the environment's proxy, as kubectl and the plugins do.
 
-    The certificate is not verified, because the request contains no secrets. The answer must come from Kubernetes: a
+    The certificate is not verified: the request contains no secrets. The answer must come from Kubernetes, because a
     name may also resolve to a portal or a proxy that answers everything.
     """
     with warnings.catch_warnings():

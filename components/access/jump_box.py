@@ -62,7 +62,6 @@ class JumpBox(Component):
         )
 
     def _rights(self) -> None:
-        """Assigns the rights to deploy the rest of the stack: all in its group, but only the roles of this program."""
         scope = self._group.id
         roles.assign("jump-box-contributor", role=roles.CONTRIBUTOR, scope=scope, principal=self.deployer, parent=self)
         roles.assign(
@@ -107,7 +106,7 @@ class JumpBox(Component):
                 security_type=compute.SecurityTypes.TRUSTED_LAUNCH,
                 uefi_settings=compute.UefiSettingsArgs(secure_boot_enabled=True, v_tpm_enabled=True),
             ),
-            # Azure cannot change these after the first boot, and the machine may be running this update.
+            # Azure cannot change these after the first boot, and this update may run on the machine.
             opts=self.child(custom_timeouts=_TIMEOUTS, ignore_changes=["osProfile", "storageProfile"]),
         )
 
@@ -153,9 +152,9 @@ _LONGEST = 64 - len("-jump")
 
 
 def login_command(settings: Settings, group: str, key: str) -> str:
-    """Returns the ssh command to the jump box. It needs Azure's CLI with the extensions `bastion` and `ssh`.
+    """Returns the ssh command to the jump box.
 
-    The extension `bastion` requires `ssh` for each login method (Azure/azure-cli-extensions,
+    Azure's CLI needs its extensions `bastion` and, for each login method, `ssh` (Azure/azure-cli-extensions,
     src/bastion/azext_bastion/custom.py, ssh_bastion_host).
     """
     name = jump_box_name(settings)

@@ -31,7 +31,7 @@ def login_of(kubeconfig: str) -> str | None:
 
 
 _OF_DEVICE_CODES = ("--environment", "--client-id", "--tenant-id")
-"""Options of AKS's own login. `msi` would use the client as a user-assigned identity. `azurecli` would switch to the
+"""Options of AKS's own login. `msi` would use the client as a user-assigned identity; `azurecli` would switch to the
 tenant, which a managed identity cannot do (Azure/kubelogin#123).
 """
 
@@ -39,7 +39,7 @@ tenant, which a managed identity cannot do (Azure/kubelogin#123).
 def with_login(kubeconfig: str, method: str) -> str:
     """Replaces AKS's login method `devicecode`, which waits for a person (Azure/AKS#4990).
 
-    Keeps the same options as kubelogin's own converter (Azure/kubelogin, pkg/internal/converter).
+    Keeps the options that kubelogin's own converter keeps (Azure/kubelogin, pkg/internal/converter).
     """
     config = yaml.safe_load(kubeconfig)
     gone = ("--login", *(() if method == "spn" else _OF_DEVICE_CODES))
@@ -60,7 +60,7 @@ def _without(args: list[Any], options: Iterable[str]) -> list[Any]:
 
 
 def as_user(kubeconfig: str, user: str) -> str:
-    """Returns a kubeconfig that impersonates `user` (the field `as`). The login must be allowed to impersonate."""
+    """Returns a kubeconfig that impersonates `user`, which its login must be allowed to do."""
     config = yaml.safe_load(kubeconfig)
     for each in config["users"]:
         each["user"]["as"] = user

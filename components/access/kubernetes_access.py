@@ -15,7 +15,7 @@ from components.preflight.checks import missing_programs
 from config.schema.cluster import ClusterSettings
 
 _REFUSED = "Getting static credential is not allowed"
-"""ARM's error if a cluster has local accounts disabled."""
+"""ARM's error if local accounts are disabled."""
 
 
 class KubernetesAccess(Component):
@@ -41,9 +41,7 @@ class KubernetesAccess(Component):
         admin: pulumi.Resource | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """Creates credentials and provider. Assigns the deployer's role if local accounts are off, unless `admin` is
-        that assignment.
-        """
+        """Creates both. Assigns the deployer's role if local accounts are off, unless `admin` is that assignment."""
         super().__init__(name, opts)
         self.cluster = cluster
         self.settings = settings
@@ -53,7 +51,7 @@ class KubernetesAccess(Component):
         self.provider = kubernetes.Provider(
             "kubernetes",
             kubeconfig=self.kubeconfig,
-            # If the cluster is replaced, so are the provider and its resources. New credentials do not replace them.
+            # If the cluster is replaced, so are the provider and its resources. New credentials do not.
             cluster_identifier=cluster.id,
             opts=self.child(depends_on=needs),
         )
@@ -66,7 +64,7 @@ class KubernetesAccess(Component):
     def _certificate(self, group: str, cluster: str) -> pulumi.Output[str]:
         """Returns the admin kubeconfig.
 
-        A preview that enables local accounts cannot get it yet. With an unknown kubeconfig, most objects would show as
+        A preview that enables local accounts cannot get it yet, and an unknown kubeconfig would show most objects as
         updated. So the preview uses the login that the cluster still has, if its programs are installed.
         """
         try:

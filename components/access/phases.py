@@ -1,10 +1,9 @@
 """Decides which part of a stack with a private network can be deployed from this machine.
 
-No machine is in a new network at first. So a first phase from outside creates the Azure resources without GPU
-nodes, which cost money. SAS and Kubernetes objects need access to the network. A tag of the resource group records
-the first phase. The second phase changes the tag before everything else. From then on the program refuses to run
-outside, because it would delete objects that it cannot reach. Outputs cannot record this: a failed update keeps
-those of the previous one.
+No machine is in a new network at first. So a first phase from outside creates the Azure resources without SAS and
+Kubernetes objects, which need access to the network, and without GPU nodes, which cost money. A tag of the resource
+group records it, because a failed update keeps the previous outputs. The second phase changes the tag before everything
+else. From then on the program refuses to run outside, where it would delete objects that it cannot reach.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ _FIRST, _SECOND = "outside", "inside"
 
 
 def deploys_inside(settings: Settings, existing: Existing) -> bool:
-    """Returns True to declare the whole stack, False to declare only what can be created from outside.
+    """Returns whether to declare the whole stack, or only what can be created from outside.
 
     Raises pulumi.RunError, with the access paths, if the second phase has begun and this machine is outside.
     """
@@ -52,7 +51,7 @@ def deploys_inside(settings: Settings, existing: Existing) -> bool:
 
 
 def check_shared_platform(settings: Settings, shared_platform: PlatformStack) -> None:
-    """Raises pulumi.RunError, with the fix, if a consumer stack cannot access the cluster of its shared platform."""
+    """Raises pulumi.RunError, with the fix, if a consumer stack cannot access its shared platform's cluster."""
     outputs = outputs_of(str(shared_platform.stack))
     check_running(outputs, settings.stack)
     kubeconfig = outputs[KUBECONFIG]
@@ -76,13 +75,12 @@ def tags(settings: Settings, *, within: bool) -> dict[str, str] | None:
 def _is_inside(settings: Settings, existing: Existing) -> bool:
     if existing.cluster:
         profile, host = existing.cluster.api_server_access_profile, existing.cluster.private_fqdn
-        # If the creation failed, the cluster may not have a name yet, so no machine reaches it.
+        # A failed creation may leave a cluster without a name, so no machine reaches it.
         return inside.answers(host) if host else not (profile and profile.enable_private_cluster)
     return settings.network.inside or _seems_inside(settings, existing.group)
 
 
 def _seems_inside(settings: Settings, group: str) -> bool:
-    """Returns whether this machine has an address in the network. Logs that: other networks may use the same ones."""
     found = inside.is_in(_ranges(settings, group))
     if found:
         pulumi.log.info(_BY_ADDRESS)

@@ -17,7 +17,7 @@ _POOL = "pool-"
 
 
 def prepare_all(settings: Settings) -> None:
-    """Registers the tags and the error hook for all resources that are declared later."""
+    """Registers the tags and the error hook for resources that are declared later."""
     hooks = pulumi.ResourceHookBinding(on_error=[pulumi.ErrorHook("explain-azure-error", _explainer(settings))])
 
     def prepare(declared: pulumi.ResourceTransformationArgs) -> pulumi.ResourceTransformationResult | None:
@@ -31,7 +31,7 @@ def prepare_all(settings: Settings) -> None:
 
 
 def tagged(props: Any, tags: Mapping[str, str]) -> Any:
-    """Returns a resource's inputs with the stack's tags, if its type has tags. Its own tags take precedence."""
+    """Returns a resource's inputs with the stack's tags, if its type has any. Its own take precedence."""
     inputs = props if isinstance(props, dict) else vars(props)
     if tags and "tags" in inputs:
         inputs["tags"] = {**tags, **(inputs["tags"] or {})}

@@ -26,7 +26,7 @@ _TIMEOUTS = pulumi.CustomTimeouts(create="40m", update="2h", delete="40m")
 
 
 class Cluster(Component):
-    """The cluster. GPU pools are separate resources, because an inline pool cannot be replaced alone."""
+    """The cluster. GPU pools are separate resources: an inline pool cannot be replaced alone."""
 
     resource_group: pulumi.Output[str]
     name: pulumi.Output[str]
@@ -51,8 +51,7 @@ class Cluster(Component):
     ) -> None:
         """Creates the cluster, in AKS's own network unless `own_network` is set.
 
-        If the cluster exists (`there`), `node_os_channel` and `ip_ranges` are its current values. `protect` makes
-        Pulumi refuse to delete or replace it.
+        If it exists (`there`), `node_os_channel` and `ip_ranges` are its current values.
         """
         super().__init__(name, opts)
         self.settings = settings
@@ -105,7 +104,7 @@ class Cluster(Component):
                 workload_identity=containerservice.ManagedClusterSecurityProfileWorkloadIdentityArgs(enabled=True)
             ),
             network_profile=network_profile(self.settings.network),
-            # Upgrading a node kills the jobs on it, so only a change of the settings upgrades nodes.
+            # Upgrading a node kills its jobs, so only a change of the settings upgrades nodes.
             auto_upgrade_profile=containerservice.ManagedClusterAutoUpgradeProfileArgs(
                 upgrade_channel="none", node_os_upgrade_channel=node_os_channel
             ),
@@ -151,7 +150,7 @@ class Cluster(Component):
         )
 
     def _allow_groups(self) -> None:
-        """Lets groups of cluster admins and of teams get a kubeconfig, which Kubernetes rights do not include."""
+        """Lets groups of cluster admins and teams get a kubeconfig, which Kubernetes rights do not include."""
         cluster = self.settings.cluster
         of_teams = (group for team in self.settings.teams.values() for group in team.groups)
         groups = {str(each).lower(): str(each) for each in (*of_teams, *cluster.admin_group_object_ids)}
@@ -160,9 +159,8 @@ class Cluster(Component):
             roles.assign(f"kubeconfig-{group}", role=roles.CLUSTER_USER, scope=self.id, principal=who, parent=self)
 
     def _found(self) -> pulumi.Output[Any]:
-        """Reads the cluster from Azure, because the resource's own outputs are unknown in the preview of an update.
-
-        With unknown outputs, the preview would show the role that lets the cluster pull images as replaced.
+        """Reads the cluster from Azure. In the preview of an update, the resource's own outputs are unknown, and the
+        role that lets the cluster pull images would show as replaced.
         """
         return containerservice.get_managed_cluster_output(
             resource_group_name=self.resource_group,
@@ -182,10 +180,9 @@ class Cluster(Component):
 
 
 def chosen_channel(settings: Settings, has: str | None) -> str:
-    """Returns the OS channel of the settings, or the current one (`has`) if it must stay.
+    """Returns the settings' OS channel. An unset one stays as it is (`has`) if the default would re-create all nodes.
 
-    An unset channel stays if the default would re-create all nodes. Logs a warning if nodes are, or would be,
-    re-created.
+    Logs a warning if nodes are, or would be, re-created.
     """
     cluster, path = settings.cluster, ("cluster", "nodeOsChannel")
     wanted: str = cluster.node_os_channel
@@ -209,7 +206,7 @@ def chosen_channel(settings: Settings, has: str | None) -> str:
 def chosen_ranges(settings: Settings, has: Sequence[str], *, gateway: bool = False) -> list[str]:
     """Returns the settings' ranges. If unset, the current ones (`has`) stay, which another tool may have set.
 
-    Logs a warning if they stay, or if the ranges change. With a `gateway`, the cluster has one more, for its nodes. An
+    Logs a warning in that case, or if the ranges change. With a `gateway`, the cluster has one more, for its nodes. An
     empty list ends the restriction (MicrosoftDocs/azure-aks-docs, articles/aks/api-server-authorized-ip-ranges.md).
     """
     cluster, names, path = settings.cluster, settings.names, ("cluster", "authorizedIpRanges")
@@ -241,9 +238,7 @@ def _system_pool_version(pools: Iterable[Any] | None) -> str | None:
 
 
 def _autoscaler_profile(settings: Settings) -> containerservice.ManagedClusterPropertiesAutoScalerProfileArgs | None:
-    """Returns the autoscaler profile with every field if any pool autoscales, because AKS keeps the previous value of
-    omitted fields.
-    """
+    """Returns every field if any pool autoscales, because AKS keeps the previous value of omitted fields."""
     pools = settings.gpu_pools().values()
     if not any(pool.autoscale for pool in pools):
         return None
@@ -264,7 +259,7 @@ def _autoscaler_profile(settings: Settings) -> containerservice.ManagedClusterPr
 def _storage_profile(storage: StorageSettings) -> containerservice.ManagedClusterStorageProfileArgs:
     """Returns the profile of AKS's blob CSI driver. It is off if the chart installs one: object names would clash.
 
-    `False` is sent explicitly, because AKS keeps the previous value of omitted fields.
+    `False` is explicit for the same reason as in `_autoscaler_profile`.
     """
     blob = containerservice.ManagedClusterStorageProfileBlobCSIDriverArgs(enabled=storage.needs("addon"))
     return containerservice.ManagedClusterStorageProfileArgs(blob_csi_driver=blob)
@@ -275,7 +270,7 @@ def _system_pool(
 ) -> containerservice.ManagedClusterAgentPoolProfileArgs:
     """Returns the system pool without a Kubernetes version.
 
-    AKS rejects a version here unless the request has all pools of the cluster, each with its version
+    AKS rejects a version unless the request has all pools of the cluster, each with its version
     (NotAllAgentPoolOrchestratorVersionSpecifiedAndUnchanged, Azure/ARO-HCP#662).
     """
     return containerservice.ManagedClusterAgentPoolProfileArgs(

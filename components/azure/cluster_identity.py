@@ -1,8 +1,8 @@
 """The identity of a control plane in a custom network, and the roles that it needs there.
 
-A system-assigned identity does not work, because it is created with the cluster. Before AKS creates the cluster, it
-checks whether the identity may join the nodes' subnet. AKS does not accept one for a custom private DNS zone either
-(its pages on CNI networking, on private clusters and on system-assigned identities).
+A system-assigned identity is created with the cluster, but AKS checks first whether the identity may join the nodes'
+subnet. AKS does not accept one for a custom private DNS zone either (its pages on CNI networking, on private clusters
+and on system-assigned identities).
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from config.schema.resource_ids import ResourceName
 class ClusterIdentity(Component):
     """The identity of the control plane: one that the stack creates, or the user's (`cluster.identity`).
 
-    The user assigns its roles on existing resources (components/preflight/network.py checks that). This class assigns
-    those on resources that the stack creates.
+    The user assigns its roles on existing resources (components/preflight/network.py checks that), this class those on
+    resources that the stack creates.
     """
 
     id: pulumi.Input[str]
@@ -74,8 +74,8 @@ class ClusterIdentity(Component):
         """Yields the name, role and scope of each assignment.
 
         The scope is the whole network, because AKS also joins it to link its DNS zone
-        (MicrosoftDocs/azure-aks-docs#110). The cluster updates the subnet for some Services, which requires the
-        right to join the subnet's NAT gateway (LinkedAuthorizationFailed, microsoft/tyger#320).
+        (MicrosoftDocs/azure-aks-docs#110). For some Services it updates the subnet, which requires the right to join
+        the NAT gateway (LinkedAuthorizationFailed, microsoft/tyger#320).
         """
         settings, network = self._settings, self._network
         ours = settings.cluster.identity is None

@@ -1,4 +1,4 @@
-"""The network settings of a cluster, as pure functions of the stack's settings."""
+"""The network settings of a cluster, as pure functions of the settings."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class OwnNetwork:
 
 
 def identity(cluster: ClusterSettings, own: OwnNetwork | None) -> containerservice.ManagedClusterIdentityArgs:
-    """Returns the identity of the control plane. It can change in place (AKS's page on managed identities)."""
+    """Returns the control plane's identity. It can change in place (AKS's page on managed identities)."""
     kinds = containerservice.ResourceIdentityType
     id_ = own.identity if own else cluster.identity
     if id_ is None:
@@ -36,7 +36,7 @@ def identity(cluster: ClusterSettings, own: OwnNetwork | None) -> containerservi
 
 
 def network_profile(network: NetworkSettings) -> containerservice.ContainerServiceNetworkProfileArgs:
-    """Returns the profile of CNI Overlay: pods have their own range. In AKS's network, services use AKS's range."""
+    """Returns the profile of CNI Overlay. In AKS's network, services use AKS's range."""
     custom_ranges = (
         {"service_cidr": network.service_range, "dns_service_ip": network.dns_service} if network.own else {}
     )
@@ -53,11 +53,10 @@ def network_profile(network: NetworkSettings) -> containerservice.ContainerServi
 
 
 def with_nodes(ip_ranges: list[str], own: OwnNetwork | None) -> pulumi.Input[list[str]]:
-    """Returns the authorized ranges, with the outbound address of nodes.
+    """Returns the authorized ranges with the nodes' outbound address.
 
-    AKS adds the address of its load balancer itself, but not that of a gateway (its page on authorized IP ranges,
-    "Recommended IP ranges to allow"). Without it, nodes cannot join and the cluster fails
-    (MicrosoftDocs/azure-docs#111834).
+    AKS adds its load balancer's address itself, but not a gateway's (its page on authorized IP ranges, "Recommended IP
+    ranges to allow"). Without it, nodes cannot join and the cluster fails (MicrosoftDocs/azure-docs#111834).
     """
     if not ip_ranges or own is None or own.outbound_address is None:
         return ip_ranges
@@ -69,8 +68,8 @@ def api_server(
 ) -> containerservice.ManagedClusterAPIServerAccessProfileArgs:
     """Returns the profile that limits access to the API server.
 
-    Empty ranges are sent explicitly, because AKS keeps the previous value of omitted fields. A private API server has
-    no ranges and no public name. By default, AKS would give it a name that everybody can resolve, but not reach.
+    Empty ranges are explicit, because AKS keeps the previous value of omitted fields. A private API server has no
+    ranges and no public name: by default, AKS would give it one that everybody can resolve, but not reach.
     """
     if not settings.network.private:
         return containerservice.ManagedClusterAPIServerAccessProfileArgs(authorized_ip_ranges=ip_ranges)

@@ -1,9 +1,9 @@
 """The identity that opens blob containers for the pods of one namespace, without secret, expiry or account key.
 
-A pod's token names its service account, and the cluster's issuer signs it. Entra ID exchanges the token for one of
-a managed identity with a federated credential for the same issuer, subject and audience. The role Contributor is
-enough: in a hierarchical namespace, the owner of a file may set its permissions, as blobfuse2 does (Azure's page on
-access control lists in Data Lake Storage: the owning user).
+A pod's token names its service account, and the cluster's issuer signs it. Entra ID exchanges it for a token of a
+managed identity with a federated credential for the same issuer, subject and audience. The role Contributor is enough:
+in a hierarchical namespace, a file's owner may set its permissions, as blobfuse2 does (Azure's page on access control
+lists in Data Lake Storage: the owning user).
 
 The blob CSI driver exchanges the token (kubernetes-sigs/blob-csi-driver at 0744a60, pkg/blob/nodeserver.go,
 NodePublishVolume: the token comes from the kubelet; pkg/blob/blob.go, GetAuthEnv: blobfuse2 gets it as a file).
@@ -29,7 +29,7 @@ CLIENT_ANNOTATION = "azure.workload.identity/client-id"
 
 @dataclass(frozen=True, kw_only=True)
 class Federation:
-    """The place where the identities of a platform's namespaces are created, and the issuer of its cluster's tokens."""
+    """Where the identities of a platform's namespaces are created, and the issuer of its cluster's tokens."""
 
     resource_group: pulumi.Input[str]
     location: str
@@ -38,7 +38,7 @@ class Federation:
 
 
 class WorkloadIdentity(Component):
-    """A managed identity for one service account, with a role on each container that is mounted in the namespace."""
+    """A managed identity for one service account, with a role on each container mounted in the namespace."""
 
     client_id: pulumi.Output[str]
     account: pulumi.Output[str]
@@ -53,7 +53,7 @@ class WorkloadIdentity(Component):
         needs: kubernetes.core.v1.Namespace,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """Creates an identity with one credential: Azure rejects two at once. `needs` is the namespace."""
+        """Creates an identity with one credential: Azure rejects two at once."""
         super().__init__(name, opts)
         identity = managedidentity.UserAssignedIdentity(
             "identity",

@@ -1,4 +1,4 @@
-"""GPU node pools. Each pool of the settings is one AgentPool, and so one scale set and one InfiniBand fabric."""
+"""GPU node pools. Each pool of the settings is one AgentPool: one scale set and one InfiniBand fabric."""
 
 from __future__ import annotations
 
@@ -125,17 +125,17 @@ def _scaling(pool: PoolSettings, rdma_resource: str) -> dict[str, Any]:
     bounds = {"enable_auto_scaling": True, "min_count": pool.autoscale.min, "max_count": pool.autoscale.max}
     if pool.sku.infiniband is None:
         return bounds
-    # If a pool has no nodes, the autoscaler gets a new node's GPUs from the VM size, and other devices from tags of the
-    # scale set (its README for Azure). AKS copies the pool's tags to the scale set.
+    # For a pool without nodes, the autoscaler gets GPUs from the VM size, and other devices from the scale set's tags
+    # (its README for Azure). AKS copies the pool's tags to the scale set.
     offer = f"k8s.io_cluster-autoscaler_node-template_resources_{rdma_resource.replace('/', '_')}"
     return {**bounds, "tags": {offer: str(pool.sku.infiniband.hcas)}}
 
 
 def _upgrades(pool: PoolSettings) -> dict[str, Any]:
-    """Returns the upgrade settings. Pools with InfiniBand are upgraded in place, because an extra node is hard to get.
+    """Upgrades pools with InfiniBand in place, because an extra node is hard to get.
 
-    By default, AKS adds a node first, which also needs vCPUs in the quota (AKS's page on rolling upgrades). Spot pools
-    accept neither setting (azurerm#19355, #31129).
+    By default, AKS adds a node first, which also needs quota (AKS's page on rolling upgrades). Spot pools accept
+    neither setting (azurerm#19355, #31129).
     """
     if pool.spot or pool.sku.infiniband is None:
         return {}
@@ -175,9 +175,9 @@ class AutoscalerPriorities(Component):
 def priorities(pools: Mapping[str, PoolSettings]) -> str:
     """Returns YAML that maps each priority to patterns for the scale sets of its pools. The highest priority wins.
 
-    All autoscaled pools have a pattern. Otherwise a pool would never grow while a pool with a pattern can
-    (cluster-autoscaler/expander/priority/priority.go, BestOption). AKS names the scale set of a pool
-    aks-<pool>-<digits>-vmss (node names in its page create-node-pools.md); a pool's name has no hyphen.
+    All autoscaled pools have a pattern: one without would never grow while a pool with a pattern can
+    (cluster-autoscaler/expander/priority/priority.go, BestOption). AKS names scale sets aks-<pool>-<digits>-vmss (node
+    names in its page create-node-pools.md); a pool's name has no hyphen.
     """
     found: dict[int, list[str]] = {}
     for key, pool in pools.items():

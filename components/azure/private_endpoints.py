@@ -1,9 +1,9 @@
 """Private endpoints of the registry and of storage accounts, and the DNS zones that resolve their names.
 
-A name such as `<account>.blob.core.windows.net` is an alias of one in `privatelink.blob.core.windows.net`. Clients
-in a network that is linked to that zone resolve it there (Azure's page on private endpoint DNS). An endpoint's zone
-group names the zones into which Azure writes records. A registry has two names in one zone, its own and that of its
-data (Azure's page on private endpoints of registries).
+A name such as `<account>.blob.core.windows.net` is an alias of one in `privatelink.blob.core.windows.net`. Clients in a
+network linked to that zone resolve it there (Azure's page on private endpoint DNS). Azure writes records into the zones
+of an endpoint's zone group. A registry has two names in one zone, its own and its data's (Azure's page on private
+endpoints of registries).
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class PrivateEndpoints(Component):
     def connect(self, name: str, target: pulumi.Input[str], uses: tuple[Use, ...], key: str = "") -> None:
         """Creates an endpoint for each use of the resource with the id `target` and the ARM name `name`.
 
-        `key` distinguishes resources of one kind in Pulumi names, which must stay the same when ARM names change.
-        Endpoints are created one after another: two at once on one account fail with StorageAccountOperationInProgress
+        `key` distinguishes resources of one kind in Pulumi names, which must not change with ARM names. Endpoints are
+        created one after another: two at once on one account fail with StorageAccountOperationInProgress
         (hashicorp/terraform-provider-azurerm#28112).
         """
         last: list[pulumi.Resource] = []
@@ -85,7 +85,7 @@ class PrivateEndpoints(Component):
         return self._zones[use]
 
     def _theirs(self, use: Use) -> str | None:
-        """Returns the user's zone, and links it to a network that the stack creates. Users link existing networks."""
+        """Returns the user's zone. Users link it to existing networks themselves."""
         found = self._settings.network.zone(use, self._settings.location)
         if found and self._network.made:
             place = ResourceName.of(found)

@@ -1,4 +1,4 @@
-"""The resource group of a stack, separate from the cluster so that registry and data outlive clusters."""
+"""The resource group of a stack, separate from the cluster: registry and data outlive clusters."""
 
 from __future__ import annotations
 

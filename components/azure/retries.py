@@ -1,9 +1,9 @@
 """Error hooks that retry requests until a new role or webhook takes effect.
 
 - Roles: Azure RBAC needs up to five minutes to apply a new role in a cluster (Microsoft's Entra ID guide for AKS), and
-  does not report when it applies. Until then the API server answers 403 Forbidden. So the first objects in a cluster,
-  its namespaces and volumes, are retried; everything else depends on a namespace. A cluster is retried too until its
-  identity may join its network: AKS checks that before it creates anything.
+  does not report when it applies. Until then the API server answers 403 Forbidden. So a cluster's first objects, its
+  namespaces and volumes, are retried; everything else depends on a namespace. So is a cluster until its identity may
+  join its network: AKS checks that before it creates anything.
 - Webhooks: Helm waits until an operator's pods are ready. Only later does the control plane add them to the webhook's
   Service, and a restarting manager does not answer (pulumi/pulumi-kubernetes#1098, kyverno/kyverno#7294).
 """
@@ -16,13 +16,13 @@ import re
 import pulumi
 
 PAUSE_SECONDS, ATTEMPTS = 15, 28
-"""The retries for roles: seven minutes in total."""
+"""The retries for roles: seven minutes."""
 WEBHOOK_PAUSE_SECONDS, WEBHOOK_ATTEMPTS = 5, 24
-"""The retries for webhooks: two minutes in total."""
+"""The retries for webhooks: two minutes."""
 _NOT_JOINED = re.compile(
     r"MissingPermission|Check access result not allowed|Microsoft\.Network/\S+/join/action", re.IGNORECASE
 )
-"""Errors of AKS and ARM if a control plane's identity lacks a role on its network or its zone (Azure/AKS#3470,
+"""Errors of AKS and ARM if a control plane's identity lacks a role on its network or zone (Azure/AKS#3470,
 Azure/Azure-Landing-Zones#2892, MicrosoftDocs/azure-aks-docs#110).
 """
 _NOT_ANSWERED = re.compile(r"failed calling webhook.*(no endpoints available|connection refused)", re.DOTALL)
@@ -32,7 +32,7 @@ _OBJECTS, _RELEASE = "kubernetes:", "kubernetes:helm.sh/v3:Release"
 
 
 async def retry_forbidden(args: pulumi.ErrorHookArgs) -> bool:
-    """Pauses and returns True if a 403 is to be retried. `args.errors` has the errors so far, the newest first."""
+    """Pauses and returns True if a 403 is to be retried. `args.errors` has the errors so far, newest first."""
     return await _retry(args, late="forbidden" in args.errors[0].lower())
 
 

@@ -28,7 +28,7 @@ from config.schema.regions import cloud
 
 Json = dict[str, Any]
 _METADATA = "/metadata/endpoints?api-version=2022-09-01"
-"""The path of a custom cloud's endpoint, as the plugin reads it (pulumi-azure-native, pkg/azure/cloud/metadata)."""
+"""A custom cloud's endpoint, as the plugin reads it (pulumi-azure-native, pkg/azure/cloud/metadata)."""
 _TIMEOUT_S = 20.0
 _RETRIED = frozenset({408, 429, 500, 502, 503, 504})
 """The statuses that the plugin retries (its client_azcore.go)."""
@@ -41,7 +41,7 @@ _PARALLEL = 10
 
 @dataclass(frozen=True)
 class Unread:
-    """The reason why a response from Azure is missing."""
+    """Why a response from Azure is missing."""
 
     why: str
 

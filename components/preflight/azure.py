@@ -46,9 +46,8 @@ def check_subscription(settings: Settings, existing: Existing, reserved: Mapping
 
 
 def check_rights(resource_group: str, region: str) -> None:
-    """Raises pulumi.RunError if the deployer lacks rights in a shared platform's resource group.
-
-    Identities of consumer stacks get their roles there.
+    """Raises pulumi.RunError if the deployer lacks rights in a shared platform's resource group, where identities of
+    consumer stacks get their roles.
     """
     login = authorization.get_client_config()
     group = f"/subscriptions/{login.subscription_id}/resourceGroups/{resource_group}"
@@ -67,7 +66,7 @@ def report(found: Iterable[Objection]) -> None:
 
 def _objections(settings: Settings, existing: Existing, reserved: Mapping[str, int]) -> Iterator[Objection]:
     growing = growths(settings, existing.pools, SYSTEM_POOL, reserved)
-    identities = bool(settings.storage.by_identity())  # containers and namespaces that come later get roles too
+    identities = bool(settings.storage.by_identity())  # later containers and namespaces get roles too
     if existing.cluster and not growing and not identities:
         return
     login = authorization.get_client_config()

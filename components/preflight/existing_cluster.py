@@ -1,16 +1,15 @@
 """Checks of updates to an existing cluster and its node pools.
 
 AKS does not downgrade or skip a minor version, and never disables Entra. Warnings cover autoscaler bounds that exclude
-a pool's current nodes, and nodes that the update removes, with their pods and the data on their disks.
+current nodes, and nodes that the update removes, with their pods and the data on their disks.
 
 A stopped cluster (`az aks stop`) is not updated. Its API server does not answer, so Pulumi's Kubernetes provider would
-advise to remove all its objects from the state, although they would run again.
+advise to remove its objects from the state, although they would run again.
 
 A hook reports how an update of the cluster changes node pools, because the engine's own diff is misleading. `pulumi
-refresh` copies all node pools into the cluster's `agentPoolProfiles` in the state. The program only declares the system
-pool there, so the engine shows the others as removed. Azure keeps them (pulumi-azure-native#579). With
-`ignore_changes`, the next update would send the copied list, with old node counts and deleted pools
-(pulumi-azure-native#2719).
+refresh` copies all pools into `agentPoolProfiles` in the state, where the program only declares the system pool. The
+engine shows the others as removed, but Azure keeps them (pulumi-azure-native#579). With `ignore_changes`, the next
+update would send the copied list, with old node counts and deleted pools (pulumi-azure-native#2719).
 """
 
 from __future__ import annotations
@@ -36,11 +35,8 @@ Profiles = Mapping[str, Mapping[str, Any]]
 def check_running(platform: Mapping[str, Any], stack: str) -> None:
     """Raises pulumi.RunError if the cluster of a shared platform is stopped.
 
-    A cluster that cannot be looked up counts as running: users of a platform may have no rights in Azure.
-
-    Args:
-        platform: The outputs of the platform's stack.
-        stack: The stack that is deployed.
+    A cluster that cannot be looked up counts as running: users of a platform may have no rights in Azure. `platform` is
+    its stack's outputs, `stack` the stack that is deployed.
     """
     group, name = platform["resourceGroup"], platform["clusterName"]
     try:
@@ -66,9 +62,9 @@ def stopped_refusal(group: str, cluster: str, stack: str) -> str:
 def excluded_nodes(settings: Settings, cluster: containerservice.GetManagedClusterResult | None) -> Iterator[str]:
     """Yields a warning for each pool with more nodes than its `max`, or that starts to autoscale with fewer than `min`.
 
-    AKS refuses such a count in a new pool (kubernetes-sigs/cluster-api-provider-azure#5947). It accepts any bounds
-    for a pool that autoscales already (Azure/AKS#1758), which keeps nodes above `max`
-    (MicrosoftDocs/azure-docs#123150). No source is certain for a pool that starts to autoscale.
+    AKS refuses such a count in a new pool (kubernetes-sigs/cluster-api-provider-azure#5947). A pool that autoscales
+    already accepts any bounds (Azure/AKS#1758), and keeps nodes above `max` (MicrosoftDocs/azure-docs#123150). No
+    source is certain for a pool that starts to autoscale.
     """
     there = {pool.name: pool for pool in (cluster.agent_pool_profiles if cluster else None) or ()}
     for key, pool in settings.gpu_pools().items():
@@ -120,14 +116,12 @@ def _refusal(what: str, fix: Fix, stack: str) -> str:
 def removed_nodes(settings: Settings, outputs: Mapping[str, Any], counts: Mapping[str, int]) -> Iterator[str]:
     """Yields a warning for each pool of the last update that loses nodes.
 
-    Args:
-        settings: The settings of this update.
-        outputs: The stack's outputs of the last update. Their `pools` has the ARM names of pools by key.
-        counts: The current number of nodes by the pool's ARM name.
+    `outputs` are those of the last update: their `pools` has the ARM names of pools by key. `counts` is the current
+    number of nodes by ARM name.
     """
     names = {key: agent_pool_name(key, pool) for key, pool in settings.gpu_pools().items()}
     wanted = {names[key]: pool for key, pool in settings.gpu_pools().items()}
-    for key, name in sorted({*outputs.get("pools", {}).items(), *names.items()}):  # an `up` that failed has no outputs
+    for key, name in sorted({*outputs.get("pools", {}).items(), *names.items()}):  # a failed `up` has no outputs
         has, pool = counts.get(name, 0), wanted.get(name)
         # A lower `autoscale.max` removes no node (MicrosoftDocs/azure-docs#123150).
         left = 0 if pool is None else has if pool.autoscale else pool.count

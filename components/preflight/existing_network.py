@@ -58,7 +58,7 @@ def network_refusal(settings: Settings, cluster: Any, address_space: str | None)
 
 
 def jump_box_warnings(settings: Settings, group: str, machine: Any) -> Iterator[str]:
-    """Yields warnings about a jump box that is deleted, or a key that it does not get. `machine` is its VM."""
+    """Yields warnings about a jump box (`machine`, its VM) that is deleted, or a key that it does not get."""
     path: Path = ("network", "jumpBox", "sshPublicKey")
     keys = [each.key_data for each in machine.os_profile.linux_configuration.ssh.public_keys]
     chosen = settings.network.jump_box
@@ -119,7 +119,7 @@ def _cluster(settings: Settings, cluster: Any, address_space: str | None) -> Ite
 def _policy_command(settings: Settings, has: str) -> str:
     """Returns the command that installs a policy engine, or replaces Calico by Cilium. Engines cannot be removed.
 
-    https://learn.microsoft.com/azure/aks/use-network-policies; AKS requires both options for Cilium
+    https://learn.microsoft.com/azure/aks/use-network-policies; Cilium requires both options
     (Azure/azure-container-networking#4417).
     """
     names, wanted = settings.names, settings.network.policy
@@ -131,7 +131,7 @@ def _policy_command(settings: Settings, has: str) -> str:
 
 
 def _wider_pod_range(settings: Settings, has: str) -> str:
-    """Returns the command that widens the pods' range, if the one in the settings contains the one in use.
+    """Returns the command that widens the pods' range, if the settings' range contains the current one.
 
     https://learn.microsoft.com/azure/aks/azure-cni-overlay-pod-expand
     """
@@ -142,7 +142,7 @@ def _wider_pod_range(settings: Settings, has: str) -> str:
 
 
 def _zone(settings: Settings, has: str | None) -> Iterator[Difference]:
-    """Yields a changed DNS zone of the API server. It can only change to `none` (AKS's page on private clusters)."""
+    """Yields a changed DNS zone of the API server, which can only change to `none` (AKS's page on private clusters)."""
     zones, found = settings.network.zones, settings.network.zone("cluster", settings.location)
     if has in (None, "none") or str(has).lower() == (found or SYSTEM_ZONE).lower():
         return

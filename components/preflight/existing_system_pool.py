@@ -1,4 +1,4 @@
-"""Rejects another VM size or `maxPods` of an existing system pool, because Azure cannot change them."""
+"""Rejects another VM size or `maxPods` of an existing system pool, which Azure cannot change."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def system_pool_refusal(
     """Returns the error for a system pool of `size` that cannot change its VM size, or `maxPods` if `pods` is given.
 
     `cluster` names the cluster for Azure's CLI, `place` its subnet and zones: either all pools have a subnet or none
-    (Azure/AKS#2927). A pool's VM size and pods are fixed, and a system pool can be deleted once another exists
+    (Azure/AKS#2927). A pool's VM size and pods are fixed; a system pool can be deleted once another exists
     (https://learn.microsoft.com/azure/aks/resize-node-pool, .../aks/use-system-pools).
     """
     key, value = ("maxPods", str(pods)) if pods else ("vmSku", size)

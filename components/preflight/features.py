@@ -1,8 +1,8 @@
 """AKSInfinibandSupport: the feature of a subscription that puts the nodes of a pool on one InfiniBand fabric.
 
-AKS reads the feature when it creates a pool. If it is missing, AKS does not warn, and jobs on the pool fail. So the
-program checks it before it declares any resource. It does not register the feature, because that affects the whole
-subscription and takes a quarter of an hour.
+AKS reads it when it creates a pool. If it is missing, AKS does not warn, and jobs on the pool fail. So the program
+checks it before it declares any resource. It does not register the feature, which affects the whole subscription and
+takes a quarter of an hour.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NAMES = f"--namespace {NAMESPACE} --name {FEATURE}"
 def check_infiniband(pools: Mapping[str, PoolSettings], *, checked_before: bool = False) -> None:
     """Raises pulumi.RunError if a pool needs another state of the feature.
 
-    If another deployer has `checked_before`, a missing right to read the feature is only a warning.
+    If another deployer has `checked_before`, a missing right to read it is only a warning.
     """
     sizes = {key: pool.sku for key, pool in pools.items() if pool.sku.infiniband}
     if not sizes:

@@ -1,7 +1,7 @@
 """Checks management locks before any resource is declared, because Azure would reject a change or deletion halfway.
 
-The locks come from Microsoft.Authorization/locks (azure-rest-api-specs, ManagementLocks_ListAtResourceGroupLevel). A
-lock also applies to all scopes below its own. ReadOnly forbids POST requests too, such as the one for the cluster's
+They come from Microsoft.Authorization/locks (azure-rest-api-specs, ManagementLocks_ListAtResourceGroupLevel). A lock
+also applies to all scopes below its own. ReadOnly forbids POST requests too, such as the one for the cluster's
 credentials (learn.microsoft.com/azure/azure-resource-manager/management/lock-resources).
 """
 
@@ -26,10 +26,8 @@ _VERSION = "api-version=2016-09-01"
 def lock_objections(locks: Iterable[Json], group: str, deleted: Iterable[str]) -> Iterator[Objection]:
     """Yields an objection for each lock.
 
-    Args:
-        locks: The locks of the group, of its resources, and of its subscription.
-        group: The id of the stack's resource group.
-        deleted: What the update deletes, as named in messages.
+    `locks` are those of the group, its resources and its subscription; `group` is the id of the stack's group;
+    `deleted` is what the update deletes, as named in messages.
     """
     pools = ", ".join(deleted)
     for lock in {str(each["id"]).lower(): each for each in locks}.values():
@@ -53,7 +51,7 @@ def lock_objections(locks: Iterable[Json], group: str, deleted: Iterable[str]) -
 def check_locks(settings: Settings, existing: Existing) -> None:
     """Warns of locks. Raises pulumi.RunError if one forbids the update.
 
-    Locks that cannot be read are not reported, because few subscriptions have any.
+    Locks that cannot be read are not reported: few subscriptions have any.
     """
     subscription = f"/subscriptions/{authorization.get_client_config().subscription_id}"
     group = f"{subscription}/resourceGroups/{existing.group}"

@@ -52,7 +52,7 @@ def objections(settings: Settings, arm: Arm | Unread) -> Iterator[Objection]:
 
 
 def _found(network: str, arm: Arm | Unread) -> Json:
-    """Returns the network from Azure. Empty if it cannot be read; another check reports that."""
+    """Returns the network from Azure, empty if it cannot be read; another check reports that."""
     path = network_path(network)
     answer = answers_at(arm, [path])[path]
     return {} if isinstance(answer, Unread) else answer
@@ -70,12 +70,12 @@ def _about_the_network(settings: Settings) -> Iterator[Question]:
 
 
 def network_path(network: str) -> str:
-    """Returns the path of a network, by its id. It may be in any subscription, unlike in the SDK's functions."""
+    """Returns the path of a network by its id, in any subscription, unlike the SDK's functions."""
     return f"{network}?api-version={_NETWORK_API}"
 
 
 def _about_roles(settings: Settings) -> Iterator[Question]:
-    """Asks for the roles of the user's identity. The stack's own identity gets them from the stack."""
+    """Asks for the roles of the user's identity. The stack assigns those of its own."""
     zone = settings.network.zone("cluster", settings.location)
     reserved = sorted({pool.capacity_reservation_group or "" for pool in settings.gpu_pools().values()})
     needed = [("Network Contributor", settings.network.id), ("Private DNS Zone Contributor", zone)]
@@ -100,7 +100,7 @@ def _principal(settings: Settings) -> str | None:
 
 
 def _about_zones(settings: Settings, *, forwarded: bool) -> Iterator[Question]:
-    """Asks for the user's zones. AKS links its own zone, the stack links new networks, and the user links the rest."""
+    """Asks for the user's zones. AKS links its own zone, the stack links new networks, the user the rest."""
     cluster = settings.network.zone("cluster", settings.location)
     for zone in settings.network.zones:
         links = f"{zone}/virtualNetworkLinks?api-version={_ZONE_API}"
@@ -119,8 +119,8 @@ def _about_zones(settings: Settings, *, forwarded: bool) -> Iterator[Question]:
 def _zones_elsewhere(settings: Settings) -> Iterator[Objection]:
     """Yields zones in another subscription, which azure-native cannot link to the network that the stack creates.
 
-    AKS links the API server's zone in any subscription. The last zone comes first, because removing it does not
-    renumber the others.
+    AKS links the API server's zone in any subscription. The last zone comes first: removing it does not renumber the
+    others.
     """
     if settings.network.address_space is None or not settings.network.zones:
         return
@@ -135,9 +135,9 @@ def _zones_elsewhere(settings: Settings) -> Iterator[Objection]:
 
 
 def _about_other_zones(settings: Settings, network: str, arm: Arm | Unread) -> Iterator[Question]:
-    """Yields questions about existing zones with the same names as zones that the stack will create.
+    """Yields questions about existing zones with the names of zones that the stack will create.
 
-    Covers only the subscription of the network, because Azure cannot list a network's zones in other subscriptions.
+    Covers only the network's subscription, because Azure cannot list a network's zones in others.
     """
     region, names = settings.location, [ZONE_NAMES[use] for use in made_zones(settings)]
     subscription = "/".join(network.split("/")[:3])

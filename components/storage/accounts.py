@@ -37,8 +37,8 @@ class Storage(Component):
     ) -> None:
         """Creates the account, with private `endpoints` if given.
 
-        `deployer` signs SAS, by default the identity that runs this program. Without `signs`, no SAS are issued,
-        because signing needs access to the network.
+        `deployer` signs SAS, by default the identity that runs this program. Without `signs`, no SAS are issued:
+        signing needs access to the network.
         """
         super().__init__(name, opts)
         self._deployer, self._signs = deployer, signs
@@ -71,7 +71,7 @@ class Storage(Component):
             sku=storage.SkuArgs(name=chosen.sku),
             allow_blob_public_access=False,
             public_network_access="Disabled" if self._settings.network.private else None,
-            # A key opens everything in the account and never expires: only enable it if it must sign something.
+            # A key opens the whole account and never expires: only enable it if it must sign something.
             allow_shared_key_access=chosen.uses("service"),
             enable_https_traffic_only=True,
             minimum_tls_version=storage.MinimumTlsVersion.TLS1_2,

@@ -11,7 +11,7 @@ from config.schema.storage import ContainerSettings
 
 @dataclass(frozen=True, kw_only=True)
 class Sas:
-    """The SAS of a container, all with one validity period."""
+    """The SAS of a container, with one validity period."""
 
     rotation: str
     start: pulumi.Input[str]

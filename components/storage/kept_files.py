@@ -1,8 +1,8 @@
 """Claims that keep users' files after a workload is removed, and the stack output `files` that lists them.
 
-Pulumi removes a retained claim from the state. So each update reads the output of the last one, which still lists the
-claim. The last outputs (`storage`, `registry`, and the settings in `platform`) also show what exists. The warnings
-about deleted data and images, and about protection that ends, use them.
+Pulumi removes a retained claim from the state, so each update reads the output of the last one. The last outputs
+(`storage`, `registry`, and the settings in `platform`) also show what exists, for the warnings about deleted data and
+images, and about protection that ends.
 """
 
 from __future__ import annotations
@@ -39,9 +39,7 @@ def protects_cluster(settings: Settings, outputs: Mapping[str, Any]) -> bool:
 def files(made: Iterable[pulumi.Resource], before: Mapping[str, str]) -> pulumi.Output[dict[str, str]]:
     """Returns the output `files`, and warns of each claim that this update stops using.
 
-    Args:
-        made: All resources of the stack.
-        before: The claims of the last update.
+    `made` are all resources of the stack, `before` the claims of the last update.
     """
     claims = [each for each in made if isinstance(each, kubernetes.core.v1.PersistentVolumeClaimPatch)]
     names = [pulumi.Output.concat(each.metadata["namespace"], "/", each.metadata["name"]) for each in claims]
@@ -69,15 +67,13 @@ class _Stored(NamedTuple):
     name: str
     stays: bool
     data: Mapping[str, bool]
-    """The settings of its data, such as `storage.containers.data`, each with whether the data stays."""
+    """The settings of its data, such as `storage.containers.data`, and whether the data stays."""
 
 
 def storage_warnings(settings: Settings, outputs: Mapping[str, Any]) -> Iterator[str]:
     """Yields a warning for a deleted registry, for each account that loses data, and one for all protection that ends.
 
-    Args:
-        settings: The settings of this update.
-        outputs: The stack's outputs of the last update. They are empty before the first one.
+    `outputs` are those of the last update, empty before the first one.
     """
     yield from _registry(settings, outputs.get(REGISTRY))
     if PLATFORM not in outputs:

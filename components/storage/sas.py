@@ -1,7 +1,7 @@
 """Shared access signatures (SAS), which open one blob container for a period that is stored in the state.
 
-A SAS stays the same across updates until its rotation, days or permissions change in the settings. The program
-reads the clock only to report that a SAS ends soon or has ended.
+A SAS stays the same until its rotation, days or permissions change in the settings. The program reads the clock only to
+report that one ends soon or has ended.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ARM_SIGNS = frozenset("racwdl")
 API, ServiceSasParameters.signedPermission). Move and permissions came with version 2020-02-10.
 """
 _VERSION = "2020-12-06"
-"""The version in SAS. It is fixed, so that equal arguments give an equal SAS in all versions of the SDK."""
+"""The version in SAS, fixed so that equal arguments give an equal SAS in all versions of the SDK."""
 _CONTAINER = "c"
 
 
@@ -107,7 +107,6 @@ class ContainerSas(Component):
         self.register_outputs({"expiry": self.window.expiry})
 
     def _service_sas(self, _use: str, permissions: str) -> pulumi.Output[str]:
-        """Returns a service SAS that is signed with the account's first key. Equal arguments give an equal SAS."""
         if set(permissions) <= _ARM_SIGNS:
             return self._arm_sas(permissions)
         found = storage.list_storage_account_keys_output(
@@ -214,7 +213,7 @@ def sign(key: str, *, account: str, container: str, permissions: str, start: str
 
 
 class SasAlert(Component):
-    """A PrometheusRule that fires before SAS end. If SAS are renewed, the same `pulumi up` updates the rule."""
+    """A PrometheusRule that fires before SAS end. The `pulumi up` that renews SAS updates it."""
 
     def __init__(
         self,

@@ -1,8 +1,8 @@
 """Dynamic providers that store the period of SAS and sign with Entra keys, which Azure Resource Manager cannot do.
 
-Pulumi pickles the two providers by reference to this module, and runs them in a separate process
-(`pulumi.dynamic`). So the module imports nothing heavy, and the providers have no state. Unlike the program, they
-may read the clock and call the storage account.
+Pulumi pickles them by reference to this module, and runs them in a separate process (`pulumi.dynamic`). So the module
+imports nothing heavy, and the providers have no state. Unlike the program, they may read the clock and call the storage
+account.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from pulumi import dynamic
 Properties = dict[str, Any]
 
 CLOCK_SKEW = timedelta(minutes=15)
-"""The time before now at which a SAS begins, for clocks that are behind (Microsoft's advice for SAS)."""
+"""How long before now a SAS begins, for clocks that are behind (Microsoft's advice for SAS)."""
 PAUSE_SECONDS = 15
 ATTEMPTS = 41
-"""Attempts for ten minutes: by then, a new role assignment applies to blobs (Microsoft, RBAC troubleshooting)."""
+"""Attempts for ten minutes, when a new role assignment applies to blobs (Microsoft, RBAC troubleshooting)."""
 _OTHER_LOGINS = ("ARM_CLIENT_ID", "ARM_USE_MSI", "ARM_USE_OIDC")
-"""Environment variables that make the azure-native provider log in without Azure's CLI.
+"""Variables that make the azure-native provider log in without Azure's CLI.
 
 https://www.pulumi.com/registry/packages/azure-native/installation-configuration/
 """
@@ -57,8 +57,8 @@ class WindowProvider(dynamic.ResourceProvider):
 class DelegationProvider(dynamic.ResourceProvider):
     """A user-delegation SAS of a container, signed with a key that the storage account gives to an Entra login.
 
-    The inputs are `endpoint` (of the account's blobs), `account`, `container`, `permissions`, `start` and `expiry`;
-    the output is `sas`. A single SAS cannot be revoked, so deleting it does nothing: it ends with its window.
+    The inputs are `endpoint` (of the account's blobs), `account`, `container`, `permissions`, `start` and `expiry`; the
+    output is `sas`. Deleting it does nothing, because a single SAS cannot be revoked: it ends with its window.
     """
 
     serialize_as_secret_always = False
@@ -74,7 +74,7 @@ class DelegationProvider(dynamic.ResourceProvider):
         return dynamic.CreateResult(str(uuid.uuid4()), {**props, "sas": sas})
 
     def diff(self, _id: str, olds: Properties, news: Properties) -> dynamic.DiffResult:
-        """Replaces the SAS if anything that is signed changes. The endpoint is not signed."""
+        """Replaces the SAS if anything signed changes, which excludes the endpoint."""
         return _replaced(olds, news, ("account", "container", "permissions", "start", "expiry"))
 
 

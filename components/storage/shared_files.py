@@ -1,10 +1,9 @@
 """Shared files by NFS: an Azure Files account in the stack's own network, and the StorageClass of its shares.
 
-The stack creates the account, not the driver. With `networkEndpointType: privateEndpoint`, azurefile-csi-driver
-would also create the endpoint, zone and link, which needs broad rights in the network's group. Nothing would delete
-them (cloud-provider-azure, EnsureStorageAccount), so the network could not be destroyed. In an existing account,
-the driver only creates and deletes shares, through Resource Manager (controllerserver.go, CreateVolume), and only
-needs a role there.
+The stack creates the account, not the driver. With `networkEndpointType: privateEndpoint`, azurefile-csi-driver would
+also create the endpoint, zone and link, which needs broad rights in the network's group. Nothing would delete them
+(cloud-provider-azure, EnsureStorageAccount), so the network could not be destroyed. In an existing account, the driver
+only creates and deletes shares, through Resource Manager (controllerserver.go, CreateVolume), with a role there.
 """
 
 from __future__ import annotations
@@ -27,9 +26,9 @@ from config.schema.network import OF_FILES
 from config.schema.storage import SHARED_CLASS
 
 SKU = "Premium_LRS"
-"""The SKU of the account. NFS requires premium, with shares of at least 100 GiB (driver-parameters.md, `skuName`).
+"""The account's SKU. NFS requires premium, with shares of at least 100 GiB (driver-parameters.md, `skuName`).
 
-PremiumV2_LRS, which AKS's page on Azure Files recommends, requires driver 1.35. Kubernetes 1.34 has 1.34.
+PremiumV2_LRS, which AKS's page on Azure Files recommends, requires driver 1.35; Kubernetes 1.34 has 1.34.
 """
 MOUNT_OPTIONS = ["nconnect=4", "noresvport", "actimeo=30"]
 """AKS's page on Azure Files ("Recommended mount options for NFS shares"). The driver adds version and security."""
@@ -99,7 +98,7 @@ def shared_class(
     """Returns the class of shared files, or None without shared files.
 
     Reads the class if neither the stack nor AKS creates it. If it does not exist, previews fail and show this
-    resource's name, which is the key of the setting.
+    resource's name, the key of the setting.
     """
     name = settings.shared_class
     if name is None:

@@ -1,7 +1,7 @@
 """Blob containers as volumes: a PersistentVolume, a claim and, with SAS, a Secret for each namespace that mounts them.
 
-The keys are those of the blob CSI driver (kubernetes-sigs/blob-csi-driver, docs/driver-parameters.md). A new SAS
-needs a new volume (`generation`): under the same name, a node would keep using its current mount.
+The keys are those of the blob CSI driver (kubernetes-sigs/blob-csi-driver, docs/driver-parameters.md). A new SAS needs
+a new volume (`generation`): under the same name, a node would keep its current mount.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ class ContainerVolume(Component):
     ) -> None:
         """Creates the objects. `identity` opens the container if it has no SAS.
 
-        `space` is the namespace, if the stack creates it, and `space_goes` if it is deleted with the stack. `hooks` are
-        those of the volume.
+        `space` is the namespace, if the stack creates it; `space_goes` if it is deleted with the stack. `hooks` are the
+        volume's.
 
         The volume does not depend on the namespace. A claim that a killed update did not record is deleted with its
-        namespace, and the volume only after its claim. If the namespace waited for the volume, both would wait forever.
+        namespace, and the volume only after its claim: if the namespace waited for the volume, both would wait forever.
 
         The claim is not deleted before the namespace either. If users' pods (batches) mount it, storage object in use
         protection keeps it until they end, and only deleting the namespace ends them.
@@ -67,7 +67,7 @@ class ContainerVolume(Component):
             spec=claim_spec(access, volume.metadata["name"]),
             opts=self.child(depends_on=[*self._after, *secrets], deleted_with=space if space_goes else None),
         )
-        # Not in a namespace of another stack: its members read its secrets, and no job there uploads.
+        # Not in another stack's namespace: its members read its secrets, and no job there uploads.
         own = sas.upload if sas and space else None
         upload = None
         if own is not None:
@@ -99,7 +99,7 @@ class VolumeNames(NamedTuple):
     secret: str
     upload: str
     volume: str
-    """The PersistentVolume, which needs a unique name in the cluster."""
+    """The PersistentVolume, unique in the cluster."""
 
 
 def volume_names(access: ContainerAccess, namespace: str, prefix: str) -> VolumeNames:
@@ -115,9 +115,8 @@ def volume_spec(
 ) -> core.PersistentVolumeSpecArgs:
     """Returns the PersistentVolume's spec. Only the Secret, or the identity `client_id`, opens the container.
 
-    With an identity, the driver mounts separately for each pod, with the pod's token (nodeserver.go,
-    NodePublishVolume). Without mountWithWorkloadIdentityToken, it would use the identity to get the account's key
-    (blob.go, GetAuthEnv).
+    With an identity, the driver mounts separately for each pod, with its token (nodeserver.go, NodePublishVolume).
+    Without mountWithWorkloadIdentityToken, it would use the identity to get the account's key (blob.go, GetAuthEnv).
     """
     opened_by: dict[str, pulumi.Input[str]] = (
         {"AzureStorageAuthType": "SAS"}
@@ -163,10 +162,10 @@ def _driver_keys(access: ContainerAccess, sas: Sas) -> dict[str, pulumi.Input[st
 
 
 def _access_modes(access: ContainerAccess) -> list[str]:
-    """Returns modes for many nodes at once. The driver adds `-o ro` to mounts with ReadOnlyMany."""
+    """Returns modes for many nodes. The driver adds `-o ro` to mounts with ReadOnlyMany."""
     return ["ReadOnlyMany" if access.settings.read_only else "ReadWriteMany"]
 
 
 def _digest(sas: str) -> str:
-    """Returns a text that identifies a SAS without exposing it: its signature alone has 256 bits."""
+    """Returns a text that identifies a SAS without exposing it: the signature alone has 256 bits."""
     return hashlib.sha256(sas.encode()).hexdigest()[:12]
