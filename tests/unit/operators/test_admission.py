@@ -145,6 +145,14 @@ def test_accepts_the_examples_of_the_page_for_teams() -> None:
 
 
 @pytest.mark.usefixtures("policies")
+def test_the_page_for_teams_quotes_a_real_refusal() -> None:
+    page = Path(paths.ROOT, "docs", "teams.md").read_text(encoding="utf-8")
+    quoted = re.findall(r"denied request: (.+?)\n\n", page, re.DOTALL)
+    assert len(quoted) == 1
+    assert " ".join(quoted[0].split()) in " ".join(refused(ALICE, job(pods(1))).split())
+
+
+@pytest.mark.usefixtures("policies")
 @pytest.mark.parametrize("row", REFUSED.values(), ids=REFUSED.keys())
 def test_policies_do_not_apply_to_other_namespaces(row: tuple[str, Object, str]) -> None:
     user, made, _ = row
