@@ -1,4 +1,4 @@
-"""The operators of the program's charts: real ones, and others simulated at their custom resources.
+"""The operators of the program's charts, real or simulated at their custom resources.
 
 `PROGRAMS` maps container images to the code that emulates them, and to the readiness conditions of their pods.
 """
@@ -18,7 +18,7 @@ _PLUGIN_IMAGE = "k8s-device-plugin"
 
 REAL = _real.find()
 
-# Programs that share an image differ by a word of their command. The first match runs.
+# Programs of one image differ by a word of their command. The first match runs.
 PROGRAMS: tuple[ImageProgram, ...] = (
     *(program for operator in REAL for program in operator.programs),
     ImageProgram(_NETWORK_IMAGE, OneShot(crds.apply_crds("network-operator")), "/apply-crds"),

@@ -1,4 +1,4 @@
-"""Shared code of the simulated controllers: a reconcile loop, server-side apply, and helpers for pods and nodes."""
+"""A reconcile loop, server-side apply, and helpers for pods and nodes, for simulated controllers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ IDLE_S = 10.0
 
 
 class Nodes(Protocol):
-    """The part of KubeClient that sets labels and annotations."""
+    """The part of KubeClient for labels and annotations."""
 
     def patch(self, api_version: str, kind: str, name: str, namespace: str | None, body: Any) -> Object: ...
 
@@ -35,10 +35,9 @@ def reconcile(
     seconds: float = 1.0,
     watched: Iterable[tuple[str, str]] = (),
 ) -> None:
-    """Calls `step` periodically until `stop` is set. If kinds are `watched`, calls it only after one of them changed.
+    """Calls `step` periodically until `stop` is set; with `watched` kinds, only after one of them changed.
 
-    Even then it calls `step` from time to time, for changes that it does not watch. Logs errors of the API server once,
-    and retries.
+    Even then it sometimes calls `step`, for unwatched changes. Logs errors of the API server once, and retries.
     """
     with contextlib.closing(Changes(ctx.kube, watched)) as changes:
         reported, due = "", 0.0
@@ -56,7 +55,7 @@ def reconcile(
 
 
 class Applier:
-    """Applies objects server-side; sends them again only if they changed, were lost, or after a resync period."""
+    """Applies objects server-side; again only if they changed, were lost, or after a resync period."""
 
     def __init__(self, kube: KubeClient, manager: str) -> None:
         self._kube, self._manager = kube, manager
@@ -76,10 +75,10 @@ class Applier:
 
 
 class Operator(ABC):
-    """The base of all operators of custom resources. `step` is one round: it reads everything and acts."""
+    """The base of operators of custom resources. `step` is one round: it reads everything and acts."""
 
     def __init__(self, ctx: PodContext, manager: str, resource: tuple[str, str]) -> None:
-        """`manager` is the field manager of applied objects; `resource` is the kind that the operator acts on."""
+        """`manager` is the field manager; `resource` is the kind that the operator acts on."""
         self._ctx, self._kube = ctx, ctx.kube
         self._watched = (resource, ("v1", "Node"), ("v1", "Pod"), ("apps/v1", "DaemonSet"))
         self._namespace: str = ctx.pod["metadata"]["namespace"]
@@ -102,7 +101,7 @@ class Operator(ABC):
 
 
 def is_rolled_out(daemonset: Object) -> bool:
-    """Reports whether all pods are up to date and available. True if no node needs a pod."""
+    """Reports whether all pods, possibly none, are up to date and available."""
     status = daemonset.get("status", {})
     desired = status.get("desiredNumberScheduled", 0)
     if status.get("observedGeneration") != daemonset["metadata"]["generation"]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Family:
-    """A gauge, with a value for each set of labels."""
+    """A gauge with a value for each set of labels."""
 
     name: str
     help: str

@@ -1,8 +1,8 @@
-"""Finds real operators: each folder with a tools.yaml, which names its executables, is one.
+"""Finds real operators: folders with a tools.yaml, which names executables.
 
-`PROGRAMS` in its `programs.py` maps the chart's containers to executables and their arguments; `STATUS` is for `make
-status`. Without `programs.py`, its manager has no options for its listening addresses or certificate folder. It then
-needs its own network or file system, and runs in a sandbox by its image's recipe in `simulator/sandbox/recipes`.
+`PROGRAMS` in `programs.py` maps the chart's containers to executables and their arguments; `STATUS` is for `make
+status`. Without `programs.py`, the manager has no options for listening addresses or certificate folder. It then needs
+its own network or file system, and runs in a sandbox by its recipe in `simulator/sandbox/recipes`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from simulator.kubelet.programs import ImageProgram, PodContext
 
 @dataclass(frozen=True)
 class Pins:
-    """The version and executables that a real operator's tools.yaml pins."""
+    """The version and executables in a real operator's tools.yaml."""
 
     version: str
     tools: tuple[str, ...]
@@ -49,7 +49,7 @@ def serves(*ports: int) -> Callable[[PodContext], Mapping[int, int]]:
 
 
 def configuration(ctx: PodContext, path: str, program: str) -> dict[str, Any]:
-    """Returns the pod's YAML configuration. Raises ValueError for other files. The program checks the content."""
+    """Returns the pod's YAML configuration, unchecked. Raises ValueError for other files."""
     try:
         return dict(yaml.safe_load(ctx.file(path) or b""))
     except (yaml.YAMLError, TypeError, ValueError):

@@ -1,7 +1,7 @@
 """Emulates IBM's Autopilot. Its Go module is not available, and its checks are CUDA and DCGM programs.
 
 Emulates flags that make it exit, readiness, failed checks and the node's label, storage claims, and GPU metrics. If
-`ping` runs at all, nodes always reach each other. Source: IBM/autopilot, autopilot-v2.1.3, pkg/cmd/main.go and
+`ping` runs, nodes always reach each other. Source: IBM/autopilot, autopilot-v2.1.3, pkg/cmd/main.go and
 pkg/healthcheck/healthcheck.go.
 """
 
@@ -26,18 +26,17 @@ from simulator.world.performance import numbers
 
 IMAGE, METRICS_PORT = "autopilot/autopilot", 8081
 HOUR_S = 10.0
-"""The simulated duration of an hour between checks."""
+"""The simulated hour between checks."""
 STATUS = "Autopilot: emulated labels, claims and GPU metrics; an hour between checks lasts 10 s"
 _FLAG = re.compile(r"--?(w|invasive-check-timer)[ =](\S+)")
 _CLAIM_S = 90.0
-"""The time within which a claim must be bound (pkg/healthcheck/functions.go, ListPVC)."""
+"""The time limit to bind a claim (pkg/healthcheck/functions.go, ListPVC)."""
 
 
 def gate(ctx: PodContext) -> str | None:
-    """Waits for nvidia-smi like the init container. NVIDIA's runtime mounts it if it is the pod's class or the default.
+    """Waits for nvidia-smi like the init container. NVIDIA's runtime, as the pod's class or the default, mounts it.
 
-    It is the default where AKS installed the driver (AgentBaker, pkg/agent/baker.go, containerd's
-    default_runtime_name).
+    It is the default with AKS's driver (AgentBaker, pkg/agent/baker.go, containerd's default_runtime_name).
     """
     if reason := gates.runtime_gate(ctx):
         return reason
@@ -53,7 +52,7 @@ def _is_default(ctx: PodContext) -> bool:
 
 
 def run(ctx: PodContext, stop: threading.Event) -> None:
-    """Runs rounds of checks. Raises ValueError for errors that crash the real one, which Kubernetes then restarts."""
+    """Runs rounds of checks. Raises ValueError for errors that crash the real one, so that Kubernetes restarts it."""
     repeat, invasive = intervals(ctx.argv())
     while not stop.is_set():
         _round(ctx, stop)
@@ -64,7 +63,7 @@ def run(ctx: PodContext, stop: threading.Event) -> None:
 
 
 def intervals(argv: Sequence[str]) -> tuple[int, int]:
-    """Returns the hours between checks and between invasive ones. Raises ValueError unless they are whole numbers."""
+    """Returns the hours between checks and between invasive ones. Raises ValueError unless they are whole."""
     given = {"w": "24", "invasive-check-timer": "4", **dict(_FLAG.findall(" ".join(argv)))}
     for name, text in given.items():
         if not text.isdecimal():
@@ -78,7 +77,7 @@ def _round(ctx: PodContext, stop: threading.Event) -> None:
     checks = env.get("PERIODIC_CHECKS", "").split(",")
     if "ping" in checks and not ctx.pod["metadata"].get("annotations"):
         ctx.log("TypeError: 'NoneType' object is not subscriptable")  # network/ping-entrypoint.py, check_local_ifaces
-        checks = checks[: checks.index("ping")]  # an error ends the round, which does not count as a failure
+        checks = checks[: checks.index("ping")]  # an error ends the round without counting as a failure
     failed = [f"{name} {where}" for name, where in failures(hardware_of(ctx.node)) if name in checks]
     if "pvc" in checks and not _claim_is_bound(ctx, env.get("PVC_TEST_STORAGE_CLASS", ""), stop):
         failed.append("pvc")
@@ -90,7 +89,7 @@ def _round(ctx: PodContext, stop: threading.Event) -> None:
 
 
 def failures(hardware: NodeHardware) -> Iterator[tuple[str, str]]:
-    """Yields checks that fail, each with the GPU. A lost GPU fails none: Autopilot skips GPU checks without a failure
+    """Yields failed checks, each with the GPU. A lost GPU fails none: Autopilot skips GPU checks without a failure
     after an error of nvidia-smi (utils/briefings.sh; "cannot be run").
     """
     gpus = nvidia_gpus(hardware)
@@ -126,7 +125,7 @@ def _is_bound(claim: Object) -> bool:
 
 
 def text(hardware: NodeHardware, _: Sequence[Holder]) -> str:
-    """Returns the page of the last measurements. Skipped checks do not change it, and DCGM's are missing."""
+    """Returns the last measurements. Skipped checks do not change them, and DCGM's are missing."""
     found = Family("autopilot_health_checks", "Summary of the health checks measurements on compute nodes.")
     bandwidth = (skus.sku(hardware.sku).health.gpu_host_gbs or 0) * float(numbers()["health_over_limit"])
     for gpu in nvidia_gpus(hardware):

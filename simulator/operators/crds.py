@@ -1,4 +1,4 @@
-"""Emulates the charts' hook Jobs that update CRDs."""
+"""Emulates the charts' hook Jobs for CRDs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def apply_crds(chart: str) -> Callable[[PodContext], None]:
 
 
 def _apply(chart: str, ctx: PodContext) -> None:
-    """Creates missing CRDs, and updates the simulator's own. CRDs of an upstream chart stay unchanged."""
+    """Creates missing CRDs, and updates only the simulator's own."""
     for file in sorted((paths.ROOT / "simulator" / "charts" / chart / "crds").glob("*.yaml")):
         for crd in yaml.safe_load_all(file.read_text(encoding="utf-8")):
             name = crd["metadata"]["name"]

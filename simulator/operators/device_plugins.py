@@ -1,4 +1,4 @@
-"""Computes the extended resources that a node's device plugins register with the kubelet."""
+"""Computes the extended resources of a node's device plugins."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class PluginConfigError(ValueError):
 
 @dataclass(frozen=True)
 class Pool:
-    """One resource of a device plugin's configuration. `shared`: how many pods may share the devices (0: one each)."""
+    """A resource of a plugin's configuration. `shared`: how many pods may share the devices (0: one each)."""
 
     resource: str
     selectors: tuple[Mapping[str, Any], ...]
@@ -42,9 +42,9 @@ class Pool:
 def extended_resources(
     node: Object, pods_on_node: Sequence[Object], hardware: NodeHardware, configs: Configs
 ) -> dict[str, int]:
-    """Returns the node's current extended resources. `configs` returns a file that a pod mounts, or None.
+    """Returns the node's extended resources. `configs` returns a pod's mounted file, or None.
 
-    Skips configurations that a plugin would reject; its pod reports the reason.
+    Skips configurations that a plugin would reject, as its pod reports.
     """
     pods = [pod for pod in pods_on_node if is_ready(pod)]
     resources: dict[str, int] = {}
@@ -59,12 +59,12 @@ def extended_resources(
         try:
             resources |= _count(_pools(pod, configs), hcas)
         except PluginConfigError:
-            continue  # the pod's gate reported the error, so the pod becomes unready soon
+            continue  # the pod's gate reported it, so the pod soon becomes unready
     return resources
 
 
 def sriov_pools(text: bytes | None) -> list[Pool]:
-    """Returns the pools in the SR-IOV device plugin's config.json. Raises PluginConfigError."""
+    """Returns the pools in SR-IOV's config.json. Raises PluginConfigError."""
     return [
         Pool(f"{entry.get('resourcePrefix', 'intel.com')}/{entry['resourceName']}", _selectors(entry))
         for entry in _entries(text, "resourceList")
@@ -72,7 +72,7 @@ def sriov_pools(text: bytes | None) -> list[Pool]:
 
 
 def shared_pools(text: bytes | None) -> list[Pool]:
-    """Returns the pools in the RDMA shared device plugin's config.json. Raises PluginConfigError."""
+    """Returns the pools in the RDMA shared plugin's config.json. Raises PluginConfigError."""
     return [
         Pool(
             f"{entry.get('resourcePrefix', 'rdma')}/{entry['resourceName']}",
@@ -92,7 +92,7 @@ def _pools(pod: Object, configs: Configs) -> list[Pool]:
 
 
 def _count(pools: Sequence[Pool], hcas: Sequence[Hca]) -> dict[str, int]:
-    """A device belongs to the first pool that selects it; shared pools take none away."""
+    """Assigns a device to the first pool that selects it; shared pools take none away."""
     counts: dict[str, int] = {}
     free = list(hcas)
     for pool in pools:
@@ -106,7 +106,7 @@ def _count(pools: Sequence[Pool], hcas: Sequence[Hca]) -> dict[str, int]:
 
 
 def _offered(hca: Hca, *, has_ofed: bool) -> bool:
-    """The port must be active, and InfiniBand also needs DOCA OFED."""
+    """Requires an active port, and DOCA OFED for InfiniBand."""
     return hca.state == "ACTIVE" and (has_ofed or hca.link_layer != "InfiniBand")
 
 
@@ -125,7 +125,7 @@ def _entries(text: bytes | None, key: str) -> list[Object]:
 
 
 def _selectors(entry: Mapping[str, Any], devices: str = "devices") -> tuple[Mapping[str, Any], ...]:
-    """Selectors are one or a list. Raises PluginConfigError for those that are not simulated."""
+    """Returns one or a list of selectors. Raises PluginConfigError for unsupported ones."""
     given = entry.get("selectors", {})
     known = {"vendors", devices, "linkTypes", "isRdma", "pciAddresses", "drivers"}
     selectors = []

@@ -1,6 +1,6 @@
-"""Emulates the NFS provisioner: creates a folder on the server for each claim of its class, and keeps or deletes it.
+"""Emulates the NFS provisioner: creates a folder for each claim of its class, and keeps or deletes it.
 
-It acts like upstream's image v4.0.2 (kubernetes-sigs/nfs-subdir-external-provisioner, cmd/.../provisioner.go, on
+It acts like image v4.0.2 (kubernetes-sigs/nfs-subdir-external-provisioner, cmd/.../provisioner.go, on
 sig-storage-lib-external-provisioner v6.0.0, controller.go). Its Go module is not available, so the real one cannot run.
 """
 
@@ -17,7 +17,7 @@ from simulator.kubelet.programs import PodContext
 from simulator.operators._loop import reconcile
 
 _ROOT = "/persistentvolumes"
-"""The pod mounts the server's folder there."""
+"""The pod's mount of the server's folder."""
 _PROVISIONER = "volume.beta.kubernetes.io/storage-provisioner"
 """The controller-manager's annotation for a claim's provisioner."""
 _CLAIM, _VOLUME, _CLASS = (
@@ -63,7 +63,7 @@ class Provisioner:
         metadata, spec = claim["metadata"], claim["spec"]
         made_by = self._kube.find(*_CLASS, spec["storageClassName"])
         if made_by is None or made_by["provisioner"] != self._name:
-            return  # the class changed in the meantime; the next one may be ours again
+            return  # the class has changed; the next one may be ours again
         if spec.get("selector"):
             why = f'failed to provision volume with StorageClass "{spec["storageClassName"]}"'
             self._warn(claim, "ProvisioningFailed", f"{why}: claim Selector is not supported")
@@ -93,7 +93,7 @@ class Provisioner:
     def _delete(self, volume: Object) -> None:
         name, class_name = volume["metadata"]["name"], volume["spec"]["storageClassName"]
         folder = self._root / Path(volume["spec"]["nfs"]["path"]).name
-        if folder.is_dir():  # skips folders of an earlier server
+        if folder.is_dir():  # skips an earlier server's folders
             made_by = self._kube.find(*_CLASS, class_name)
             if made_by is None:
                 why = f'storageclasses.storage.k8s.io "{class_name}" not found'
@@ -104,7 +104,7 @@ class Provisioner:
         self._ctx.log(f"volume {name} deleted")
 
     def _warn(self, obj: Object, reason: str, message: str) -> None:
-        """Records an event once for each object and cause. The operation is retried."""
+        """Records an event once per object and cause. The operation is retried."""
         key = (obj["metadata"]["uid"], message)
         if key not in self._reported:
             self._reported.add(key)

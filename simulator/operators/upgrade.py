@@ -1,4 +1,4 @@
-"""Upgrades a driver after a change of its DaemonSet (strategy OnDelete), node by node, like NVIDIA's operators.
+"""Upgrades a driver after a change of its DaemonSet (OnDelete), node by node, like NVIDIA's operators.
 
 States and their order are those of NVIDIA/k8s-operator-libs, pkg/upgrade, in gpu-operator v26.7.0 (common_manager.go,
 upgrade_inplace.go, pod_manager.go, drain_manager.go). Not simulated: requests by annotation, safe load, and timeouts
@@ -35,12 +35,12 @@ class Driver:
     validator: str = ""
     """Selects pods that must be ready before the node is uncordoned."""
     same: Callable[[Object, Object], bool] = lambda running, wanted: False
-    """Whether two pod specs install the same driver. If so, the restart does not evict jobs."""
+    """Whether two pod specs install the same driver, so that the restart evicts no jobs."""
 
 
 @dataclass(frozen=True)
 class Round:
-    """The state of the cluster. Driver pods, and newer templates of outdated ones, are by node."""
+    """The cluster's state. Driver pods, and newer templates of outdated ones, are by node."""
 
     policy: Mapping[str, Any]
     pods: Mapping[str, Object]
@@ -53,7 +53,7 @@ class Round:
 
 @dataclass
 class Upgrader:
-    """Does the next step for each node. States are in the nodes' labels, so that they survive a restart."""
+    """Does each node's next step. States are node labels, so that they survive a restart."""
 
     driver: Driver
     kube: KubeClient
@@ -76,7 +76,7 @@ class Upgrader:
         free = self._free(policy, managed)
         for node in managed:
             if node["metadata"]["name"] not in by_node:
-                continue  # its driver's pod is being re-created
+                continue  # its pod is being re-created
             state = label(node, self._label) or ""
             if state == REQUIRED:
                 free -= self._begin(node, now, free)
@@ -130,7 +130,7 @@ class Upgrader:
             self._set(node, POD_DELETION)
 
     def _delete_users(self, node: Object, now: Round) -> None:
-        """If one pod must not be evicted, none is: the node is drained, or fails."""
+        """Evicts no pod if one must not be evicted: the node is drained, or fails."""
         if not (uses := self.driver.uses):
             self._set(node, DRAIN)
         elif not (users := [pod for pod in self._pods(node) if uses(pod) and not has_ended(pod)]):
@@ -198,7 +198,7 @@ class Upgrader:
         return self.kube.list("v1", "Pod", labels=selector, fields=f"spec.nodeName={node['metadata']['name']}")
 
     def _evict(self, node: Object, pods: Sequence[Object], rules: Mapping[str, Any]) -> bool:
-        """Returns False, without evicting any pod, if one must not be evicted."""
+        """Evicts the pods. Returns False, without evicting any, if one must not be evicted."""
         for pod in pods:
             if reason := obstacle(pod, rules):
                 self._report(node, f"cannot go on: pod {pod['metadata']['name']} {reason}")

@@ -1,4 +1,4 @@
-"""Reconciles the ClusterPolicy like the GPU operator: node labels, DaemonSets in order, status and conditions."""
+"""Reconciles the ClusterPolicy like the GPU operator: node labels, DaemonSets in order, status."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def uses_gpu(pod: Object) -> bool:
 
 
 def installs_same(running: Object, wanted: Object) -> bool:
-    """Reports whether pods install the same driver, like DRIVER_CONFIG_DIGEST (internal/predicates/restart_only.go)."""
+    """Reports whether pods install the same driver (DRIVER_CONFIG_DIGEST, internal/predicates/restart_only.go)."""
     return all(
         [container.get(key) for container in running["containers"]]
         == [container.get(key) for container in wanted["containers"]]
@@ -83,7 +83,7 @@ class Controller(Operator):
             self._kube.patch("v1", "Node", node["metadata"]["name"], None, body)
 
     def _tell_conflict(self, node: Object, policy: Object) -> None:
-        """Records a warning on a node if its image already has a driver (cause and effect 4)."""
+        """Warns about a node whose image already has a driver (cause and effect 4)."""
         name = node["metadata"]["name"]
         if name in self._conflicts or not policy["spec"]["driver"].get("enabled"):
             return
@@ -136,7 +136,7 @@ class Controller(Operator):
     # -- objects -------------------------------------------------------------------------------------------------------
 
     def _pre_requisites(self, policy: Object) -> None:
-        """The operator may create runtime classes but not patch them."""
+        """The operator may create but not patch runtime classes."""
         existing = {item["metadata"]["name"] for item in self._kube.list("node.k8s.io/v1", "RuntimeClass")}
         for name in RUNTIME_CLASSES:
             if name not in existing:

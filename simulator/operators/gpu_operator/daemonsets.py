@@ -1,6 +1,6 @@
 """Builds the DaemonSets of a ClusterPolicy.
 
-Names, selectors, order and tolerations are those of gpu-operator v26.7.0 (its assets and controllers).
+Source of names, selectors, order and tolerations: gpu-operator v26.7.0, assets and controllers.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Container = Callable[[Policy, str], list[Object]]
 
 @dataclass(frozen=True)
 class Operand:
-    """One state of the operator: the policy field that enables it, and its DaemonSet."""
+    """A state of the operator: the policy field that enables it, and its DaemonSet."""
 
     state: str
     field: str
@@ -46,7 +46,7 @@ def image(component: Mapping[str, Any]) -> str:
 
 
 def daemonset(operand: Operand, policy: Policy, namespace: str, os_tag: str) -> Object:
-    """Returns the operand's DaemonSet. `os_tag` is the GPU nodes' OS, e.g. `ubuntu24.04`."""
+    """Returns the operand's DaemonSet. `os_tag` is the nodes' OS, e.g. `ubuntu24.04`."""
     common, component = policy["daemonsets"], policy.get(operand.field, {})
     labels = {"app": operand.daemonset}
     pod_labels = labels | ({"app.kubernetes.io/component": "nvidia-driver"} if operand.field == "driver" else {})
@@ -81,7 +81,7 @@ def daemonset(operand: Operand, policy: Policy, namespace: str, os_tag: str) -> 
 
 
 def _update_strategy(operand: Operand, common: Mapping[str, Any]) -> Object:
-    """The driver only restarts when its pod is deleted, for any policy."""
+    """The driver restarts only when its pod is deleted, for any policy."""
     if operand.field == "driver" or common.get("updateStrategy") == "OnDelete":
         return {"type": "OnDelete"}
     most = common.get("rollingUpdate", {}).get("maxUnavailable") or "1"
@@ -221,4 +221,4 @@ OPERANDS = (
         default_on=False,
     ),
 )
-"""All operands, in the operator's order."""
+"""Operands in the operator's order."""

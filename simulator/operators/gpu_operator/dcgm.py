@@ -1,4 +1,4 @@
-"""Emulates NVIDIA's DCGM exporter for simulated GPUs, and builds its Service and ServiceMonitor."""
+"""Emulates NVIDIA's DCGM exporter, and builds its Service and ServiceMonitor."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ _MIB_PER_GB = 10**9 / 2**20
 
 
 def text(hardware: NodeHardware, holders: Sequence[Holder]) -> str:
-    """Returns the page of metrics. A GPU that has fallen off the bus only has its last Xid.
+    """Returns the metrics. A GPU that fell off the bus only has its last Xid.
 
-    A GPU is busy while a running pod that ends by itself holds it. With other pods, such as notebooks or servers, it is
-    idle.
+    A GPU is busy while a running pod that ends by itself holds it, unlike notebooks or servers.
     """
     util = Family("DCGM_FI_DEV_GPU_UTIL", "GPU utilization (in %).")
     used = Family("DCGM_FI_DEV_FB_USED", "Framebuffer memory used (in MiB).")
@@ -67,7 +66,7 @@ def _has_gpus(container: Object) -> bool:
 
 
 def found_by(policy: Mapping[str, Any], namespace: str) -> list[Object]:
-    """Returns Service and ServiceMonitor of the exporters (assets/state-dcgm-exporter of the operator)."""
+    """Returns the exporters' Service and ServiceMonitor (the operator's assets/state-dcgm-exporter)."""
     labels = {"app": NAME}
     monitor = policy["dcgmExporter"].get("serviceMonitor", {})
     endpoint = {"port": "gpu-metrics", "path": "/metrics", "interval": monitor.get("interval", "15s")}

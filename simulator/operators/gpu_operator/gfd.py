@@ -1,4 +1,4 @@
-"""Emulates gpu-feature-discovery: labels a node's GPUs with a NodeFeature, which NFD's master applies."""
+"""Emulates gpu-feature-discovery: labels GPUs with a NodeFeature, which NFD's master applies."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def run(ctx: PodContext, stop: threading.Event) -> None:
 
 
 def publish(ctx: PodContext, wanted: Object) -> None:
-    """Creates or updates a NodeFeature with the verbs of GFD's role: get, create, update."""
+    """Creates or updates a NodeFeature within GFD's role: get, create, update."""
     metadata = wanted["metadata"]
     found = ctx.kube.find(API, "NodeFeature", metadata["name"], metadata["namespace"])
     if found is None:
@@ -60,7 +60,7 @@ def node_feature(ctx: PodContext) -> Object:
 
 
 def driver_version(ctx: PodContext) -> str:
-    """Returns the version in the driver image's tag (`595.91.07-ubuntu24.04`); empty for the node image's driver."""
+    """Returns the driver image's version (`595.91.07-ubuntu24.04`); empty for the node image's driver."""
     for pod in ctx.pods_on_node():
         if label(pod, "app") == DRIVER_APP:
             tag: str = pod["spec"]["containers"][0]["image"].rpartition(":")[2]
@@ -69,10 +69,10 @@ def driver_version(ctx: PodContext) -> str:
 
 
 def labels(hardware: NodeHardware, driver: str, mig_strategy: str, shared: Sharing) -> dict[str, str]:
-    """Returns GFD's labels for one node; none without a GPU.
+    """Returns GFD's labels for a node; none without a GPU.
 
     GPU sharing changes product, count and replicas (NVIDIA/k8s-device-plugin, internal/lm/resource.go and
-    mig-strategy.go). The labels of partitions (memory, engines, slices) are not simulated.
+    mig-strategy.go). Labels of partitions (memory, engines, slices) are not simulated.
     """
     gpus = nvidia_gpus(hardware)
     if not gpus:

@@ -1,4 +1,4 @@
-"""Emulates a node's MIG manager: partitions its GPUs by the node's label, and reports the state in another label.
+"""Emulates a node's MIG manager: partitions GPUs by a label, and reports the state in another.
 
 States are as in NVIDIA/mig-parted (deployments and reconfigure_mig.go): `pending`, then `rebooting` if the GPUs' mode
 changes, then `success` or `failed`.
@@ -24,7 +24,7 @@ def run(ctx: PodContext, stop: threading.Event) -> None:
 
 
 def step(ctx: PodContext) -> None:
-    """Does the next step. Does nothing if the wanted configuration is applied, or has failed already."""
+    """Does the next step, if the wanted configuration is neither applied nor failed."""
     name = ctx.node["metadata"]["name"]
     node = ctx.kube.find("v1", "Node", name) or ctx.node
     wanted, state = label(node, MIG_LABEL), label(node, MIG_STATE_LABEL)
@@ -62,7 +62,7 @@ def _changes_mode(wanted: str, now: str) -> bool:
 def _needs_reset(node: Object) -> bool:
     """Only A100 needs a reset (NVIDIA's MIG User Guide, deployment considerations).
 
-    That a VM cannot reset it is inferred.
+    A VM cannot reset it (inferred).
     """
     models = gpu_models()
     return any(models[gpu.model].family == "ampere" for gpu in nvidia_gpus(hardware_of(node)) if gpu.model in models)

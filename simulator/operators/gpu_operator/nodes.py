@@ -1,4 +1,4 @@
-"""Computes the node labels of the GPU operator (v26.7.0, nodelabeling controller)."""
+"""Computes the GPU operator's node labels (v26.7.0, nodelabeling controller)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def has_gpu(labels: Mapping[str, str]) -> bool:
 
 
 def wanted_labels(labels: Mapping[str, str]) -> dict[str, str | None]:
-    """Returns the labels to set (None: remove). Keeps existing values: the driver manager pauses operands with them."""
+    """Returns labels to set (None: remove). Keeps existing values: the driver manager pauses operands with them."""
     if not has_gpu(labels):
         present: dict[str, str | None] = {GPU_PRESENT: "false"} if labels.get(GPU_PRESENT) == "true" else {}
         return present | _removed(labels)

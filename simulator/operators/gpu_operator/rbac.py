@@ -1,4 +1,4 @@
-"""Service accounts and RBAC rules of the operands, limited to their use in the simulator (gpu-operator's assets)."""
+"""Service accounts and RBAC rules of the operands, limited to their use here (gpu-operator's assets)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads the GPU sharing of a node from the configuration of the device plugin and gpu-feature-discovery."""
+"""Reads a node's GPU sharing from the configuration of device plugin and gpu-feature-discovery."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from simulator.operators._loop import label
 from simulator.operators.gpu_operator.daemonsets import CONFIG_FOLDER
 
 MIG_ANNOTATION = "simulator/mig"
-"""The node annotation with the current partitioning of its GPUs."""
+"""The node annotation with its GPUs' partitioning."""
 
 
 class SharingError(ValueError):
@@ -36,7 +36,7 @@ class Sharing:
 
 
 def sharing(node: Object, env: Mapping[str, str], config: Callable[[str], bytes | None], product: str) -> Sharing:
-    """Returns the sharing of a node, for a plugin with that environment. `config` returns a file by its path, or None.
+    """Returns a node's sharing, for a plugin with that environment. `config` returns a file, or None.
 
     Raises SharingError.
     """

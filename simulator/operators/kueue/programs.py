@@ -1,7 +1,7 @@
-"""Runs the real Kueue manager of the chart's version, with the chart's configuration and arguments.
+"""Runs the real Kueue manager with the chart's version, configuration and arguments.
 
-Only the listening addresses in its configuration differ. Webhooks, CRD conversion and the visibility API are reached as
-on AKS, through their Services.
+Only listening addresses differ. Webhooks, CRD conversion and the visibility API are reached through their Services, as
+on AKS.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _LISTENS = {
     ("webhook", "port"): 9443,
     ("visibilityServer", "bindPort"): 8082,
 }
-"""The configuration's field with the port of each part, and upstream's default."""
+"""The port field of each part, and upstream's default."""
 _PINS = pins(Path(__file__).parent)
 (_MANAGER,) = _PINS.tools
 STATUS = f"Kueue: real {_PINS.version}, built when a stack first uses it"
 
 
 def local(config: Mapping[str, Any], ctx: PodContext) -> dict[str, Any]:
-    """Returns the pod's configuration with local ports, and with the namespace, which pods read from a file."""
+    """Returns the configuration with local ports, and the namespace, which pods read from a file."""
     namespace = ctx.pod["metadata"]["namespace"]
     ports = {part: ctx.local_port(port) for (part, _), port in _container_ports(config).items()}
     own = {
@@ -55,7 +55,7 @@ def _part(config: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def _argv(ctx: PodContext) -> list[str]:
-    """Runs in a folder that has the files of its image's root."""
+    """Runs in a folder with the files of the image's root."""
     kubeconfig = Path(ctx.kubeconfig())
     folder = kubeconfig.with_name("manager")
     folder.mkdir(exist_ok=True)

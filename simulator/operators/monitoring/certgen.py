@@ -1,4 +1,4 @@
-"""Emulates kube-webhook-certgen: hooks of upstream's chart create the webhooks' certificate with it, and set its CA.
+"""Emulates kube-webhook-certgen, with which chart hooks create the webhooks' certificate and set its CA.
 
 Its Go module is not available. Source: its README in kubernetes/ingress-nginx (images/kube-webhook-certgen). The
 Secret's keys are the files that the chart's operator reads.
@@ -30,7 +30,7 @@ def create(ctx: PodContext) -> None:
 
 
 def patch(ctx: PodContext) -> None:
-    """Sets the Secret's CA, and the failure policy if given, in all webhooks of that name."""
+    """Sets the Secret's CA, and any given failure policy, in all webhooks of that name."""
     options = _options(ctx)
     secret = ctx.kube.get("v1", "Secret", options["--secret-name"], options["--namespace"])
     for option, kind in _KINDS.items():

@@ -1,4 +1,4 @@
-"""Emulates a pod's config reloader: converts the operator's Secret for the pod's program on this machine."""
+"""Emulates a config reloader: converts the operator's Secret for a program on this machine."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def run(ctx: PodContext, stop: threading.Event) -> None:
 
 
 def once(ctx: PodContext) -> None:
-    """Updates the configuration once. Raises ValueError if the operator has not written a readable one."""
+    """Updates the configuration once. Raises ValueError without a readable one."""
     source, result = argument(ctx, "--config-file"), Path(ctx.host_path(argument(ctx, "--config-envsubst-file")))
     text = ctx.file(source)
     if text is None:
@@ -46,8 +46,8 @@ def argument(ctx: PodContext, flag: str) -> str:
 
 
 def local(config: Any, ctx: PodContext) -> Any:
-    """Returns the configuration for this machine: local paths, a kubeconfig for the API server, and a proxy for scrape
-    targets and alertmanagers.
+    """Returns the configuration for this machine: local paths, a kubeconfig, and a proxy for scrape targets and
+    alertmanagers.
     """
     found = _with_files(config, ctx)
     for client in (*found.get("scrape_configs", []), *found.get("alerting", {}).get("alertmanagers", [])):

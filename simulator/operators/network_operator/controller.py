@@ -1,4 +1,4 @@
-"""Reconciles the NicClusterPolicy like the network operator: DaemonSets, the nodes' wait label, status."""
+"""Reconciles the NicClusterPolicy like the network operator: DaemonSets, the wait label, status."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ API = "mellanox.com/v1alpha1"
 KIND = "NicClusterPolicy"
 NAME = "nic-cluster-policy"
 METRICS_PORT = 8080
-# States of the operator that are not simulated, by the policy's field.
+# The operator's states that are not simulated, by the policy's field.
 NOT_SIMULATED = {
     "secondaryNetwork": "state-multus-cni",
     "ibKubernetes": "state-ib-kubernetes",
@@ -35,7 +35,7 @@ OFED = Driver("OFED", "nvidia.com/ofed-driver-upgrade")
 
 @dataclass(frozen=True)
 class World:
-    """The objects that the controller reads once per round."""
+    """The objects that the controller reads each round."""
 
     nodes: Sequence[Object]
     daemonsets: Sequence[Object]
@@ -47,7 +47,7 @@ def run(ctx: PodContext, stop: threading.Event) -> None:
 
 
 def text(_: NodeHardware, __: Sequence[Holder]) -> str:
-    """Returns the page with the one metric of controller-runtime (v0.22.5) that does not depend on past events."""
+    """Returns the one metric of controller-runtime (v0.22.5) that does not depend on past events."""
     found = Family(
         "controller_runtime_max_concurrent_reconciles", "Maximum number of concurrent reconciles per controller"
     )
@@ -131,7 +131,7 @@ class Controller(Operator):
         names = {obj["metadata"]["name"] for obj in wanted if obj["kind"] == "DaemonSet"}
         stale = {name: ds for name, ds in live.items() if name not in names}
         self._delete(stale)
-        # Without a matching node this operator is not ready: it waits until hardware is found.
+        # Without a matching node it is not ready, until hardware is found.
         ready = names and not stale and all(name in live and _is_rolled_out_on_a_node(live[name]) for name in names)
         return {"name": state, "state": "ready" if ready else "notReady"}
 

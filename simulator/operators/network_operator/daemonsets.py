@@ -1,6 +1,6 @@
-"""Builds the objects of a NicClusterPolicy from the policy and the nodes.
+"""Builds the objects of a NicClusterPolicy.
 
-Names, selectors and tolerations are those of network-operator v26.4.1 (its manifests and pkg/state).
+Source of names, selectors and tolerations: network-operator v26.4.1, manifests and pkg/state.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ WAIT_LABEL = "network.nvidia.com/operator.mofed.wait"
 OWNER_LABEL = "ds-owner"
 STATE_LABEL = "nvidia.network-operator.state"
 GPU_TOLERATION = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
-# Taints that every DaemonSet pod with the host's network tolerates (Kubernetes' DaemonSet controller).
+# Taints that DaemonSet pods with the host's network tolerate (Kubernetes' DaemonSet controller).
 DAEMONSET_TOLERATIONS = tuple(
     {"key": f"node.kubernetes.io/{name}", "operator": "Exists", "effect": effect}
     for name, effect in (
@@ -42,12 +42,12 @@ STARTUP_DEFAULTS = {"initialDelaySeconds": 30, "periodSeconds": 10, "failureThre
 
 
 class PolicyError(ValueError):
-    """The policy requests something impossible. The message is written to its status."""
+    """The policy requests something impossible. Its status shows the message."""
 
 
 @dataclass(frozen=True, order=True)
 class HostGroup:
-    """Nodes that one OFED DaemonSet serves, with the same OS, kernel and architecture."""
+    """Nodes of one OFED DaemonSet, with the same OS, kernel and architecture."""
 
     os: str
     os_version: str
@@ -56,12 +56,12 @@ class HostGroup:
 
     @property
     def name(self) -> str:
-        """The part of the DaemonSet's name for the group, `ubuntu24.04-<hash of the kernel>`."""
+        """The group's part of the DaemonSet's name, `ubuntu24.04-<hash of the kernel>`."""
         return f"{self.os}{self.os_version}-{digest_of(self.kernel)[:10]}"
 
 
 def host_groups(nodes: Iterable[Object], tolerations: Sequence[Object]) -> list[HostGroup]:
-    """Returns the groups of nodes that have the NIC label and only taints that are tolerated."""
+    """Returns groups of nodes that have the NIC label and only tolerated taints."""
     accepted = [*tolerations, GPU_TOLERATION, *DAEMONSET_TOLERATIONS]
     groups = set()
     for node in nodes:
@@ -75,7 +75,7 @@ def host_groups(nodes: Iterable[Object], tolerations: Sequence[Object]) -> list[
 
 
 def image(component: Mapping[str, Any], policy: Mapping[str, Any]) -> str:
-    """Returns `repository/image:version`. Repository and version default to those in spec.global."""
+    """Returns `repository/image:version`. Repository and version default to spec.global."""
     common = policy.get("global", {})
     parts = {key: component.get(key) or common.get(key, "") for key in ("repository", "version")}
     for key, value in parts.items():
@@ -86,7 +86,7 @@ def image(component: Mapping[str, Any], policy: Mapping[str, Any]) -> str:
 
 
 def ofed(policy: Mapping[str, Any], groups: Iterable[HostGroup], namespace: str) -> list[Object]:
-    """Returns the service account, and for each group of hosts the DaemonSet that installs DOCA OFED."""
+    """Returns the service account, and for each group the DaemonSet that installs DOCA OFED."""
     account = service_account("ofed-driver", namespace, "state-OFED")
     return [account, *(ofed_daemonset(policy, group, namespace) for group in groups)]
 

@@ -1,4 +1,4 @@
-"""Readiness conditions of the network operator's pods: device plugins do not start with an invalid configuration."""
+"""Readiness of the network operator's pods: device plugins need a valid configuration."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from simulator.operators.device_plugins import (
 
 OFED_IMAGE = "doca-driver"
 OFED_READY_FILE = "run/mellanox/drivers/.driver-ready"
-"""The file on a node with loaded OFED (gpu-operator v26.7.0, cmd/nvidia-validator/main.go, runValidation of MOFED)."""
+"""A node's file with loaded OFED (gpu-operator v26.7.0, cmd/nvidia-validator/main.go, runValidation of MOFED)."""
 
 
 def sriov_gate(ctx: PodContext) -> str | None:

@@ -1,7 +1,7 @@
-"""Runs the real nfd-master, nfd-worker and nfd-gc of the chart's version, with the chart's arguments.
+"""Runs the real nfd-master, nfd-worker and nfd-gc with the chart's version and arguments.
 
-A worker reads its node's simulated /sys and /etc/os-release from the chart's volumes. It expects them in its working
-directory (tools.yaml), which has links to its mounts.
+A worker reads simulated /sys and /etc/os-release from the chart's volumes. It expects them in its working directory
+(tools.yaml), which links to its mounts.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from simulator.world.nodes import hardware_of
 
 IMAGE = "node-feature-discovery"
 SOURCES = ("kernel", "pci", "system")
-"""Feature sources that simulated nodes have files for. Others would report this machine's CPU, or log errors."""
+"""Feature sources with files on simulated nodes. Others would report this machine's CPU, or log errors."""
 _PORT = 8080
 _HOST = "/host-"
 _CONFIG = "/etc/kubernetes/node-feature-discovery/{tool}.conf"
 _OF_THE_MACHINE = ("/proc/modules", "/proc/config.gz")
-"""Other facts of this machine's kernel, which a worker must not report."""
+"""Other facts of this machine's kernel that a worker must not report."""
 _PINS = pins(Path(__file__).parent)
 STATUS = f"NFD: real {_PINS.version}, on the simulated nodes' /sys"
 
 
 def sources(config: bytes | None) -> list[str]:
-    """Returns the simulated feature sources that nfd-worker.conf enables: names, `all`, `-name` to exclude.
+    """Returns simulated sources that nfd-worker.conf enables: names, `all`, `-name` to exclude.
 
     NFD also reads the file, and reports its errors.
     """
@@ -59,7 +59,7 @@ def _argv(tool: str) -> Callable[[PodContext], list[str]]:
 
 
 def _on_node(ctx: PodContext) -> list[str]:
-    """The worker runs in a folder with its mounts, and its node's kernel in /proc."""
+    """Runs the worker in a folder with its mounts, and its node's kernel in /proc."""
     folder = Path(ctx.kubeconfig()).with_name("host")
     for path in (mount["mountPath"] for mount in ctx.container.get("volumeMounts", [])):
         if path.startswith(_HOST):
@@ -75,7 +75,7 @@ def _on_node(ctx: PodContext) -> list[str]:
 
 
 def _ports(ctx: PodContext) -> Mapping[int, int]:
-    """The port has health and metrics. The hook that removes labels has none."""
+    """Returns the port for health and metrics, which the label-removing hook lacks."""
     words: Sequence[str] = ctx.argv()
     if "-prune" in words:
         return {}

@@ -1,7 +1,7 @@
 """Runs scheduler and controller of scheduler-plugins 0.33.5 under the chart of 0.34.7, which does not build.
 
-The scheduler gets the chart's configuration, and rejects by name what 0.33.5 does not know. Only the listening
-addresses differ, and the kubeconfig for the API server.
+The scheduler gets the chart's configuration, and rejects by name what 0.33.5 does not know. Only listening addresses
+and kubeconfig differ.
 """
 
 from __future__ import annotations

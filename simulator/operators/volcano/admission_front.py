@@ -1,7 +1,7 @@
-"""A proxy of vc-webhook-manager 1.10, which answers webhooks that only the chart of 1.15 configures.
+"""A proxy of vc-webhook-manager 1.10, which answers webhooks of the chart of 1.15.
 
-Allows PodGroups (1.15 only checks that their queue is open). Denies kinds that 1.10 has no controller for, because
-nothing would process them. Forwards other requests to the real webhook manager.
+Allows PodGroups (1.15 only checks that their queue is open). Denies kinds without a controller in 1.10, because
+nothing would process them. Forwards other requests.
 Run with PORT UPSTREAM_PORT CERTIFICATE KEY -- vc-webhook-manager ...
 """
 

@@ -1,7 +1,7 @@
 """Runs the real vc-scheduler, vc-controller-manager and vc-webhook-manager 1.10 under the chart of 1.15.
 
-Newer ones do not build from their modules. Passes on arguments that 1.10 knows, drops those without effect for a single
-replica, and rejects others by name.
+Newer ones do not build from their modules. Passes on known arguments, drops those without effect for a single replica,
+and rejects others by name.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _HARMLESS = {
     "--sharding-configmap-namespace": None,
     "--graceful-shutdown-time": None,
 }
-"""Arguments newer than 1.10 that can be dropped, if they have these values (None: any)."""
+"""Arguments newer than 1.10 that can be dropped, with these values (None: any)."""
 _FILES = ("--scheduler-conf", "--tls-cert-file", "--tls-private-key-file", "--ca-cert-file", "--admission-conf")
 _HANDLED = ("--healthz-address", "--listen-address", "--kubeconfig", "--port", "--plugins-dir")
 _SOCKETS = "/tmp/klog-socks"
-_BEHIND_FRONT = 18443  # the real webhook manager's, not in any manifest
+_BEHIND_FRONT = 18443  # the real manager's, not in any manifest
 _FRONT = Path(__file__).with_name("admission_front.py")
 ANSWERED = ALLOWED | frozenset(REFUSED)
 
@@ -50,7 +50,7 @@ def map_arguments(args: list[str], known: frozenset[str], path: Callable[[str], 
     mapped, refused = [], []
     for arg in args:
         flag, _, value = arg.partition("=")
-        if flag in _HANDLED or not arg.startswith("-"):  # upstream's chart has a stray "2>&1" without effect
+        if flag in _HANDLED or not arg.startswith("-"):  # upstream's stray "2>&1" without effect
             continue
         if flag in _FILES:
             mapped.append(f"{flag}={path(value)}")
@@ -89,7 +89,7 @@ def _front(ctx: PodContext, mapped: list[str]) -> list[str]:
 
 
 def _trust(ctx: PodContext) -> None:
-    """Sets the CA of webhooks that only Volcano 1.15 knows. Volcano 1.10 sets the CA of its own webhooks."""
+    """Sets the CA of webhooks that only Volcano 1.15 knows. 1.10 sets it in its own."""
     authority = ctx.file(_option(ctx, "--ca-cert-file")) or b""
     service = _option(ctx, "--webhook-service-name")
     bundle = base64.b64encode(authority).decode()
@@ -120,7 +120,7 @@ def _ports(ctx: PodContext) -> Mapping[int, int]:
 
 
 def make_admission_secret(ctx: PodContext) -> None:
-    """Emulates the hook Job's gen-admission-secret.sh: creates a CA and a certificate for the webhook's Service."""
+    """Emulates gen-admission-secret.sh of the hook Job: creates a CA and a certificate for the webhook's Service."""
     options = _options(ctx.argv())
     service, namespace, name = options["--service"], options.get("--namespace", "default"), options["--secret"]
     names = (service, f"{service}.{namespace}", f"{service}.{namespace}.svc")
@@ -148,4 +148,4 @@ PROGRAMS = (
     ImageProgram("vc-webhook-manager", OneShot(make_admission_secret), command="gen-admission-secret"),
     *(ImageProgram(tool, HostProcess(_argv(tool), _ports, _PINS.tools)) for tool in _PINS.tools),
 )
-"""The programs. The chart's images have the names of the executables."""
+"""The programs. Images have the names of the executables."""
