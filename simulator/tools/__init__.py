@@ -1,1 +1,1 @@
-"""Installs the executables that the simulator and the checks need: released ones, or builds from source."""
+"""Installs the executables that simulator and checks need, released or built from source."""

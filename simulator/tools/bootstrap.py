@@ -1,8 +1,8 @@
-"""`python3 -m simulator.tools.bootstrap`: creates the environment of the locked dependencies and prints its folder.
+"""`python3 -m simulator.tools.bootstrap`: creates the environment of locked dependencies and prints its folder.
 
-Needs only the standard library, and runs on Python 3.7 and newer, to report a Python that is too old. The virtual
-environment is in the cache, keyed by the lock files and the interpreter: checkouts share it, and a changed lock creates
-a new one. Real Azure does not need it: `pulumi install` creates the environment that Pulumi.yaml names.
+Needs only the standard library, and Python 3.7 or newer, to report a Python that is too old. The environment is in the
+cache, keyed by lock files and interpreter, so checkouts share it. Real Azure does not need it: `pulumi install` creates
+the environment that Pulumi.yaml names.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 _OLDEST = (3, 11)
 _NEWER = ("python3.14", "python3.13", "python3.12", "python3.11")
 _HEARTBEAT_S = 30.0
-_COMPLETE = "complete"  # written last: without this file the environment is incomplete
+_COMPLETE = "complete"  # written last: otherwise the environment is incomplete
 
 
 class _BootstrapError(Exception):
@@ -80,7 +80,7 @@ def _environment(folder: Path, locks: list[Path]) -> Path:
 
 def _make(environment: Path, locks: list[Path]) -> None:
     print("Creating the Python environment (once, one to five minutes).", file=sys.stderr)
-    temporary = environment.parent / "tmp"  # the next run removes the files of a killed pip
+    temporary = environment.parent / "tmp"  # the next run removes a killed pip's files
     for folder in (environment, temporary):
         shutil.rmtree(folder, ignore_errors=True)
     temporary.mkdir()
@@ -90,7 +90,7 @@ def _make(environment: Path, locks: list[Path]) -> None:
             f"{sys.executable} cannot create a virtual environment: its venv module is missing or incomplete.\n"
             f"Install it, for example: sudo apt-get install python{sys.version_info[0]}.{sys.version_info[1]}-venv"
         )
-    # Compiling everything in advance takes longer than importing the few modules of the Azure SDK that are used.
+    # Compiling everything takes longer than importing the few modules of the Azure SDK that are used.
     install = ["-m", "pip", "install", "--require-hashes", "--no-compile", "--disable-pip-version-check", "--no-input"]
     for lock in locks:
         install += ["-r", str(lock)]

@@ -1,6 +1,6 @@
-"""Builds tools with Go from their pinned modules, and extracts charts and manifests from these modules.
+"""Builds tools with Go from pinned modules, and extracts their charts and manifests.
 
-Go verifies every source against the module's go.sum.
+Go verifies sources against go.sum.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def require_go(catalogue: Catalogue, tools: list[Tool]) -> None:
 
 
 def build(tool: Tool, source: Build, workspace: Workspace) -> None:
-    """Builds the tool's executable. Raises ToolError with the end of the log if that fails."""
+    """Builds the tool's executable. Raises ToolError with the log's end if that fails."""
     flags = ["-trimpath", "-mod=readonly", "-modcacherw", "-ldflags", f"-s -w {tool.fill(source.ldflags)}"]
     command = ["go", "build", *flags, "-o", str(workspace.folder / tool.name), source.package]
     again = "Finished tools are kept; run the same command to try again."
@@ -53,7 +53,7 @@ def build(tool: Tool, source: Build, workspace: Workspace) -> None:
 
 
 def copy_chart(tool: Tool, source: Chart, workspace: Workspace) -> None:
-    """Copies the chart from its Go package. Raises ToolError if its version or values are not as expected."""
+    """Copies the chart from its Go package. Raises ToolError for an unexpected version or values."""
     chart = workspace.folder / tool.name
     package = _package(tool, source, workspace)
     shutil.copytree(package / source.folder, chart)
@@ -63,7 +63,7 @@ def copy_chart(tool: Tool, source: Chart, workspace: Workspace) -> None:
     text = metadata.read_text(encoding="utf-8")
     if yaml.safe_load(text)["appVersion"].lstrip("v") != tool.version:
         raise ToolError(f"{tool.label} is not in {source.package}: its chart has another appVersion.")
-    # Upstream sets the chart's version when it packages a release.
+    # Upstream sets the version when it packages a release.
     metadata.write_text(re.sub(r"(?m)^version: .*$", f"version: {tool.version}", text), encoding="utf-8")
     for before, after in source.released.items():
         text = values.read_text(encoding="utf-8")
@@ -73,12 +73,12 @@ def copy_chart(tool: Tool, source: Chart, workspace: Workspace) -> None:
 
 
 def copy_crds(tool: Tool, source: Crds, workspace: Workspace) -> None:
-    """Copies the CRDs from their Go package. Raises ToolError if the package has another version."""
+    """Copies the CRDs from their Go package. Raises ToolError for another version."""
     shutil.copytree(_package(tool, source, workspace) / source.folder, workspace.folder / tool.name)
 
 
 def make_manifests(tool: Tool, source: Manifests, workspace: Workspace) -> None:
-    """Writes install.yaml as upstream builds it for a release. Raises ToolError if that fails."""
+    """Writes install.yaml like upstream's release. Raises ToolError if that fails."""
     if not workspace.kubectl.exists():
         raise ToolError(f"{tool.label} needs kubectl, which is not installed. To install both: make tools")
     package = _package(tool, source, workspace)

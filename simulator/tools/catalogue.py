@@ -1,4 +1,4 @@
-"""Reads the tools, their versions and their sources from `tools.yaml` here and of each real operator."""
+"""Reads tools, versions and sources from `tools.yaml` here and of each real operator."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class _Data(BaseModel):
 
 
 class Release(_Data):
-    """A download. `members` are the files in the archive at `url`; without any, the url is the executable itself."""
+    """A download. `members` are files in the archive at `url`; without any, the url is the executable."""
 
     url: str
     checksums: str
@@ -33,7 +33,7 @@ class Release(_Data):
 
 
 class GoPackage(_Data):
-    """A Go package that a module pins, in `modules/<module>` or `simulator/operators/<module>`."""
+    """A Go package pinned in `modules/<module>` or `simulator/operators/<module>`."""
 
     module: str
     package: str
@@ -50,17 +50,17 @@ class Chart(GoPackage):
 
     folder: str
     crds: str | None = None
-    """The folder of its CRDs, if the chart has only a symbolic link to them: Go modules contain no links."""
+    """The folder of its CRDs, if the chart only links to them: Go modules contain no links."""
     released: dict[str, str] = {}
-    """The replacements in its values.yaml that upstream makes when it packages a release."""
+    """Replacements in values.yaml in upstream's release."""
 
 
 class Manifests(GoPackage):
-    """The kustomization, in a folder of the package, that upstream releases as install.yaml."""
+    """The kustomization that upstream releases as install.yaml."""
 
     folder: str
     images: tuple[str, ...] = ()
-    """The images that get the version as their tag in upstream's release."""
+    """Images that get the version as tag in upstream's release."""
     namespace: str | None = None
 
 
@@ -72,18 +72,18 @@ class Crds(GoPackage):
 
 
 class Npm(_Data):
-    """An executable of an npm package that `modules/<module>` locks. `node` is the oldest major version for it."""
+    """An executable of an npm package locked in `modules/<module>`. `node` is the oldest major version for it."""
 
     module: str
     node: int
 
 
 class Pip(_Data):
-    """An executable of the Python packages that `modules/<module>` locks."""
+    """An executable of Python packages locked in `modules/<module>`."""
 
     module: str
     executable: str = ""
-    """The executable's name in the packages; empty if it is the tool's name."""
+    """The executable's name; empty if it is the tool's."""
 
 
 class System(_Data):
@@ -123,7 +123,7 @@ class Tool(_Data):
 
 
 class DiskSpace(_Data):
-    """The free space in GiB that is required before anything starts."""
+    """The free space in GiB that is required to start."""
 
     base: float
     per_build: float
@@ -176,7 +176,7 @@ class Catalogue(_Data):
 
 
 def load(file: Path = _HERE / "tools.yaml") -> Catalogue:
-    """Returns the tools in `file`, and the executables and charts of the real operators."""
+    """Returns the tools in `file`, and the real operators' executables and charts."""
     data = yaml.safe_load(file.read_text())
     for operator in sorted(_OPERATORS.glob("*/tools.yaml")):
         data["tools"] += yaml.safe_load(operator.read_text())

@@ -1,4 +1,4 @@
-"""Errors of tools. Each message states the error, the place, and the command that fixes it."""
+"""Errors of tools. Each message states the error, the place, and the fixing command."""
 
 from __future__ import annotations
 
@@ -8,4 +8,4 @@ class ToolError(Exception):
 
 
 class Unreachable(ToolError):
-    """A download failed because of the network. Building the tool instead may work."""
+    """A download failed because of the network. Building the tool may work."""

@@ -1,4 +1,4 @@
-"""Downloads released executables, and verifies them with the checksums that upstream publishes."""
+"""Downloads released executables, and verifies upstream's checksums."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def internet_is_open(probe: str) -> bool:
 
 
 def fetch(tool: Tool, release: Release, folder: Path, report: Report) -> None:
-    """Downloads the released files into `folder`. Raises Unreachable, or ToolError if a checksum does not match."""
+    """Downloads the release into `folder`. Raises Unreachable, or ToolError for a wrong checksum."""
     url, checksums = tool.fill(release.url), tool.fill(release.checksums)
     file_name = url.rsplit("/", 1)[-1]
     try:
@@ -57,7 +57,7 @@ def fetch(tool: Tool, release: Release, folder: Path, report: Report) -> None:
 
 
 def published_checksum(text: str, file_name: str) -> str | None:
-    """Returns a file's checksum from a checksum file, with lines of `<sha256>  <file>`, or with one checksum only."""
+    """Returns a file's checksum from lines of `<sha256>  <file>`, or from one checksum only."""
     for line in text.splitlines():
         found = _SHA256.search(line)
         if found and line.split()[-1].lstrip("*") in (file_name, found.group()):

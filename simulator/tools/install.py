@@ -1,4 +1,4 @@
-"""Installs missing tools one at a time. Each build uses all cores, and an interruption loses at most one tool."""
+"""Installs missing tools one at a time: each build uses all cores, and an interruption loses at most one."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _WAYS: Mapping[str, tuple[str, Callable[[Tool, Any, Workspace], None], str]] = {
     "manifests": ("making", build.make_manifests, "made"),
     "build": ("building", build.build, "built"),
 }
-"""The text while the tool is installed, the function, and the text after it, by kind of source."""
+"""The text during installation, the function, and the text after it, by kind of source."""
 
 
 def _free_bytes(folder: Path) -> int:
@@ -54,7 +54,7 @@ def _temporary_files_in(folder: Path) -> Iterator[None]:
 
 @dataclass
 class Installer:
-    """Installs tools of a catalogue in a store. All errors are ToolError."""
+    """Installs a catalogue's tools in a store. All errors are ToolError."""
 
     catalogue: Catalogue
     store: Store
@@ -67,7 +67,7 @@ class Installer:
         return [tool for tool in tools if not self._executable(tool).exists()]
 
     def install(self, tools: list[Tool]) -> None:
-        """Installs all tools in the store's bin folder. Only reports optional ones that are not available."""
+        """Installs all tools in the store's bin folder. Only reports missing optional ones."""
         if self.missing(tools):
             waiting = partial(self.progress.following, self.store.step)
             with (
@@ -78,7 +78,7 @@ class Installer:
         for tool in tools:
             folder = self.store.folder(self.catalogue.key(tool))
             for file in folder.iterdir() if folder.exists() else ():
-                if file.is_file():  # the tool, and other files of its release
+                if file.is_file():  # the tool and its release's other files
                     self.store.link(file.name, file)
                 elif tool.chart or tool.manifests:
                     files.link(self.charts / tool.name, file)
@@ -103,7 +103,7 @@ class Installer:
         for number, tool in enumerate(tools, start=1):
             with self.progress.step(number, len(tools), tool.label, self.store.step) as report:
                 self._make_one(tool, report, download=tool in downloads)
-        shutil.rmtree(self.store.go, ignore_errors=True)  # gigabytes that only builds use
+        shutil.rmtree(self.store.go, ignore_errors=True)  # gigabytes, only for builds
 
     def _make_one(self, tool: Tool, report: Callable[[str], None], *, download: bool) -> None:
         try:

@@ -1,4 +1,4 @@
-"""`python -m simulator.tools.lint`: runs every linter on the files that git knows, even if one fails."""
+"""`python -m simulator.tools.lint`: runs every linter on git's files, even if one fails."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from simulator.tools import __main__ as tools
 _SHELL = re.compile(rb"#!\S*[/ ](sh|bash)\b")
 _GO = Path("tests/contract/azure_sdks/go")
 _GOFMT = 'test -z "$(gofmt -d "$@" | tee /dev/stderr)"'
-"""Fails if gofmt prints a difference, since gofmt itself does not."""
+"""Fails if gofmt prints a difference; gofmt itself does not."""
 
 
 def main() -> int:

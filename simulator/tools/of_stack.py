@@ -1,6 +1,6 @@
-"""Finds the tools that a stack file needs in addition to the simulator's: those of its operators, and kubelogin.
+"""Finds the additional tools of a stack file: those of its operators, and kubelogin.
 
-An operator's tools have its key in stack files in `needed_for`.
+An operator's tools have its key in `needed_for`.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _LOGIN = "entra"
 
 
 def of_stack(catalogue: Catalogue, stack: str) -> list[Tool]:
-    """Returns the tools of the simulator and of the stack. Ignores an unreadable file, which Pulumi will reject."""
+    """Returns the tools of simulator and stack. Ignores an unreadable file, which Pulumi will reject."""
     return catalogue.needed_for("simulator", *_groups(paths.ROOT / f"Pulumi.{stack}.yaml"))
 
 
 def _groups(file: Path) -> list[str]:
-    """Returns the keys of enabled operators, scheduler and logins. A stack on a shared platform has none."""
+    """Returns the keys of operators, scheduler and logins; none for a stack on a shared platform."""
     try:
         config = (yaml.safe_load(file.read_text(encoding="utf-8")) or {}).get("config") or {}
         operators, cluster = (_settings(config.get(key)) for key in (_OPERATORS, _CLUSTER))

@@ -1,4 +1,4 @@
-"""Installs tools from npm and the Python package index as locked, and verifies each file's hash."""
+"""Installs locked tools from npm and the Python package index, and verifies hashes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NPM_PACKAGE, _PIP_PACKAGES = "package", "packages"
 
 
 def install_npm(tool: Tool, source: Npm, workspace: Workspace) -> None:
-    """Installs the package in the folder, and links its executable. Raises ToolError with the end of npm's log."""
+    """Installs the package, and links its executable. Raises ToolError with the end of npm's log."""
     _require_node(tool, source)
     package = workspace.folder / _NPM_PACKAGE
     package.mkdir()
@@ -27,17 +27,16 @@ def install_npm(tool: Tool, source: Npm, workspace: Workspace) -> None:
         shutil.copy(workspace.module / name, package)
     hint = "npm uses the registry of its configuration (npm config get registry). To try again, run the same command."
     with tempfile.TemporaryDirectory(prefix="npm-", dir=workspace.folder.parent) as cache:
-        environment = {"npm_config_cache": cache, **os.environ}  # instead of npm's cache in the home folder
+        environment = {"npm_config_cache": cache, **os.environ}  # not npm's cache in the home folder
         command = ["npm", "ci", *_NPM_OPTIONS]
         workspace.run(f"{tool.label} could not be installed", command, cwd=package, environment=environment, hint=hint)
     (workspace.folder / tool.name).symlink_to(Path(_NPM_PACKAGE) / "node_modules" / ".bin" / tool.name)
 
 
 def install_pip(tool: Tool, source: Pip, workspace: Workspace) -> None:
-    """Installs the packages in the folder, and links the executable. Raises ToolError with the end of pip's log.
+    """Installs the packages, and links the executable. Raises ToolError with the end of pip's log.
 
-    Bytecode is stored next to the sources, even if this process stores it elsewhere: sandboxes can only read that
-    place.
+    Bytecode is stored next to the sources, even if this process stores it elsewhere, because sandboxes read only that.
     """
     target, lock = workspace.folder / _PIP_PACKAGES, workspace.module / "requirements.txt"
     command = [sys.executable, "-m", "pip", "install", *_PIP_OPTIONS, "--target", str(target), "-r", str(lock)]
@@ -50,7 +49,7 @@ def install_pip(tool: Tool, source: Pip, workspace: Workspace) -> None:
 
 
 def packages(executable: Path) -> Path:
-    """Returns the folder of Python packages that an installed tool belongs to."""
+    """Returns the folder of an installed tool's Python packages."""
     return executable.resolve().parents[1]
 
 

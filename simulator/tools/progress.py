@@ -1,4 +1,4 @@
-"""Shows the tool that is being installed, its number and its duration: live on a terminal, otherwise in plain lines."""
+"""Shows the tool that is being installed, its number and duration, live or in plain lines."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PLAIN_SECONDS = 30.0  # between two lines in a log
 _LIVE_SECONDS = 0.2
 _WIDTH = 80
 Step = Callable[[], tuple[str, float]]
-"""A function that returns a text like `[2/7] helm: building`, and the time at which that step began."""
+"""Returns a text like `[2/7] helm: building`, and the time when that step began."""
 
 
 def elapsed(seconds: float) -> str:
@@ -42,9 +42,9 @@ class Progress:
 
     @contextmanager
     def step(self, number: int, total: int, label: str, record: Path) -> Iterator[Callable[[str], None]]:
-        """Shows one step until it ends, and writes it to `record` for processes that wait.
+        """Shows a step until it ends, and writes it to `record` for waiting processes.
 
-        Yields a function for the caller to report progress.
+        Yields a function to report progress.
         """
         prefix, start = f"[{number}/{total}] {label}", time.time()
         state = "starting"

@@ -32,7 +32,7 @@ def _locked(file: IO[str]) -> bool:
 
 @dataclass(frozen=True)
 class Store:
-    """The store. `bin` is named after the pinned versions, so that other checkouts do not change its links."""
+    """The store. `bin` is named after the pinned versions, so that other checkouts keep its links."""
 
     root: Path
     bin: str = "bin"
@@ -60,16 +60,16 @@ class Store:
 
     @property
     def step(self) -> Path:
-        """A file with the current step. Its modification time is the start of the step."""
+        """A file with the current step, modified at its start."""
         return self.root / "step"
 
     @contextmanager
     def exclusively(
         self, waiting: Callable[[], AbstractContextManager[object]], needed: Callable[[], bool]
     ) -> Iterator[None]:
-        """Takes the store's lock, which the kernel frees if the process dies. Waits in `waiting` for another run.
+        """Takes the store's lock, which the kernel frees if the process dies. Waits for another run in `waiting`.
 
-        If the other run makes everything that is `needed`, the block runs without the lock.
+        If that run makes all that is `needed`, the block runs without the lock.
         """
         self.root.mkdir(parents=True, exist_ok=True)
         with (self.root / "tools.lock").open("w") as lock:
@@ -80,7 +80,7 @@ class Store:
             if not needed():
                 yield
                 return
-            shutil.rmtree(self.staging, ignore_errors=True)  # partial work of a killed run
+            shutil.rmtree(self.staging, ignore_errors=True)  # a killed run's partial work
             self.temporary.mkdir(parents=True)
             try:
                 yield
@@ -89,13 +89,13 @@ class Store:
 
     @contextmanager
     def making(self, key: str) -> Iterator[Path]:
-        """Yields an empty folder to make a tool in. It becomes the tool's folder, or is removed after an error."""
+        """Yields an empty folder, which becomes the tool's, or is removed after an error."""
         work = self.staging / key
         work.mkdir(parents=True)
         try:
             yield work
             self.folder(key).parent.mkdir(parents=True, exist_ok=True)
-            shutil.rmtree(self.folder(key), ignore_errors=True)  # made earlier, but the executable is gone
+            shutil.rmtree(self.folder(key), ignore_errors=True)  # its executable is gone
             work.rename(self.folder(key))
         finally:
             shutil.rmtree(work, ignore_errors=True)

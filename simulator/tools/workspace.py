@@ -1,4 +1,4 @@
-"""The folder to build a tool in, and a log of the commands that run there."""
+"""The folder to build a tool in, and the log of commands there."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LOG_LINES = 15
 
 @dataclass(frozen=True)
 class Workspace:
-    """The empty `folder` that becomes the tool's, the `module` with its pins, and other paths for the build."""
+    """The empty `folder` that becomes the tool's, the `module` with its pins, and other build paths."""
 
     folder: Path
     module: Path
@@ -33,7 +33,7 @@ class Workspace:
         environment: Mapping[str, str] | None = None,
         hint: str = "",
     ) -> None:
-        """Runs a command. If it fails, raises ToolError with the `failure`, the end of the log and the `hint`."""
+        """Runs a command. If it fails, raises ToolError with `failure`, the log's end and `hint`."""
         with self.log.open("wb") as output:
             code = _wait(command, cwd, environment, output.fileno())
         if code != 0:
