@@ -6,7 +6,7 @@ from simulator.host import interrupts
 
 
 def _command() -> int:
-    from simulator.command.cli import main  # the import takes a second, and the user may press Ctrl-C in it
+    from simulator.command.cli import main  # the import takes a second, in which the user may press Ctrl-C
 
     return main()
 

@@ -1,1 +1,1 @@
-"""`make bench`: measures the program against a bare one, and estimates how long its `up` takes on Azure."""
+"""`make bench`: measures the program against a bare one, and estimates the time of its `up` on Azure."""

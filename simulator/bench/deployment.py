@@ -1,4 +1,4 @@
-"""Builds the dependency graph of a deployment from the state that Pulumi exports, with the work in the cluster."""
+"""Builds a deployment's dependency graph from Pulumi's exported state, with the work in the cluster."""
 
 from __future__ import annotations
 

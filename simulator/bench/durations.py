@@ -15,7 +15,7 @@ class _Model(BaseModel):
 
 
 class Step(_Model):
-    """One kind of work, with its usual duration and its range in seconds."""
+    """One kind of work, with its usual duration and range in seconds."""
 
     seconds: float
     range: tuple[float, float]
@@ -23,7 +23,7 @@ class Step(_Model):
 
 
 class Event(_Model):
-    """Work in the cluster that is not a resource of the deployment."""
+    """Work in the cluster that is not a resource."""
 
     name: str
     step: str
@@ -40,7 +40,7 @@ class Durations(_Model):
     unavoidable: tuple[str, ...]
 
     def step_of(self, resource: str) -> str:
-        """Returns the step of a resource, given as `<type> <name>`. Raises LookupError if its type has no duration."""
+        """Returns the step of a resource `<type> <name>`. Raises LookupError if its type has no duration."""
         for pattern, step in self.resources:
             if fnmatchcase(resource, pattern):
                 return step

@@ -1,4 +1,4 @@
-"""Times calls of the real pulumi CLI in a separate simulated world."""
+"""Times the real pulumi CLI in a separate simulated world."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ class BenchFailed(Exception):
 
 @dataclass(frozen=True)
 class Timing:
-    """The time of one command: seconds until it ended, and until the engine reached its first resource."""
+    """A command's seconds until it ended, and until the engine reached its first resource."""
 
     seconds: float
     first_resource: float
     resources: int
     spans: dict[str, float]
-    """Seconds from the start of a resource's step to its end, by the resource's name."""
+    """Seconds from start to end of a resource's step, by its name."""
 
 
 class World:
-    """A simulated world in `home`, separate from the checkout's."""
+    """A simulated world in `home`, not the checkout's."""
 
     def __init__(self, home: Path) -> None:
         own = {**os.environ, "SIMULATOR_HOME": str(home)}

@@ -1,4 +1,4 @@
-"""Compares the program with the smallest one that registers the same resources on the same simulator."""
+"""Compares the program with the smallest one for the same resources on the same simulator."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PARTS = ("Pulumi.yaml", "__main__.py", "components", "config", "docker", "opera
 
 @dataclass(frozen=True)
 class Run:
-    """The times of one program: preview and up, then both again without changes, then destroy."""
+    """The times of one program: preview and up, both again without changes, then destroy."""
 
     preview: Timing
     up: Timing
@@ -33,7 +33,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Measures:
-    """The times of both programs, the state of the real one, and the seconds that the simulator took to start."""
+    """The times of both programs, the real one's state, and the seconds of the simulator's start."""
 
     real: Run
     bare: Run
@@ -49,9 +49,9 @@ class Measures:
 
 
 def measure(folder: Path, report: Callable[[str], None]) -> Measures:
-    """Runs both programs alternately in `folder`, so that other load on the machine affects both. Empties it first.
+    """Runs both programs alternately in the emptied `folder`, so that other load affects both.
 
-    The first round also compiles what the programs import; medians leave it out. Raises BenchFailed.
+    Medians omit the first round, which also compiles imports. Raises BenchFailed.
     """
     shutil.rmtree(folder, ignore_errors=True)
     world = World(folder / "world")
@@ -104,7 +104,7 @@ def _project(folder: Path) -> Path:
 
 def _bare_project(folder: Path, export: dict[str, Any]) -> None:
     shutil.copytree(Path(__file__).parent / "bare", folder)
-    (folder / "simulator").symlink_to(paths.ROOT / "simulator")  # chart paths are relative to the project
+    (folder / "simulator").symlink_to(paths.ROOT / "simulator")  # relative to the project
     (folder / "resources.json").write_text(json.dumps(recorded.entries(export)), encoding="utf-8")
     salt = yaml.safe_load((paths.ROOT / f"Pulumi.{STACK}.yaml").read_text("utf-8"))["encryptionsalt"]
     (folder / f"Pulumi.{STACK}.yaml").write_text(f"encryptionsalt: {salt}\n", encoding="utf-8")

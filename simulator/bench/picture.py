@@ -12,19 +12,19 @@ from simulator.bench.schedule import Slot
 from simulator.tools.progress import elapsed
 
 _TIME_COLUMNS, _FEWEST_BAR_COLUMNS = len("99:99 - 99:99") + 6, 10
-"""The width of the last column, with Rich's padding of all three, and the minimum width of the bars."""
+"""The last column's width, with Rich's padding of all three, and the bars' minimum width."""
 _LEFT, _WIDTH, _ROW, _TOP = 330, 640, 18, 34
 _LEAST_S = 5.0
 _CRITICAL, _OTHER = "#c0392b", "#7f8c8d"
 
 
 def shown(slots: Sequence[Slot]) -> list[Slot]:
-    """Returns the slots to show: long ones, and those of the critical path that take time."""
+    """Returns long slots, and those of the critical path that take time."""
     return [slot for slot in slots if slot.end - slot.start >= (0.1 if slot.critical else _LEAST_S)]
 
 
 def table(slots: Sequence[Slot], title: str, columns: int) -> Table:
-    """Returns the slots as bars of characters that fit in the columns. The critical path is red."""
+    """Returns the slots as bars of characters within the columns. The critical path is red."""
     total = max(slot.end for slot in slots)
     names = max(len(name(slot)) for slot in shown(slots))
     bar_columns = max(_FEWEST_BAR_COLUMNS, columns - names - _TIME_COLUMNS)
@@ -37,7 +37,7 @@ def table(slots: Sequence[Slot], title: str, columns: int) -> Table:
 
 
 def svg(slots: Sequence[Slot], title: str) -> str:
-    """Returns an SVG document with one row for each slot, and a scale in minutes below."""
+    """Returns an SVG document with a row per slot, and a scale in minutes below."""
     rows = shown(slots)
     total = max(slot.end for slot in rows)
     scale = _WIDTH / total
@@ -64,6 +64,6 @@ def svg(slots: Sequence[Slot], title: str) -> str:
 
 
 def name(slot: Slot) -> str:
-    """Returns the slot's name without the provider's part of the type."""
+    """Returns the slot's name without the type's provider."""
     kind, _, rest = slot.name.rpartition(" ")
     return f"{kind.rpartition(':')[2]} {rest}" if ":" in kind else slot.name

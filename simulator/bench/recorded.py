@@ -1,4 +1,4 @@
-"""Converts a deployment's resources to the entries that the bare program in `bare/` registers."""
+"""Converts a deployment's resources for the bare program in `bare/`."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _STACK = "pulumi:pulumi:Stack"
 _SECRET = "4dabf18193072939515e22adb298388d"  # noqa: S105 - Pulumi's mark of secrets in exported state
 _PLAIN = "plaintext"
 _PLUGINS = {"__defaults", "azureApiVersion"}
-"""Plugins add these inputs themselves."""
+"""Inputs that plugins add themselves."""
 
 
 def entries(export: Mapping[str, Any]) -> list[Entry]:
-    """Returns every resource, components too, in the order of the state, where dependencies come first.
+    """Returns every resource, components too, in the state's order, dependencies first.
 
     `export` is the output of `pulumi stack export --show-secrets`.
     """
@@ -50,7 +50,7 @@ def _entry(resource: Mapping[str, Any], labels: Mapping[str, str], resources: li
 
 
 def opened(value: Any) -> Any:
-    """Returns the value with its secrets in plain text, as a program would pass it."""
+    """Returns the value with its secrets in plain text, as a program passes it."""
     if isinstance(value, dict):
         if _SECRET in value:
             return json.loads(value[_PLAIN])

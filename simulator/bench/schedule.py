@@ -1,4 +1,4 @@
-"""Computes the earliest start and end of each piece of work, and the critical path."""
+"""Computes the earliest start and end of all work, and the critical path."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from graphlib import TopologicalSorter
 
 @dataclass(frozen=True)
 class Work:
-    """One piece of work, and the names of those that must end before it starts."""
+    """A piece of work, and the names of those that must end first."""
 
     name: str
     seconds: float
@@ -18,7 +18,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Slot:
-    """The start and end of a piece of work, in seconds. It is `critical` if a delay would delay the goal."""
+    """The start and end of work in seconds. It is `critical` if a delay would delay the goal."""
 
     name: str
     start: float
@@ -27,7 +27,7 @@ class Slot:
 
 
 def schedule(works: Iterable[Work], goal: str) -> list[Slot]:
-    """Returns all works with their earliest times, ordered by start. Raises KeyError for an unknown name."""
+    """Returns all works with their earliest times, by start. Raises KeyError for an unknown name."""
     by_name = {work.name: work for work in works}
     ends: dict[str, float] = {}
     for name in TopologicalSorter({work.name: work.after for work in by_name.values()}).static_order():

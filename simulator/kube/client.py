@@ -1,7 +1,7 @@
 """A small Kubernetes REST client: plain dicts, discovery by kind, and the server's unchanged errors.
 
 The emulated provider needs the server's messages (Status bodies, dry run, server-side apply, field managers), which
-typed client libraries hide. HTTP is httpx.
+typed client libraries hide.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _WATCH_S = 240
 
 
 class ApiError(Exception):
-    """An error of the API server. `code` is the HTTP status, `reason` and `message` are from its Status object."""
+    """An error of the API server. `code` is the HTTP status, `reason` and `message` are its Status object's."""
 
     def __init__(self, code: int, reason: str, message: str, body: Object | None = None) -> None:
         super().__init__(message)
@@ -45,12 +45,12 @@ class ApiError(Exception):
 
     @property
     def passing(self) -> bool:
-        """Whether the same call can succeed soon: the server is overloaded or cannot reach etcd."""
+        """Whether the same call can soon succeed: the server is overloaded or cannot reach etcd."""
         return self.code == httpx.codes.TOO_MANY_REQUESTS or self.code >= httpx.codes.INTERNAL_SERVER_ERROR
 
 
 class NoKindMatch(Exception):
-    """A kind that the server does not serve, for example because its CRD is missing."""
+    """A kind that is not served, for example because its CRD is missing."""
 
     def __init__(self, api_version: str, kind: str) -> None:
         super().__init__(f'no matches for kind "{kind}" in version "{api_version}"')
@@ -72,7 +72,7 @@ class Resource:
 
 
 class KubeClient:
-    """A client of one API server with one identity. Threads can share it."""
+    """A client with one identity. Threads can share it."""
 
     def __init__(
         self, server: str, verify: ssl.SSLContext | bool, token: str | None = None, user: str | None = None
@@ -80,7 +80,7 @@ class KubeClient:
         self.server = server
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         headers |= {"Impersonate-User": user} if user else {}
-        # A private cluster's server has a host name that the environment's proxy resolves. Others are on this machine.
+        # A private cluster's server has a name that the environment's proxy resolves. Others are on this machine.
         by_name = httpx.URL(server).host != "127.0.0.1"
         self._http = httpx.Client(base_url=server, verify=verify, headers=headers, timeout=60, trust_env=by_name)
         self._resources: dict[tuple[str, str], Resource] = {}
@@ -88,14 +88,14 @@ class KubeClient:
 
     @classmethod
     def from_kubeconfig(cls, kubeconfig: str | Mapping[str, Any]) -> KubeClient:
-        """Creates a client from the current context: certificates and keys inline or as files, or a token, and `as`."""
+        """Creates a client from the current context: inline or file certificates and keys, or a token, and `as`."""
         config = yaml.safe_load(kubeconfig) if isinstance(kubeconfig, str) else kubeconfig
         context = _named(config["contexts"], config["current-context"])["context"]
         cluster = _named(config["clusters"], context["cluster"])["cluster"]
         user = _named(config["users"], context["user"])["user"]
         verify = ssl.create_default_context(cadata=_pem(cluster, "certificate-authority"))
         if certificate := _pem(user, "client-certificate"):
-            with tempfile.NamedTemporaryFile("w", suffix=".pem") as pair:  # ssl reads key pairs only from files
+            with tempfile.NamedTemporaryFile("w", suffix=".pem") as pair:  # ssl reads keys only from files
                 pair.write(certificate + "\n" + (_pem(user, "client-key") or ""))
                 pair.flush()
                 verify.load_cert_chain(pair.name)
@@ -116,7 +116,7 @@ class KubeClient:
     # -- discovery -----------------------------------------------------------------------------------------------------
 
     def resource(self, api_version: str, kind: str) -> Resource:
-        """Returns the kind's resource. Raises NoKindMatch; the next call looks up a missing kind again."""
+        """Returns the kind's resource. Raises NoKindMatch; the next call looks again."""
         found = self._resources.get((api_version, kind))
         if found is None:
             self._discover(api_version)
@@ -126,7 +126,7 @@ class KubeClient:
         return found
 
     def namespaced_kinds(self) -> list[tuple[str, str]]:
-        """Returns the preferred API version and the kind of all namespaced resources that can be listed and deleted."""
+        """Returns the preferred API version and kind of all namespaced resources that can be listed and deleted."""
         groups = self.raw("GET", "/apis")["groups"]
         versions = ["/api/v1", *(f"/apis/{group['preferredVersion']['groupVersion']}" for group in groups)]
         served = [(path.split("/", 2)[2], entry) for path in versions for entry in self.raw("GET", path)["resources"]]
@@ -156,7 +156,7 @@ class KubeClient:
         return self.raw("GET", self.resource(api_version, kind).path(namespace, name))
 
     def find(self, api_version: str, kind: str, name: str, namespace: str | None = None) -> Object | None:
-        """Returns the object like `get`, or None if the object or its kind does not exist."""
+        """Returns the object, or None if it or its kind does not exist."""
         try:
             return self.get(api_version, kind, name, namespace)
         except NoKindMatch:
@@ -169,7 +169,7 @@ class KubeClient:
     def list(
         self, api_version: str, kind: str, namespace: str | None = None, *, labels: str = "", fields: str = ""
     ) -> list[Object]:
-        """Lists objects with apiVersion and kind, which the server omits in lists."""
+        """Lists objects with apiVersion and kind, which the server omits."""
         params = {key: value for key, value in {"labelSelector": labels, "fieldSelector": fields}.items() if value}
         answer = self.raw("GET", self.resource(api_version, kind).path(namespace), params=params)
         return [{"apiVersion": api_version, "kind": kind, **item} for item in answer["items"]]
@@ -221,7 +221,7 @@ class KubeClient:
         return self.raw("DELETE", self.resource(api_version, kind).path(namespace, name), json=options)
 
     def watch(self, api_version: str, kind: str, *, resource_version: str) -> Iterator[tuple[str, Object]]:
-        """Yields (type, object) of all namespaces until the server ends the watch or no longer has the version."""
+        """Yields (type, object) of all namespaces until the server ends the watch or lost the version."""
         params: dict[str, Any] = {"watch": "true", "timeoutSeconds": _WATCH_S, "allowWatchBookmarks": "true"}
         params["resourceVersion"] = resource_version
         path = self.resource(api_version, kind).path(None)
@@ -246,7 +246,7 @@ class KubeClient:
         return answer
 
     def text(self, path: str, params: Mapping[str, Any] | None = None) -> str:
-        """Returns the plain text at a path, such as `/readyz` or a pod's log."""
+        """Returns the text at a path, such as `/readyz` or a pod's log."""
         response = self._http.get(path, params=params)
         if response.is_error:
             raise _error(response)

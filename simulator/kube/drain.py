@@ -1,4 +1,4 @@
-"""Empties a node like `kubectl drain`, by the eviction API, which respects disruption budgets."""
+"""Empties a node like `kubectl drain`, by evictions, which respect disruption budgets."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _ENDED_WITH_NODES = ("DaemonSet", "Node")
 
 
 def comes_with_nodes(pod: Object) -> bool:
-    """Returns whether a DaemonSet or the node made the pod. Evicting it would not move it to another node."""
+    """Returns whether a DaemonSet or the node made the pod, so that it cannot move."""
     return any(owner["kind"] in _ENDED_WITH_NODES for owner in pod["metadata"].get("ownerReferences", []))
 
 
 def to_move(pods: Iterable[Object], node: str) -> list[Object]:
-    """Returns the node's pods that must run elsewhere once it is gone."""
+    """Returns the node's pods that must run elsewhere."""
     here = (pod for pod in pods if pod["spec"].get("nodeName") == node)
     return [pod for pod in here if not comes_with_nodes(pod) and not has_ended(pod)]
 
@@ -25,7 +25,7 @@ def to_move(pods: Iterable[Object], node: str) -> list[Object]:
 def evict(kube: KubeClient, pod: Object, most_s: int | None = None) -> bool:
     """Requests the pod's eviction, with a grace period of at most `most_s`, unless it is already ending.
 
-    Returns False if a disruption budget forbids it now. The API server marks the pod as DisruptionTarget.
+    Returns False if a disruption budget forbids it now. The server marks the pod as DisruptionTarget.
     """
     metadata, grace_s = pod["metadata"], pod["spec"].get("terminationGracePeriodSeconds", 30)
     if metadata.get("deletionTimestamp"):

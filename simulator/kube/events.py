@@ -1,4 +1,4 @@
-"""Events of objects, as `kubectl describe` shows them."""
+"""Events of objects, as in `kubectl describe`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def record(
     message: str,
     source: dict[str, str],
 ) -> None:
-    """Creates an event, in `default` for objects without a namespace. Logs failures, as Kubernetes components do.
+    """Creates an event, in `default` for objects without a namespace. Logs failures, like Kubernetes components.
 
     A namespace that is being deleted accepts no events.
     """
@@ -37,7 +37,7 @@ def record(
         "involvedObject": involved,
         "type": severity,
         "reason": reason,
-        "message": message[:1024],  # the API server rejects longer messages
+        "message": message[:1024],  # the API server's limit
         "source": source,
         "count": 1,
         "firstTimestamp": at,

@@ -1,4 +1,4 @@
-"""A live copy of all objects of a kind, by list and watch, and a detector of changes of several kinds."""
+"""A live copy of a kind's objects, by list and watch, and a detector of changes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Informer:
             return self._items.get((namespace, name))
 
     def stop(self) -> None:
-        """Stops the notifications. The thread ends at its next event or timeout."""
+        """Stops notifications. The thread ends at its next event or timeout."""
         self._stopped.set()
 
     def _run(self) -> None:
@@ -81,7 +81,7 @@ class Informer:
 
 
 class Changes:
-    """A detector of changes of some kinds, for polling code that acts only after a change."""
+    """A detector of changes of some kinds, for polling code."""
 
     def __init__(self, kube: KubeClient, kinds: Iterable[tuple[str, str]]) -> None:
         self._some = threading.Event()

@@ -1,7 +1,7 @@
-"""The smallest program that declares the resources of a deployment: same types, same inputs, same order, nothing else.
+"""The smallest program that declares a deployment's resources: same types, inputs and order.
 
-`resources.json` lists the resources, and `make bench` compares the real program with this one. It creates them from the
-SDKs' classes, as a program with one `azure_native.storage.StorageAccount(...)` for each would.
+`resources.json` lists them, and `make bench` compares the real program with this one. It uses the SDKs' classes, like a
+program with one `azure_native.storage.StorageAccount(...)` for each.
 """
 
 import base64
@@ -18,7 +18,7 @@ Made = dict[str, pulumi.Resource]
 
 
 def kubeconfig(cluster: pulumi.Resource, group: str, name: str) -> pulumi.Output[str]:
-    """Returns this cluster's credentials, the one input that the state of another deployment cannot contain."""
+    """Returns this cluster's credentials, the one input that another deployment's state cannot contain."""
     found = pulumi.runtime.invoke_output(
         "azure-native:containerservice:listManagedClusterAdminCredentials",
         {"resourceGroupName": group, "resourceName": name},
@@ -30,7 +30,7 @@ def kubeconfig(cluster: pulumi.Resource, group: str, name: str) -> pulumi.Output
 
 
 def options(entry: dict[str, Any], made: Made) -> pulumi.ResourceOptions:
-    """Returns the recorded options: dependencies, provider, and whether the object stays in the cluster."""
+    """Returns the recorded options: dependencies, provider, and whether the object is retained."""
     provider = made.get(entry["provider"])
     return pulumi.ResourceOptions(
         depends_on=[made[label] for label in entry["after"]],
@@ -41,7 +41,7 @@ def options(entry: dict[str, Any], made: Made) -> pulumi.ResourceOptions:
 
 
 def sdk_class(kind: str) -> Any | None:
-    """Returns the SDK's class for a resource type, or None for a dynamic provider's type."""
+    """Returns the SDK's class for a resource type, or None for a dynamic provider's."""
     package, module, name = kind.split(":", 2)
     if package == "azure-native":
         return getattr(importlib.import_module(f"pulumi_azure_native.{module}"), name)
@@ -57,7 +57,7 @@ def kubernetes_class(module: str, name: str) -> Any:
 
 
 def declare(entry: dict[str, Any], made: Made) -> pulumi.Resource:
-    """Declares one resource. The class' arguments are the inputs in snake case, some with an additional `_`."""
+    """Declares a resource. Arguments are the inputs in snake case, some with an additional `_`."""
     sdk = sdk_class(entry["type"])
     if not sdk:
         return pulumi.CustomResource(entry["type"], entry["name"], entry["inputs"], options(entry, made))
