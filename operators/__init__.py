@@ -1,6 +1,6 @@
 """The software in the cluster besides jobs: one package per operator, each with an `OPERATOR`.
 
-A new operator does not change other modules. It needs a package and, in `config/data`, its pin and its chart's keys.
+A new operator only needs a package and, in `config/data`, its pin and its chart's keys.
 """
 
 from __future__ import annotations

@@ -2,11 +2,11 @@
 
 Both NVIDIA operators use OnDelete for driver DaemonSets. A controller that they share restarts the pods
 (NVIDIA/k8s-operator-libs, pkg/upgrade): cordon, wait for jobs, evict pods with GPUs (only the GPU operator), drain,
-restart, uncordon. With the chart's defaults, it does not wait for jobs, cannot evict pods with an emptyDir, as all of
-ours have, and leaves their node cordoned (pod_manager.go, updateNodeToDrainOrFailed).
+restart, uncordon. By default, it does not wait for jobs, cannot evict pods with an emptyDir, as all of ours have, and
+leaves their node cordoned (pod_manager.go, updateNodeToDrainOrFailed).
 
-Previews warn too, because Pulumi's steps do not show that drivers must be rolled out. Hooks of an update get a
-resource's old and new inputs (Pulumi, "Resource hooks").
+Previews warn too, because Pulumi's steps do not show the rollout. Hooks of an update get a resource's old and new
+inputs (Pulumi, "Resource hooks").
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _THEN: Mapping[DriverUpgrades, str] = {
     "when-idle": "the operator rolls them out: it cordons one node at a time, and waits for all jobs there to end",
 }
 _UPGRADES = "driverUpgrades"
-"""The change that rolls out already outdated drivers, if the new value is when-idle."""
+"""The change that rolls out outdated drivers, if the new value is when-idle."""
 
 
 def upgrade_policy(upgrades: DriverUpgrades) -> dict[str, Any]:
@@ -47,15 +47,15 @@ def change_hook(
 ) -> pulumi.ResourceHookBinding:
     """Returns the hook for a resource that creates a driver's DaemonSet.
 
-    `template_inputs` returns the inputs that affect the pods of the DaemonSet.
+    `template_inputs` returns the inputs that affect the DaemonSet's pods.
     """
 
     def warn(update: pulumi.ResourceHookArgs) -> None:
         before, after = template_inputs(update.old_inputs or {}), template_inputs(update.new_inputs or {})
         changed = sorted(name for name in {**before, **after} if before.get(name) != after.get(name))
         if changed and (changed != [_UPGRADES] or upgrades == "when-idle"):
-            # The message names changed inputs without their values, because one may be a secret. Without a resource, it
-            # is logged at once: the engine may end before a URN is known.
+            # The message omits the values of changed inputs, because one may be a secret. Without a resource, it is
+            # logged at once: the engine may end before a URN is known.
             pulumi.log.warn(
                 f"{driver} changes ({', '.join(changed)}): nodes keep an outdated one until {_THEN[upgrades]}"
             )

@@ -19,7 +19,7 @@ from config.data.scheduling import SYSTEM_NODES, SYSTEM_PRIORITY, SYSTEM_TOLERAT
 from operators._lib.release import merge
 
 CHECKSUM = "checksum/config"
-"""The annotation that replaces pods when the configuration changes, because operators only read it at start."""
+"""The annotation that replaces pods when the configuration changes, which operators only read at start."""
 _RUNS_PODS = ("Deployment", "DaemonSet", "StatefulSet")
 _FIRST, _SERVICES, _PODS, _CRDS = "first", "services", "pods", "crds"
 
@@ -28,20 +28,19 @@ _FIRST, _SERVICES, _PODS, _CRDS = "first", "services", "pods", "crds"
 class Changes:
     configuration: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     arguments: Sequence[str] = ()
-    """Arguments of containers, after those of the release."""
+    """Containers' arguments, after those of the release."""
     resources: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Resources of containers, over those of the release."""
+    """Containers' resources, over those of the release."""
     without: Collection[str] = ()
 
 
 def install(
     name: str, context: InstallContext, changes: Changes, *, parent: Component, after: Iterable[pulumi.Resource] = ()
 ) -> list[pulumi.Resource]:
-    """Installs the pinned release of an operator in its namespace. Returns the resources that dependent resources wait
-    for.
+    """Installs the pinned release of an operator in its namespace. Returns the resources that others wait for.
 
-    Pods depend on everything that they need to become ready, except for Services, because Pulumi waits until those have
-    pods. CRDs are created last and so deleted first: only the operator removes the finalizers of their objects.
+    Pods depend on everything that they need, except Services, because Pulumi waits until those have pods. CRDs are
+    created last and so deleted first: only the operator removes the finalizers of their objects.
     """
     released = manifests(name, context.settings.charts.source)
     made: dict[str, list[pulumi.Resource]] = {_FIRST: [], _SERVICES: [], _PODS: [], _CRDS: []}
@@ -59,8 +58,7 @@ def _step(kind: str) -> str:
 
 
 def transformed(objects: Iterable[Manifest], changes: Changes, registry: str | None) -> list[Manifest]:
-    """Returns the released objects with the changes applied. Pods run on the system pool, and images come from the
-    mirror.
+    """Returns the released objects with the changes, pods on the system pool, and images from the mirror.
 
     Omits the namespace, which the program creates. Raises pulumi.RunError if the changes name a missing object.
     """

@@ -17,7 +17,7 @@ CONFINED = {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "
 
 
 def daemon_set_spec(name: str, pod: Manifest) -> Manifest:
-    """Returns a DaemonSet of the pod. A new version is rolled out to a quarter of the nodes at a time."""
+    """Returns a DaemonSet that rolls out a new version to a quarter of the nodes at a time."""
     labels = {"app.kubernetes.io/name": name}
     return {
         "selector": {"matchLabels": labels},
@@ -39,7 +39,7 @@ def daemon_set(
         metadata={
             "name": name,
             "namespace": context.namespace.metadata["name"],
-            # Its image is pushed after the registry exists (`make images`), so `pulumi up` must not wait for its pods.
+            # The image is pushed after the registry exists (`make images`), so `pulumi up` must not wait for the pods.
             "annotations": {"pulumi.com/skipAwait": "true"},
         },
         spec=daemon_set_spec(name, dict(pod)),

@@ -22,7 +22,7 @@ class ChartLocation:
     chart: str
     repository: str | None
     version: str | None
-    """The version, or None for a folder, which has it in Chart.yaml. A pin would always show as a difference."""
+    """The version, or None for a folder, whose Chart.yaml has it: a pin would always show as a difference."""
 
 
 def locate(chart: Chart, source: str | None) -> ChartLocation:
@@ -30,7 +30,7 @@ def locate(chart: Chart, source: str | None) -> ChartLocation:
         return ChartLocation(chart.oci or chart.name, chart.repository, chart.version)
     if source.startswith("oci://"):
         return ChartLocation(f"{source.rstrip('/')}/{chart.name}", None, chart.version)
-    # The path stays relative to the program's folder: an absolute path would be a difference on every other machine.
+    # A path relative to the program's folder: an absolute one would be a difference on every other machine.
     return ChartLocation(f"{source.rstrip('/')}/{chart.name}", None, None)
 
 
@@ -56,10 +56,10 @@ def release(
     hooks: pulumi.ResourceHookBinding | None = None,
     awaited: bool = True,
 ) -> kubernetes.helm.v3.Release:
-    """Creates a release of the pinned chart `name`. The default `namespace` is the operator's.
+    """Creates a release of the pinned chart `name`, by default in the operator's namespace.
 
     The release's name is `called`, by default `name`. The user's values take precedence. If `awaited`, Pulumi waits for
-    the chart's own objects, but not for objects that an operator creates later.
+    the chart's own objects, but not for those that an operator creates later.
     """
     chart = versions().charts[name]
     location = locate(chart, context.settings.charts.source)

@@ -1,4 +1,4 @@
-"""Rights of operators' pods in the cluster: service accounts, and the policies that limit them."""
+"""Rights of operators' pods: service accounts, and the policies that limit them."""
 
 from __future__ import annotations
 
@@ -22,10 +22,9 @@ def cluster_account(
     parent: Component,
     after: Sequence[pulumi.Resource],
 ) -> tuple[kubernetes.core.v1.ServiceAccount, kubernetes.rbac.v1.ClusterRoleBinding]:
-    """Creates the service account `name` in the operator's namespace, and a ClusterRole with these rules that is bound
-    to it.
+    """Creates the service account `name` in the operator's namespace, bound to a ClusterRole with these rules.
 
-    The ClusterRole is created after the resources in `after`. Pods of the account depend on the returned resources.
+    Pods of the account depend on the returned resources.
     """
     space = context.namespace.metadata["name"]
     account = kubernetes.core.v1.ServiceAccount(

@@ -21,11 +21,11 @@ from operators._lib.manifests import Changes, install
 
 NAME = "appwrapper"
 _S, _MINUTE, _HOUR = 10**9, 60 * 10**9, 3600 * 10**9
-"""Go durations in nanoseconds, because the configuration does not accept units."""
+"""Go durations in nanoseconds: the configuration does not accept units."""
 
 RESOURCES = {"requests": {"memory": "250Mi"}, "limits": {"memory": "1000Mi"}}
 """MLBatch's values (its setup.k8s/appwrapper/base/manager_resources_patch.yaml). The operator caches all pods of the
-cluster (v1.2.1, cmd/main.go: a cache without selectors), so the 128Mi of its release are too little.
+cluster (v1.2.1, cmd/main.go: a cache without selectors), so its release's 128Mi are too little.
 """
 
 
@@ -43,12 +43,12 @@ def configuration(warm_up_minutes: int, scheduler: str | None) -> dict[str, Any]
     """Returns the configuration of AppWrapper 1.2 (its pkg/config/config.go). Numbers without a comment are upstream's
     defaults.
 
-    Jobs can override `faultTolerance` by annotations. Only annotations can list the exit codes that are worth a retry.
+    Jobs can override `faultTolerance` by annotations, and only there list the exit codes that are worth a retry.
     Members of teams may wrap objects that they may not create themselves, because Kueue queues all of them.
 
-    Pods that name no scheduler get the one for GPU nodes. AppWrappers that name no queue get the queue of teams, as in
-    MLBatch (its setup.k8s/appwrapper/coscheduling/config_patch.yaml). Kueue ignores that label outside of teams'
-    namespaces (0.19.2, feature gate ManagedJobsNamespaceSelectorAlwaysRespected, locked to true).
+    Pods without a scheduler get the one for GPU nodes. AppWrappers without a queue get that of teams, as in MLBatch
+    (its setup.k8s/appwrapper/coscheduling/config_patch.yaml). Kueue ignores that label outside of teams' namespaces
+    (0.19.2, feature gate ManagedJobsNamespaceSelectorAlwaysRespected, locked to true).
     """
     return {
         "controllerManager": {
@@ -81,9 +81,7 @@ def configuration(warm_up_minutes: int, scheduler: str | None) -> dict[str, Any]
 
 
 def bad_nodes() -> list[dict[str, str]]:
-    """Returns node labels that keep jobs off a node's GPUs, or remove jobs from them. Effects have the names of taint
-    effects.
-    """
+    """Returns node labels that keep jobs off a node's GPUs, or remove jobs from them, with taint effects."""
     found = {"WARN": "PreferNoSchedule", "TESTING": "NoSchedule", "EVICT": "NoExecute"}
     key, _, value = BAD_NODE.partition("=")
     return [

@@ -19,21 +19,21 @@ _TEST: Path = (*_KEY, "testSharedFiles")
 _INTERVALS = ("repeat", "invasive")
 NAME = "autopilot"
 IMAGE_TAG = "v2.1.3"
-"""The tag of its release. The chart's default is `latest`, which is built from main. That requires intervals with units
-(IBM/autopilot 09a177d, pkg/cmd/main.go) and exits at once with the whole hours of this chart.
+"""The tag of its release. The chart's default `latest` is built from main, requires intervals with units (IBM/autopilot
+09a177d, pkg/cmd/main.go), and exits at once with this chart's whole hours.
 """
 NEVER_HOURS = 10 * 365 * 24
 """The interval that disables invasive checks, which take all GPUs of a node and bypass queue and scheduler
 (pkg/utils/functions.go, CreateJob: `nodeName`). 0 ends Autopilot: `time.NewTicker` panics.
 """
 CHECKS, LAST = ("pciebw", "remapped", "gpupower"), "ping"
-"""The checks of a round. A check that fails to run ends the round (pkg/healthcheck/healthcheck.go, RunHealthLocalNode),
-so the one that depends on other nodes comes last. `dcgm` is omitted: the image has DCGM 3 and CUDA 12.1
-(autopilot-daemon/Dockerfile), which reject the CUDA 13 of the GPU Operator's driver (NVIDIA/DCGM#59, #249). Its script
-then prints ABORT, which counts as passed.
+"""The checks of a round. One that fails to run ends the round (pkg/healthcheck/healthcheck.go, RunHealthLocalNode), so
+the one that depends on other nodes comes last. `dcgm` is omitted: the image's DCGM 3 and CUDA 12.1
+(autopilot-daemon/Dockerfile) reject the CUDA 13 of the GPU Operator's driver (NVIDIA/DCGM#59, #249). Its script then
+prints ABORT, which counts as passed.
 """
 ANNOTATIONS = {"ai-on-aks/ping": "by-pod-ip"}
-"""An annotation of its pods, for `ping`. That looks for Multus' annotation, and uses pod IPs after a KeyError. Without
+"""An annotation of its pods, for `ping`, which looks for Multus' annotation and uses pod IPs after a KeyError. Without
 any annotation, it fails with a TypeError (network/ping-entrypoint.py, check_local_ifaces).
 """
 
@@ -52,8 +52,8 @@ class AutopilotSettings(ChartSettings):
 def problems(stack: StackFile, settings: AutopilotSettings) -> Iterator[Problem]:
     """Yields a problem for intervals that make Autopilot exit, and for a test of shared files in a stack without them.
 
-    `time.NewTicker` panics with 0 (pkg/cmd/main.go of 2.1.3), although according to its help 0 disables invasive
-    checks.
+    `time.NewTicker` panics with 0 (pkg/cmd/main.go of 2.1.3), which should disable invasive checks according to its
+    help.
     """
     for name in _INTERVALS:
         given = settings.values.get(name)
@@ -86,13 +86,13 @@ class Autopilot(Installed[AutopilotSettings]):
 
 
 _NOT_AWAITED = {"pulumi.com/skipAwait": "true"}
-"""The annotation that makes Pulumi not wait for its pods, because they wait for each node's driver."""
+"""The annotation that makes Pulumi not wait for pods, which wait for each node's driver."""
 
 
 def values(tested_class: str | None = None) -> Values:
-    """Returns values of the chart. With `tested_class`, each round of checks creates and deletes a claim of that class.
+    """Returns values of the chart. With `tested_class`, each round creates and deletes a claim of that class.
 
-    A list replaces the chart's list, so `env` has all four variables. The list of fatal errors must exist and be empty:
+    A list replaces the chart's, so `env` has all four variables. The list of fatal errors must exist and be empty:
     otherwise each letter of the text counts (gpu-dcgm/entrypoint.py, patch_node).
     """
     env = {

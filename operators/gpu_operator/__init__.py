@@ -22,8 +22,8 @@ WHOLE_GPUS = "whole-gpus"
 class GpuOperator(Installed[GpuOperatorSettings]):
     """The release, which also creates the ClusterPolicy.
 
-    If there is a NicClusterPolicy, the release waits until it is created, but not until it is ready. The driver pod
-    itself waits for OFED after the Network Operator has labelled its node, so images are pulled while OFED compiles.
+    It waits until a NicClusterPolicy, if any, is created, but not until it is ready. The driver pod itself waits for
+    OFED after the Network Operator has labelled its node, so images are pulled while OFED compiles.
     """
 
     def create(self, context: InstallContext, settings: GpuOperatorSettings) -> None:
@@ -48,7 +48,7 @@ class GpuOperator(Installed[GpuOperatorSettings]):
 
 
 def driver_template_inputs(release: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the inputs of a release that affect the template of the driver's DaemonSet. Its labels have the version.
+    """Returns the inputs of a release that affect the driver's DaemonSet. Its labels have the version.
 
     gpu-operator v26.7.0: TransformDriver and applyCommonDaemonsetConfig (controllers/object_controls.go).
     """
@@ -69,9 +69,9 @@ def values(
 
     `rdma` loads nvidia-peermem, which waits for OFED on every node, so it must be off if no operator installs OFED. The
     settings reject pools with InfiniBand beside pools without, unless the user turns it off. `monitored` adds the
-    exporter of the operator's validation results on each node.
+    exporter of the operator's validation results.
     """
-    # If unset, the chart uses `auto`. An explicit value would be reported as a change of the driver.
+    # The chart's default is `auto`. An explicit value would show as a change of the driver.
     of_modules = {} if modules == "auto" else {"kernelModuleType": modules}
     return {
         "nfd": {"enabled": False},
@@ -80,7 +80,7 @@ def values(
         "driver": {
             "enabled": True,
             "rdma": {"enabled": rdma},
-            # With the default of 25%, nodes that are cordoned for other reasons could block the upgrades of all others.
+            # With the default of 25%, nodes that are cordoned for other reasons could block all other upgrades.
             "upgradePolicy": {**upgrade_policy(upgrades), "maxUnavailable": "100%"},
             **of_modules,
         },
@@ -96,10 +96,10 @@ def values(
 
 
 def _slices(pools: Mapping[str, PoolSettings]) -> Values:
-    """Returns the device plugin's configurations by name. Node labels select one of them.
+    """Returns the device plugin's configurations by name. Node labels select one.
 
-    The default is explicit and has whole GPUs. Otherwise a node without a label would use the only configuration, if
-    there is just one (NVIDIA/k8s-device-plugin, cmd/config-manager/main.go, fallback strategy single).
+    The default has whole GPUs. Otherwise a node without a label would use the only configuration, if there is just one
+    (NVIDIA/k8s-device-plugin, cmd/config-manager/main.go, fallback strategy single).
     """
     chosen = {name: pool.gpu_slices for pool in pools.values() if (name := pool.slicing_profile)}
     if not chosen:
@@ -116,7 +116,7 @@ def _time_slicing(slices: int) -> str:
 def _mig_manager(pools: Mapping[str, PoolSettings]) -> Values:
     """Returns values that let the MIG manager reboot a node if its GPUs cannot change their MIG mode otherwise.
 
-    An A100 needs a reset for that (NVIDIA/mig-parted, reconfigure_mig.go; NVIDIA's MIG User Guide). AKS's own
+    An A100 needs a reset for that (NVIDIA/mig-parted, reconfigure_mig.go; NVIDIA's MIG User Guide). AKS's
     gpuInstanceProfile has no effect with driver None (AgentBaker, cse_main.sh).
     """
     if not any(pool.mig_profile for pool in pools.values()):

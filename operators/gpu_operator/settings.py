@@ -1,4 +1,4 @@
-"""Settings of the NVIDIA GPU Operator, and their validation against the other settings of a stack."""
+"""Settings of the NVIDIA GPU Operator, and their validation against other settings."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class GpuOperatorSettings(ChartSettings):
 
     @property
     def gpu_driver_minutes(self) -> int:
-        """The maximum time that compiling the GPU driver takes, in minutes (docs/drivers.md)."""
+        """The maximum time that compiling the driver takes, in minutes (docs/drivers.md)."""
         driver = self.values.get("driver")
         chosen = driver if isinstance(driver, dict) else {}
         return 8 if chosen.get("enabled", True) and not chosen.get("usePrecompiled") else 0
@@ -36,8 +36,8 @@ def fabric_problems(operator: OperatorSpec[GpuOperatorSettings], installation: I
     """Yields a problem if driver.rdma is on and the stack has pools both with and without InfiniBand.
 
     With driver.rdma, the GPU driver waits for OFED on all nodes with a PCI function of vendor 15b3
-    (k8s-driver-manager). Accelerated networking gives each VM such a function, for Ethernet. OFED is installed only on
-    nodes with InfiniBand, so others would wait forever. The ClusterPolicy has one driver for all nodes.
+    (k8s-driver-manager), which accelerated networking gives each VM, for Ethernet. OFED is installed only on nodes with
+    InfiniBand, so others would wait forever. The ClusterPolicy has one driver for all nodes.
     """
     sizes = {key: pool.sku for key, pool in installation.stack.gpu_pools().items()}
     without = [key for key, size in sizes.items() if not size.infiniband]

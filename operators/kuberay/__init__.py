@@ -13,7 +13,7 @@ UNUSED = ("raycronjobs.ray.io",)
 """The CRD of a kind that needs a feature gate and that Kueue does not queue."""
 RESOURCES = {"requests": {"memory": "100Mi"}, "limits": {"cpu": "500m", "memory": "1000Mi"}}
 """MLBatch's values (its setup.k8s/kuberay/manager_resources_patch.yaml). The released tenth of a CPU is too little for
-the clusters of many jobs at once.
+many jobs' clusters at once.
 """
 
 

@@ -22,14 +22,15 @@ _NEEDED = (
 )
 NAME = "kueue"
 UNCOUNTED = ("ephemeral-storage",)
-"""Resources that jobs may request although they are in no quota. Kueue never admits a job that requests a resource
-without a quota (0.19.2, pkg/scheduler/flavorassigner/flavorassigner.go:1071, "unavailable in ClusterQueue"); every node
-has this one.
+"""Resources that jobs may request without a quota, because every node has them. Kueue never admits a job that requests
+another resource without a quota (0.19.2, pkg/scheduler/flavorassigner/flavorassigner.go:1071, "unavailable in
+ClusterQueue").
 """
 
 MEMORY = "2Gi"
-"""The manager's memory limit. It caches all Workloads and, with a topology, all pods and nodes. The value is that of
-upstream's example for TopologyAwareScheduling (kubernetes-sigs/kueue, charts/kueue/README.md); the chart has 512Mi.
+"""The memory limit of the manager, which caches all Workloads and, with a topology, all pods and nodes. The value is
+from upstream's example for TopologyAwareScheduling (kubernetes-sigs/kueue, charts/kueue/README.md); the chart has
+512Mi.
 """
 DAY_MINUTES, PAUSE_MINUTES = 24 * 60, 30
 
@@ -84,9 +85,8 @@ class Kueue(Installed[KueueSettings]):
 
 
 def values(warm_up_minutes: int = Operators().warm_up_minutes, *, monitored: bool = False) -> Values:
-    """Returns values of the chart.
+    """Returns values of the chart. Its configuration is complete, because the defaults change between versions.
 
-    The chart runs on the system pool. Its configuration is complete, because the defaults change between versions.
     `monitored` adds a ServiceMonitor, which requires that kind.
     """
     text = yaml.safe_dump(configuration(warm_up_minutes), sort_keys=False)
@@ -103,11 +103,11 @@ def values(warm_up_minutes: int = Operators().warm_up_minutes, *, monitored: boo
 def configuration(warm_up_minutes: int) -> Values:
     """Returns the configuration of Kueue 0.19 (its apis/config/v1beta2).
 
-    Kueue waits for missing CRDs of job kinds, because they may be installed later. In namespaces of teams, a job
-    without a queue never starts; elsewhere Kueue ignores all jobs. A job is admitted if it fits. If its pods are not
-    ready in time, it returns to its queue, and waits longer each time.
+    Kueue waits for missing CRDs of job kinds, which may be installed later. In teams' namespaces, a job without a queue
+    never starts; elsewhere Kueue ignores all jobs. A job is admitted if it fits. If its pods are not ready in time, it
+    returns to its queue, and waits longer each time.
     """
-    # As many AppWrappers as Jobs in parallel. One by one, the first of many would wait for the Workload of the last.
+    # As many AppWrappers as Jobs in parallel: one by one, the first would wait for the Workload of the last.
     jobs = {"Job.batch": 5, "AppWrapper.workload.codeflare.dev": 5}
     timeout = warm_up_minutes + 10  # otherwise Kueue would evict jobs that AppWrapper still waits for
     concurrency = {**jobs, "Workload.kueue.x-k8s.io": 10, "LocalQueue.kueue.x-k8s.io": 5}
@@ -132,8 +132,8 @@ def configuration(warm_up_minutes: int) -> Values:
         "managedJobsNamespaceSelector": {"matchLabels": TEAM_LABELS},
         "waitForPodsReady": {
             "timeout": f"{timeout}m",
-            # Disabled: AppWrapper restarts its own jobs. If Kueue evicts a job during that, it may never release the
-            # quota (kubernetes-sigs/kueue#14811). Its default is `timeout`.
+            # Disabled (default: `timeout`), because AppWrapper restarts its own jobs. If Kueue evicts one during that,
+            # it may never release the quota (kubernetes-sigs/kueue#14811).
             "recoveryTimeout": "0s",
             "blockAdmission": False,
             "requeuingStrategy": requeuing,
@@ -144,11 +144,10 @@ def configuration(warm_up_minutes: int) -> Values:
 
 
 def requeue_limit(timeout_minutes: int) -> int:
-    """Returns how often Kueue requeues a job with unready pods before it deactivates the job: enough for at least a
-    day.
+    """Returns how often Kueue requeues a job with unready pods before it deactivates the job: for at least a day.
 
-    Each attempt takes the timeout and then a pause, which doubles from one minute to `PAUSE_MINUTES`. Three more
-    attempts make up for the first, shorter pauses. Kueue clears the count only when it deactivates the job (0.19.2,
+    Each attempt takes the timeout and a pause, which doubles from one minute to `PAUSE_MINUTES`. Three more make up for
+    the first, shorter pauses. Kueue clears the count only when it deactivates the job (0.19.2,
     pkg/controller/core/workload_controller.go).
     """
     return -(-DAY_MINUTES // (timeout_minutes + PAUSE_MINUTES)) + 3

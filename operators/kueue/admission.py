@@ -1,7 +1,7 @@
-"""The admission policies of teams' namespaces (`policies/`). They reject objects that bypass the queue or affect other
+"""The admission policies of teams' namespaces (`policies/`), which reject objects that bypass the queue or affect other
 teams.
 
-RBAC is not enough (rights.py). Members create jobs with any content, AppWrapper creates objects for them that they may
+RBAC is not enough (rights.py): members create jobs with any content, AppWrapper creates objects for them that they may
 not create themselves, and others may have more rights there. Kueue holds jobs without a queue, but does not report it.
 """
 
@@ -29,8 +29,8 @@ def policies(scheduler: str | None, gpus: int, of_node: Mapping[str, int], rdma_
     """Returns the specs of the policies of all teams by name.
 
     Args:
-        scheduler: The only scheduler that may place pods on GPU nodes, if there is such a rule.
-        gpus: The GPUs of all quotas together.
+        scheduler: The only scheduler that may place pods on GPU nodes, if any.
+        gpus: The GPUs of all quotas.
         of_node: The largest number of each device on one node, by resource.
         rdma_resource: The resource of InfiniBand HCAs.
     """

@@ -28,16 +28,14 @@ FORCE_PATCH = {"pulumi.com/patchForce": "true"}
 
 The program omits the limit. `pulumi up` sees no change, because the kubernetes plugin only compares what the program
 declares, also after a refresh (pulumi-kubernetes, provider/pkg/provider/provider.go, pruneLiveState). `ignore_changes`
-could not name the field: the plugin does not find paths through lists (provider/pkg/await/await.go,
-handleSSAIgnoreFields). For server-side apply, `spec.resourceGroups` is one field (Kueue's CRD: list type atomic). So
-after the job's patch, an update of the quota is a conflict unless it is forced. A forced update removes the limit, and
-the job's next round sets it again.
+could not name the field: the plugin finds no paths through lists (provider/pkg/await/await.go, handleSSAIgnoreFields).
+For server-side apply, `spec.resourceGroups` is one field (Kueue's CRD: list type atomic), so after the job's patch, an
+update of the quota is a conflict unless it is forced. That removes the limit, and the job's next round sets it again.
 """
 
 
 def flavor_spec(pools: Iterable[PoolSettings], topology: bool = False) -> dict[str, Any]:
-    """Returns a flavor of GPU nodes that tolerates the taints of all pools, except Spot. Jobs must tolerate Spot
-    themselves.
+    """Returns a flavor of GPU nodes that tolerates all pools' taints, except Spot, which jobs must tolerate themselves.
     """
     taints = [taint for pool in pools for taint in pool.taints]
     spec = {"nodeLabels": {GPU_LABEL: "true"}, "tolerations": tolerations(taints)}
@@ -54,9 +52,7 @@ def flavor_name(spec: Mapping[str, Any]) -> str:
 
 
 def topology_spec() -> dict[str, Any]:
-    """Returns a topology of two levels: blocks of nodes, and nodes. The last level makes Kueue count free resources per
-    node.
-    """
+    """Returns a topology of two levels: blocks of nodes, and nodes, so that Kueue counts free resources per node."""
     return {"levels": [{"nodeLabel": BLOCK}, {"nodeLabel": "kubernetes.io/hostname"}]}
 
 
@@ -70,7 +66,7 @@ def cluster_queue_spec(
     limits: Mapping[str, dict[str, str]] | None = None,
     flavor: str = FLAVOR,
 ) -> dict[str, Any]:
-    """Returns the ClusterQueue of a team. Without `namespace`, no namespace can submit jobs to the queue.
+    """Returns the ClusterQueue of a team. Without `namespace`, no namespace can submit jobs to it.
 
     If the owner's jobs wait, borrowers give quota back immediately, regardless of priorities. In a team's queue, the
     more important or older job comes first. `borrowWithinCohort` is MLBatch's. It does not stop preemption by
@@ -109,7 +105,7 @@ def team_queue_spec(
 def quotas(gpus: int, pools: Sequence[PoolSettings], rdma_resource: str) -> dict[str, str]:
     """Returns a quota of `gpus` GPUs, and of all other resources in proportion.
 
-    If pools differ, the share is the largest of them, so that a job of whole nodes fits anywhere.
+    If pools differ, the largest share counts, so that a job of whole nodes fits anywhere.
     """
 
     def share(of_node: Callable[[PoolSettings], int]) -> int:

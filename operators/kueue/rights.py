@@ -1,4 +1,4 @@
-"""The rights of a team's members in the team's namespace, and the priority classes of their jobs."""
+"""The rights of a team's members in its namespace, and the priority classes of their jobs."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ CLASSES = {
 }
 """Classes of teams with their values and descriptions, from MLBatch (its setup.k8s/mlbatch-priorities.yaml).
 
-MLBatch has a default class. Here no class is the default, because it would also apply to AKS's own pods and all others
-in the cluster.
+Unlike in MLBatch, no class is the default, because it would also apply to AKS's own and all other pods.
 """
 ROLE = "mlbatch-edit"
 FRAMEWORKS = {
@@ -32,7 +31,7 @@ _RBAC = "rbac.authorization.k8s.io"
 
 
 def priority_class(name: str) -> dict[str, Any]:
-    """Returns a class that never preempts. Only Kueue preempts jobs; a scheduler would also end pods of other teams."""
+    """Returns a class that never preempts. Only Kueue preempts jobs: a scheduler would also end other teams' pods."""
     value, description = CLASSES[name]
     return {
         "metadata": {"name": name},
@@ -46,8 +45,8 @@ def priority_class(name: str) -> dict[str, Any]:
 def rules() -> list[dict[str, Any]]:
     """Returns the rules of the ClusterRole that is bound in each team's namespace.
 
-    They are those of MLBatch, plus Jobs, which MLBatch only queues in AppWrappers. Members can view and delete Pods,
-    Deployments and StatefulSets, but not create them, because they would bypass the queue.
+    They are MLBatch's, plus Jobs, which MLBatch only queues in AppWrappers. Members can view and delete Pods,
+    Deployments and StatefulSets, but not create them, which would bypass the queue.
     """
     core = ("services", "secrets", "configmaps", "persistentvolumeclaims")
     return [
@@ -69,7 +68,7 @@ def _rule(group: str, resources: tuple[str, ...], verbs: tuple[str, ...]) -> dic
 
 
 def binding(team: TeamSettings) -> dict[str, Any]:
-    """Returns the binding of the role to a team's members. User names are case-sensitive. Group ids in tokens are
+    """Returns the binding of the role to a team's members. User names are case-sensitive; group ids in tokens are
     lower-case.
     """
     groups = sorted({name.lower() for name in team.groups})

@@ -19,7 +19,7 @@ from operators.kueue import admission, queues, rights
 
 
 class Teams(Component):
-    """All teams and their shared resources. They depend on Kueue, because its webhooks must answer."""
+    """All teams and their shared resources. They depend on Kueue, whose webhooks must answer."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Teams(Component):
     def _rules(
         self, policies: Mapping[str, Any], teams: Collection[TeamSettings], kueue: pulumi.Resource
     ) -> Iterator[pulumi.Resource]:
-        """Yields the priority classes and admission policies. They must exist before members get their rights."""
+        """Yields the priority classes and admission policies, which must exist before members get their rights."""
         for name in rights.CLASSES:
             yield kubernetes.scheduling.v1.PriorityClass(
                 name, **rights.priority_class(name), opts=self.child(depends_on=[kueue])
@@ -78,10 +78,10 @@ class Teams(Component):
 class Team(Component):
     """The namespace, queue and members' rights of one team.
 
-    The namespace depends on the ClusterQueue, which can only be deleted after the last of its jobs. Members get
-    their rights after everything that keeps them within the queue (`rules`). Their pods may do what the level
-    `baseline` allows, and get no access to their node, because it also runs pods of others. If they may lock
-    memory, a policy enforces that level (policies/team-pod-security.yaml).
+    The namespace depends on the ClusterQueue, which can only be deleted after the last of its jobs. Members get their
+    rights after everything that keeps them within the queue (`rules`). Their pods may do what the level `baseline`
+    allows, and get no access to their node, which also runs pods of others. If they may lock memory, a policy enforces
+    that level (policies/team-pod-security.yaml).
     """
 
     def __init__(

@@ -29,14 +29,14 @@ class LocalNvmeScratchSettings(OperatorSettings):
 
 
 class LocalNvmeScratch(Installed[LocalNvmeScratchSettings]):
-    """The DaemonSet on nodes with the label of scratch. Its pod is Ready when the node's scratch is mounted."""
+    """The DaemonSet on nodes with the label of scratch. Its pod is Ready when scratch is mounted."""
 
     def create(self, context: InstallContext, settings: LocalNvmeScratchSettings) -> None:
         daemon_set(NAME, context, pod_spec(context.image(NAME), wipe_foreign=settings.wipe_foreign), parent=self)
 
 
 def pod_spec(image: str, *, wipe_foreign: bool = False) -> dict[str, Any]:
-    """Returns a pod with an init container that creates and mounts the file system. The main container only watches the
+    """Returns a pod whose init container creates and mounts the file system, and whose main container watches the
     mount.
 
     The file system stays when the pod is deleted: jobs use it, and the next pod finds it.
@@ -66,7 +66,7 @@ def _setup(image: str, wipe_foreign: bool) -> Manifest:
         "command": ["local-nvme-scratch"],
         "env": [{"name": "MOUNT_POINT", "value": SCRATCH_MOUNT}, *wipe],
         "resources": _SMALL,
-        # It opens the node's disks and mounts on the node (propagation Bidirectional), which requires this.
+        # It opens the node's disks and mounts on the node (propagation Bidirectional).
         "securityContext": {"privileged": True},
         "volumeMounts": [
             {"name": "dev", "mountPath": "/dev"},

@@ -22,16 +22,16 @@ DISKS = "managed-csi"
 NAME = MONITORING
 NAMESPACE = "monitoring"
 RELEASE = "prometheus"
-"""The value of the label `release` of Autopilot's ServiceMonitor, which its chart cannot change."""
+"""The label `release` of Autopilot's ServiceMonitor, which its chart cannot change."""
 NODE_EXPORTER_PORT = 9110
-"""A port of the node, because the pods use the host network. Another node exporter there would use 9100."""
+"""A port of the node (host network). Another node exporter there would use 9100."""
 _PROMETHEUS_GI, _ALERTMANAGER_GI, _GRAFANA_GI = 50, 50, 20
 PUBLISHED = (("nvidia-dcgm-exporter", 12239, 2), ("autopilot", 23123, 1))
 _NODE_LABELS = (AGENT_POOL_LABEL, SPOT_LABEL, AUTOPILOT_LABEL)
 
 
 def _require_disks(name: str) -> str:
-    """Rejects classes of file shares. Prometheus supports neither NFS nor non-POSIX file systems (its storage.md)."""
+    """Rejects file shares: Prometheus supports neither NFS nor non-POSIX file systems (its storage.md)."""
     if name in (SHARED_CLASS, *aks_classes().files, *aks_classes().blobs):
         raise unfit(f"is {name}, a class of shares, which Prometheus does not support", DISKS)
     return name
@@ -53,7 +53,7 @@ class MonitoringSettings(ChartSettings):
 
 
 class Monitoring(Installed[MonitoringSettings]):
-    """The Helm release, then the monitors and rules, whose CRDs the release installs."""
+    """The Helm release, then the monitors and rules, whose CRDs it installs."""
 
     def create(self, context: InstallContext, settings: MonitoringSettings) -> None:
         own = values(settings.storage_class, published=not context.settings.images.registry)
@@ -69,7 +69,6 @@ class Monitoring(Installed[MonitoringSettings]):
         self.outputs = {"monitoring": commands()}
 
     def _dashboards(self, opts: pulumi.ResourceOptions) -> None:
-        """Creates ConfigMaps, which Grafana's sidecar finds by their label."""
         for name, dashboard in dashboards().items():
             metadata = {"name": f"dashboard-{name}", "namespace": NAMESPACE, "labels": {"grafana_dashboard": "1"}}
             data = {f"{name}.json": grafana_json(name, dashboard)}
@@ -82,9 +81,9 @@ def _custom(kind: str, name: str, spec: dict[str, Any], opts: pulumi.ResourceOpt
 
 
 def values(storage_class: str, *, published: bool = True) -> Values:
-    """Returns values of the chart. They exclude components that AKS manages, and include monitors of all namespaces.
+    """Returns values of the chart, without components that AKS manages, and with monitors of all namespaces.
 
-    With `published`, Grafana downloads dashboards from grafana.com when it starts. If it cannot, it waits a minute for
+    If `published`, Grafana downloads dashboards from grafana.com when it starts. If it cannot, it waits a minute for
     each and starts without them (grafana/helm-charts, _config.tpl: the exit code is that of sed, not of curl).
     """
     kept = {"whenDeleted": "Retain", "whenScaled": "Retain"}
@@ -127,7 +126,7 @@ def _claim(storage_class: str, gi: int) -> Values:
 
 
 def _grafana_disk(storage_class: str) -> Values:
-    """Returns the values of a StatefulSet's claim. The claim stays when the StatefulSet is deleted."""
+    """Returns the values of a StatefulSet's claim, which stays when the StatefulSet is deleted."""
     return {
         "enabled": True,
         "type": "sts",
@@ -138,8 +137,8 @@ def _grafana_disk(storage_class: str) -> Values:
 
 
 def _published_dashboards() -> Values:
-    # Their data source is a variable, in a text or in a map. If it is a list here, the chart replaces it in both; if it
-    # is a text, only in texts.
+    # Their data source is a variable, in a text or in a map. The chart replaces a list in both, but a text only in
+    # texts.
     source = {"datasource": [{"name": "DS_PROMETHEUS", "value": "prometheus"}]}
     found = {name: {"gnetId": number, "revision": revision, **source} for name, number, revision in PUBLISHED}
     folder = "published"

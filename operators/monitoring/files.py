@@ -1,4 +1,4 @@
-"""Alert rules and dashboards, which are files in this folder, and the endpoints that Prometheus scrapes."""
+"""Alert rules and dashboards (files in this folder), and the endpoints that Prometheus scrapes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from config.schema.operators import MLBATCH_NAMESPACE, NVIDIA_NAMESPACE
 _HERE = Path(__file__).resolve().parent
 ALERTS = _HERE / "alerts.yaml"
 _DATA_SOURCE = {"type": "prometheus", "uid": "prometheus"}
-"""The data source, with the name that the chart gives it (grafana.sidecar.datasources.uid)."""
+"""The data source as the chart names it (grafana.sidecar.datasources.uid)."""
 _WIDTH, _HEIGHT, _PER_ROW = 12, 8, 2
 _SCHEMA_VERSION = 39
 """The schema of Grafana 11, which newer versions also read."""
@@ -26,7 +26,7 @@ _SECURE = {
     "tlsConfig": {"insecureSkipVerify": True},
     "bearerTokenFile": "/var/run/secrets/kubernetes.io/serviceaccount/token",
 }
-"""Endpoints that ask the API server whether Prometheus may read metrics. Their certificates are self-signed."""
+"""Endpoints that ask the API server whether Prometheus may read metrics, with self-signed certificates."""
 _PLAIN = {"port": "monitoring-port"}
 _NETWORK_OPERATOR_PORT = 8080
 """The operator's default, which its chart keeps (Mellanox/network-operator v26.4.1, main.go:168,
@@ -35,7 +35,7 @@ templates/operator.yaml).
 
 
 class Panel(BaseModel):
-    """A graph of the results of one query over time."""
+    """A graph of one query's results over time."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -93,9 +93,7 @@ def _panel(number: int, panel: Panel) -> dict[str, Any]:
 
 
 def service_monitors() -> dict[str, dict[str, Any]]:
-    """Returns specs of ServiceMonitors by name, for operators without one. They are harmless if the operator is not
-    installed.
-    """
+    """Returns specs of ServiceMonitors by name, for operators without one. Without the operator, they are harmless."""
     return {
         "appwrapper": _spec("appwrapper-system", {"app.kubernetes.io/name": "appwrapper"}, _SECURE),
         "kuberay": _spec(MLBATCH_NAMESPACE, {"app.kubernetes.io/name": "kuberay"}, _PLAIN),

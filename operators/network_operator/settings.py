@@ -18,7 +18,7 @@ OfedVersion = Annotated[
     AS_TEXT,
     may_be("a version of DOCA OFED's image, as in doca3.4.1-26.04-1.1.0.0-1 or 25.01-0.6.0.0-0"),
 ]
-"""The format of all releases of the operator from 23.4 to 26.7 (`hack/release.yaml` of Mellanox/network-operator)."""
+"""The format of all releases from 23.4 to 26.7 (`hack/release.yaml` of Mellanox/network-operator)."""
 
 EnvName = Annotated[
     str,

@@ -1,4 +1,4 @@
-"""Node Feature Discovery: sets the labels that both NVIDIA operators use to select nodes. One instance serves both."""
+"""Node Feature Discovery: sets the labels by which both NVIDIA operators select nodes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NVIDIA, MELLANOX = pci_vendor("nvidia"), pci_vendor("mellanox")
 
 
 class NodeFeatureDiscovery(Installed[ChartSettings]):
-    """The release, and one rule for GPUs and one for InfiniBand."""
+    """The release, a rule for GPUs, and one for InfiniBand."""
 
     def create(self, context: InstallContext, settings: ChartSettings) -> None:
         self.release = release(NAME, context, parent=self, values=values(), user_values=settings.values)
@@ -91,9 +91,7 @@ class _NodeFeatureDiscovery(Operator[ChartSettings]):
         return {_OWN_LABELS: "feature.node.kubernetes.io"}
 
     def problems(self, installation: Installation) -> Iterator[Problem]:
-        """Yields a problem if another chart installs its own NFD, because two instances would overwrite each other's
-        node labels.
-        """
+        """Yields a problem if another chart installs its own NFD: two would overwrite each other's node labels."""
         for other in installation.operators.values():
             if _OWN_LABELS in other.needs and installation.value(other, "nfd", "enabled") is True:
                 path = ("operators", key_of(other.name), "values", "nfd", "enabled")

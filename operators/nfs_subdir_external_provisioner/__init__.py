@@ -96,10 +96,10 @@ def own_values(settings: NfsProvisionerSettings) -> dict[tuple[str, str], str | 
 
 
 def values(settings: NfsProvisionerSettings) -> Values:
-    """Returns values of the chart: it runs on the system pool.
+    """Returns values of the chart.
 
-    They keep the chart's default for the folder of a deleted claim, which is to rename it to `archived-<folder>`. So no
-    files are lost, and a class could not change it later (its parameters are immutable).
+    By the chart's default, the folder of a deleted claim is renamed to `archived-<folder>`. So no files are lost, and a
+    class could not change it later (its parameters are immutable).
     """
     made: Values = {**ON_SYSTEM_POOL}
     for (part, key), value in own_values(settings).items():

@@ -49,7 +49,7 @@ class NodeHealthSettings(OperatorSettings):
 
     @property
     def failure_effect(self) -> str | None:
-        """The effect of the taint that a check's pod sets. The CronJob later changes it to `NoExecute`."""
+        """The taint effect that a check's pod sets. The CronJob later changes it to `NoExecute`."""
         return "NoSchedule"
 
 
@@ -81,7 +81,7 @@ class NodeHealth(Installed[NodeHealthSettings]):
         self._cron_job(context, settings)
 
     def _accounts(self, teams: list[str], role: pulumi.Resource, kueue: list[Installed[Any]]) -> None:
-        """Creates the service accounts of checks, because members of teams cannot. Kueue's component creates the teams'
+        """Creates the service accounts of checks, which members of teams cannot. Kueue's component creates the
         namespaces.
         """
         for team in teams:
@@ -130,9 +130,7 @@ def policy_spec() -> dict[str, Any]:
 
 
 def cron_job_spec(pod: dict[str, Any]) -> dict[str, Any]:
-    """Returns a spec that runs one round of checks at a time. A failed round is visible, and the next round repeats its
-    work.
-    """
+    """Returns a spec that runs one round at a time. A failed round is visible, and the next one repeats its work."""
     template = {"metadata": {"labels": {"app.kubernetes.io/name": NODE_HEALTH}}, "spec": pod}
     return {
         "schedule": f"*/{MINUTES} * * * *",
@@ -147,12 +145,12 @@ def cron_job_spec(pod: dict[str, Any]) -> dict[str, Any]:
 
 
 def critical() -> list[str]:
-    """Returns condition types that should keep jobs off a node. They exist only if node-problem-detector is on."""
+    """Returns condition types that should keep jobs off a node. They exist only with node-problem-detector."""
     return [condition_type(name) for name, each in conditions().items() if each.alert.severity == "critical"]
 
 
 def slack_variables(settings: Settings) -> dict[str, str]:
-    """Returns the pod's environment variables for the lending limit of the slack queue. Empty without such a queue.
+    """Returns the pod's environment variables for the lending limit of the slack queue; empty without such a queue.
 
     Autoscaled pools are excluded, because missing nodes can still be added there.
     """

@@ -26,7 +26,7 @@ class NodeLabeler(Installed[OperatorSettings]):
 def pod_spec(image: str) -> dict[str, Any]:
     """Returns an unprivileged pod: every user can read Hyper-V's files (kvp pools have mode 644) and sysfs.
 
-    InfiniBand needs no mount: every container sees the node's HCAs in its own /sys.
+    Every container sees the node's HCAs in its own /sys, without a mount.
     """
     return {
         "nodeSelector": {GPU_LABEL: "true"},
@@ -44,7 +44,7 @@ def pod_spec(image: str) -> dict[str, Any]:
                 "volumeMounts": [{"name": "hyperv", "mountPath": _HYPERV, "readOnly": True}],
             }
         ],
-        # It is missing if Hyper-V's daemon does not run: the node then only gets InfiniBand's labels.
+        # Without Hyper-V's daemon, it is missing: the node then only gets InfiniBand's labels.
         "volumes": [{"name": "hyperv", "hostPath": {"path": _HYPERV, "type": "DirectoryOrCreate"}}],
     }
 

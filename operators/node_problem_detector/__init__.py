@@ -45,7 +45,7 @@ class NodeProblemDetectorSettings(OperatorSettings):
 
 
 class NodeProblemDetector(Installed[NodeProblemDetectorSettings]):
-    """One DaemonSet for each VM size, because the limits in its configuration depend on the size."""
+    """One DaemonSet for each VM size, on which the limits in its configuration depend."""
 
     def create(self, context: InstallContext, settings: NodeProblemDetectorSettings) -> None:
         self._context, self._space = context, context.namespace.metadata["name"]
@@ -108,7 +108,7 @@ def _digest(files: Mapping[str, str]) -> str:
 
 
 def pod_spec(image: str, sku: VmSku, config: str, files: list[str]) -> Manifest:
-    """Returns a pod that opens no port, because AKS's node-problem-detector uses the node's ports 20256 and 20257.
+    """Returns a pod that opens no port: AKS's node-problem-detector uses the node's ports 20256 and 20257.
 
     kube-state-metrics reports the conditions instead.
     """
@@ -136,7 +136,7 @@ def pod_spec(image: str, sku: VmSku, config: str, files: list[str]) -> Manifest:
                 ],
                 "resources": {"requests": {"cpu": "20m", "memory": "64Mi"}, "limits": {"memory": "512Mi"}},
                 # nvidia-smi opens each GPU of the node, which a pod without GPUs may only do with this. NVIDIA's
-                # runtime would also add the devices, but a node without driver starts no pod of that runtime class.
+                # runtime would add the devices too, but a node without driver starts no pod of that runtime class.
                 "securityContext": {"privileged": True, "readOnlyRootFilesystem": True},
                 "volumeMounts": _mounts(),
             }

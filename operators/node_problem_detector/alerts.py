@@ -1,8 +1,8 @@
 """An alert for each condition, and for unknown conditions.
 
-They query kube-state-metrics, not node-problem-detector. It reports the state `unknown` (a gauge of
+They query kube-state-metrics, not node-problem-detector: it reports the state `unknown` (a gauge of
 node-problem-detector is 0 for unknown and for no problem, pkg/problemmetrics/problem_metrics.go of v1.34.0) and the
-node's name, and it still works if a pod of node-problem-detector is gone.
+node's name, and works without a pod of node-problem-detector.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ UNKNOWN, AWAY = "NodeConditionUnknown", "NodeProblemDetectorAway"
 
 
 def alert_name(condition: str) -> str:
-    """Returns the name of a condition's alert. It must differ from alert names of DCGM and node-exporter."""
+    """Returns the name of a condition's alert, which must differ from those of DCGM and node-exporter."""
     return f"Node{condition}"
 
 

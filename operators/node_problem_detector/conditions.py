@@ -15,7 +15,7 @@ from config.data.skus import VmSku, gpu_models
 
 CHECKS = "/opt/checks"
 TIMEOUT_S = 25
-"""The timeout of a check: nvidia-smi takes seconds, because each call loads the driver's state again."""
+"""The timeout of a check: nvidia-smi takes seconds, because each call loads the driver's state."""
 MESSAGE_BYTES = 256
 REMAPPED_SINCE = 8.0
 """The compute capability of Ampere, the first with row remapping (NVIDIA, GPU memory error management). Older VM sizes
@@ -29,7 +29,7 @@ class _Data(BaseModel):
 
 
 class Healthy(_Data):
-    """The reason and the message of a condition without a problem."""
+    """The reason and message of a condition without a problem."""
 
     reason: str
     message: str
@@ -54,13 +54,13 @@ class NodeCondition(_Data):
 
 @functools.cache
 def conditions() -> dict[str, NodeCondition]:
-    """Returns the conditions by name. The name is the reason of a problem, and the suffix of the condition's type."""
+    """Returns the conditions by name, which is a problem's reason and the suffix of the condition's type."""
     read = yaml.safe_load(_FILE.read_text(encoding="utf-8"))
     return TypeAdapter(dict[str, NodeCondition]).validate_python(read)
 
 
 def condition_type(name: str) -> str:
-    """Returns a condition type with a prefix. AKS's node-problem-detector uses no prefix, so they do not conflict."""
+    """Returns a condition type. Its prefix prevents conflicts with AKS's node-problem-detector, which uses none."""
     return f"{CONDITION_PREFIX}{name}"
 
 
@@ -79,8 +79,8 @@ def conditions_of(sku: VmSku, *, ofed: bool) -> dict[str, NodeCondition]:
 def configurations(sku: VmSku, *, ofed: bool) -> dict[str, str]:
     """Returns configuration files of node-problem-detector by name, one for each condition.
 
-    With each result, a monitor reports all conditions of its file, and those that it has not checked yet as False
-    (pkg/custompluginmonitor/custom_plugin_monitor.go of v1.34.0, generateStatus). So each condition has its own file.
+    With each result, a monitor reports all conditions of its file, those not checked yet as False
+    (pkg/custompluginmonitor/custom_plugin_monitor.go of v1.34.0, generateStatus).
     """
     found = sorted(conditions_of(sku, ofed=ofed).items())
     return {f"{name}.json": json.dumps(_monitor(name, each, sku), indent=1) for name, each in found}

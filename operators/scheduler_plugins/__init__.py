@@ -1,6 +1,6 @@
 """scheduler-plugins: Kubernetes' scheduler with Coscheduling, if a stack selects it instead of Volcano.
 
-It schedules all pods of a gang together, or none of them.
+It schedules all pods of a gang together, or none.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from operators._lib.release import Values, release
 
 NAME = "scheduler-plugins"
 PLUGINS = ("Coscheduling",)
-"""The plugins to enable. The chart's other three count quotas in addition to Kueue, and spread pods."""
+"""The plugins to enable. The chart's other three count quotas, as Kueue does, and spread pods."""
 GANG_WAITS_S = 300
-"""The maximum time that pods of a gang keep their nodes while the others are created and placed."""
+"""The maximum time that a gang's pods keep their nodes while others are created and placed."""
 _VALUES: Path = ("operators", "schedulerPlugins", "values")
 
 

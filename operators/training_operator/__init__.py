@@ -1,6 +1,5 @@
-"""Kubeflow's training operator: creates the pods of a PyTorchJob, each with its rank and the address of rank 0.
-
-The pods are a gang of the stack's scheduler.
+"""Kubeflow's training operator: creates the pods of a PyTorchJob, a gang of the stack's scheduler, each with its rank
+and the address of rank 0.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from operators._lib.manifests import Changes, install
 
 NAME = "training-operator"
 KIND = "pytorchjob"
-"""The kind of jobs that it runs. Kueue queues none of its others here, and members of teams may not create them."""
+"""The kind of jobs that it runs. Kueue does not queue its others here, and members of teams may not create them."""
 OTHERS = tuple(f"{kind}s.kubeflow.org" for kind in ("jaxjob", "mpijob", "paddlejob", "tfjob", "xgboostjob"))
 WAITING_IMAGE = "docker.io/library/alpine:3.10"
 """The image of the init container that waits for the master (pkg/config/config.go): `alpine:3.10`, in full."""
@@ -36,9 +35,9 @@ class TrainingOperator(Installed[QueuedOperatorSettings]):
 def arguments(scheduler: str | None, registry: str | None, warm_up_minutes: int) -> list[str]:
     """Returns the operator's arguments: the scheduler of gangs, if any, and the init container of waiting workers.
 
-    Workers wait until the master's name resolves. That is after its node has pulled its image, because a Service only
-    has addresses of Ready pods (pkg/controller.v1/common/service.go). Upstream's 100 attempts end after 200 s, and then
-    the pod fails. The operator uses Coscheduling for every scheduler except Volcano (cmd/training-operator.v1/main.go).
+    Workers wait until the master's name resolves, after its node has pulled its image: a Service only has addresses of
+    Ready pods (pkg/controller.v1/common/service.go). Upstream's 100 attempts end after 200 s, and then the pod fails.
+    The operator uses Coscheduling for every scheduler except Volcano (cmd/training-operator.v1/main.go).
     """
     gangs = [f"--gang-scheduler-name={scheduler}"] if scheduler else []
     return [

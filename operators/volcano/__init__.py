@@ -1,6 +1,6 @@
 """Volcano: the scheduler of all pods on GPU nodes, unless a stack selects another.
 
-It schedules all pods of a job together, or none of them.
+It schedules all pods of a job together, or none.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ tiers:
 """
 """The chart's own configuration of the scheduler, without overcommit and proportion.
 
-These two prevent the creation of a job's pods until nodes for all of them exist, but the autoscaler only adds nodes
-for pending pods (volcano#3910). They would also prevent preemption, because a job must be admitted first
-(pkg/scheduler/actions/preempt/preempt.go, v1.15.1: pending jobs are skipped). The plugin gang still places gangs as
-a whole. Without proportion, queues have no shares, but this program uses only one queue.
+These two prevent the creation of a job's pods until nodes for all of them exist, but the autoscaler only adds nodes for
+pending pods (volcano#3910). They also prevent preemption, because a job must be admitted first
+(pkg/scheduler/actions/preempt/preempt.go, v1.15.1: pending jobs are skipped). The plugin gang still places gangs as a
+whole. Without proportion, queues have no shares, but this program uses only one queue.
 """
 
 
@@ -53,7 +53,7 @@ class VolcanoSettings(ChartSettings):
 
 
 class Volcano(Installed[VolcanoSettings]):
-    """The release. Jobs depend on it, because its admission webhook must answer before the first job is created."""
+    """The release. Jobs depend on it, because its admission webhook must answer first."""
 
     def create(self, context: InstallContext, settings: VolcanoSettings) -> None:
         autoscaled = any(pool.min_nodes < pool.max_nodes for pool in context.pools.values())
@@ -62,9 +62,7 @@ class Volcano(Installed[VolcanoSettings]):
 
 
 def values(*, autoscaled: bool, preemption: bool = False) -> Values:
-    """Returns values of the chart: it runs on the system pool. `autoscaled` is whether pending pods make pools scale
-    up.
-    """
+    """Returns values of the chart. `autoscaled` is whether pending pods make pools scale up."""
     actions = ["enqueue", "allocate", *(["preempt"] if preemption else []), "backfill"]
     override = {"scheduler_config_override": _SCHEDULER.format(actions=", ".join(actions))}
     return {
