@@ -1,1 +1,1 @@
-"""The command line of the simulator: `python -m simulator`, `make up`, and the daemon."""
+"""The simulator's command line (`python -m simulator`, `make up`) and daemon."""

@@ -28,11 +28,11 @@ from simulator.world.faults import FaultError
 
 _GIB = 2**30
 _SPACE_GIB = 1
-"""Etcd and logs of a cluster take 0.2 to 0.5 GiB."""
+"""A cluster's etcd and logs take 0.2 to 0.5 GiB."""
 _NEEDED = ("pulumi", "helm", "etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok")
 """Other tools are required where they are used."""
 _ENTERED = ("up", "down")
-"""These commands have no other options and can run inside a virtual network."""
+"""Commands without other options that can run inside a virtual network."""
 _INSIDE = "act as a machine in this virtual network: its name, group or stack"
 _START_TIMEOUT_S = 200
 _STOP_TIMEOUT_S = 60
@@ -40,7 +40,7 @@ console = Console(stderr=True)
 
 
 class Refused(Exception):
-    """The command cannot run. The message has the reason and the fix."""
+    """The command cannot run, for the reason in the message, with the fix."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -53,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _failed(str(error))
     except PermissionError as error:
         return _failed(owner.not_allowed(error))
-    except BrokenPipeError:  # the reader has left, as in `make env | head`; Python flushes stdout once more at exit
+    except BrokenPipeError:  # the reader has left, as in `make env | head`; Python flushes stdout again at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
     except (ApiError, httpx.HTTPError) as error:
@@ -110,7 +110,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _wide() -> Console:
-    """In a pipe the console is wide enough for whole names, which users copy."""
+    """Uses a wide console in a pipe, for whole names, which users copy."""
     console = Console()
     return console if console.is_terminal else Console(width=200)
 
@@ -219,7 +219,7 @@ def _selected(stack: str | None) -> dict[str, str]:
 
 
 def shell(stack: str | None) -> int:
-    """Starts a shell. If a stack is given, selects it and its cluster in this shell only."""
+    """Starts a shell. Selects any given stack and its cluster in this shell only."""
     _require_usable(stack)
     start()
     chosen = _selected(stack)
@@ -230,7 +230,7 @@ def shell(stack: str | None) -> int:
         console.print(f"this shell acts as a machine in the virtual network {inside}", markup=False)
     env = environment.environment() | chosen | {"PS1": f"({inside or 'simulator'}) \\w $ ", "SIMULATOR_SHELL": "1"}
     if stack is None:
-        env.pop("STACK", None)  # make's default, which a later `make shell` here would take for the user's choice
+        env.pop("STACK", None)  # make's default, not the user's choice in a later `make shell`
     return subprocess.run(
         [program, "--norc"] if program.endswith("bash") else [program], env=env, check=False
     ).returncode
@@ -256,7 +256,7 @@ def bring_up() -> None:
 
 
 def push_images(names: Sequence[str]) -> None:
-    """Registers images in the simulated registries, in place of a build and a push. Needs no running simulator."""
+    """Registers images in the simulated registries without a build and push. Needs no running simulator."""
     try:
         pushed = images.push_all(names=names)
     except UnknownImage as error:
@@ -283,7 +283,7 @@ def take_down() -> None:
 
 @contextmanager
 def _stack_commands() -> Iterator[ModuleType]:
-    """Importing `simulator.command.up` takes a second, which other commands avoid."""
+    """Importing `simulator.command.up` takes a second, which others avoid."""
     from simulator.command import up
 
     try:

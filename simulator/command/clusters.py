@@ -1,4 +1,4 @@
-"""Reads a stack's state before `destroy`: protected resources, locks, its clusters, and what blocks deletions there."""
+"""Reads a stack's state before `destroy`: protected resources, locks, clusters, and what blocks deletions there."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ DELETE_UNREACHABLE = {"PULUMI_K8S_DELETE_UNREACHABLE": "true"}
 
 
 def of_stack(stack: str) -> set[str]:
-    """Returns the ARM ids of the clusters that the stack's Kubernetes providers use. Raises PulumiFailed."""
+    """Returns the ARM ids of the clusters of the stack's Kubernetes providers. Raises PulumiFailed."""
     providers = [each for each in _resources(stack) if each["type"] == _PROVIDER]
     return {str((each.get("inputs") or {}).get("clusterIdentifier", "")) for each in providers}
 
 
 def protected(stack: str) -> list[str]:
-    """Returns the names of protected resources, which would make `destroy` fail halfway. Raises PulumiFailed."""
+    """Returns the names of protected resources, at which `destroy` would fail halfway. Raises PulumiFailed."""
     return [each["urn"].rpartition("::")[2] for each in _resources(stack) if each.get("protect")]
 
 
 def locked(stack: str) -> list[str]:
-    """Returns the locks on the stack's resource groups, under which Azure deletes nothing. Raises PulumiFailed."""
+    """Returns the locks on the stack's resource groups, which Azure does not delete. Raises PulumiFailed."""
     groups = [each.get("id", "").rpartition("/")[2] for each in _resources(stack) if each.get("type") == _GROUP]
     return locks.of_groups(FaultStore().load(), groups)
 
@@ -49,19 +49,19 @@ def _resources(stack: str) -> list[Object]:
 
 
 def containers(stack: str) -> list[str]:
-    """Returns the blob containers of a stack, as account/container. Raises PulumiFailed."""
+    """Returns a stack's blob containers, as account/container. Raises PulumiFailed."""
     ids = [each.get("id", "").split("/") for each in _resources(stack) if each.get("type") == _CONTAINER]
     return sorted(f"{parts[-5]}/{parts[-1]}" for parts in ids)
 
 
 def are_gone(clusters: Collection[str]) -> bool:
-    """Reports whether Azure has none of the clusters. Unreachable or deleting ones still exist. Raises BadRecords."""
+    """Reports whether Azure has none of the clusters, not even unreachable or deleting ones. Raises BadRecords."""
     known = {record.id.key for record in records(paths.home() / "azure") if record.id.type == TYPE}
     return bool(clusters) and all(each and each.lower() not in known for each in clusters)
 
 
 def stopped(clusters: Collection[str]) -> list[str]:
-    """Returns the `az aks start` commands for the clusters that are stopped. Raises BadRecords."""
+    """Returns the `az aks start` commands for stopped clusters. Raises BadRecords."""
     ids = {each.lower() for each in clusters}
     found = [each for each in records(paths.home() / "azure") if each.id.type == TYPE and each.id.key in ids]
     return [
@@ -70,7 +70,7 @@ def stopped(clusters: Collection[str]) -> list[str]:
 
 
 def claims(clusters: Iterable[str]) -> list[str]:
-    """Returns the claims that lose their files with the clusters, as namespace/name. Skips unreachable clusters.
+    """Returns the claims that lose their files, as namespace/name. Skips unreachable clusters.
 
     The rule is that of components/platform_guard.py: a CSI driver provisioned the volume for a claim.
     """
@@ -81,7 +81,7 @@ def claims(clusters: Iterable[str]) -> list[str]:
 
 
 def blocked_deletions(clusters: Iterable[str]) -> list[str]:
-    """Returns lines that say why pods there do not terminate, or why this is unknown; none for a deleted cluster."""
+    """Returns why pods there do not terminate, or why this is unknown; none for a deleted cluster."""
     found: list[str] = []
     for each in sorted(clusters):
         own = paths.cluster(each) / "admin.kubeconfig"
@@ -93,7 +93,7 @@ def blocked_deletions(clusters: Iterable[str]) -> list[str]:
 
 
 def _read(cluster: str, read: Callable[[KubeClient], list[Found]]) -> list[Found]:
-    own = paths.cluster(cluster) / "admin.kubeconfig"  # the simulator's own file, which needs neither network nor login
+    own = paths.cluster(cluster) / "admin.kubeconfig"  # the simulator's own file needs neither network nor login
     try:
         with KubeClient.from_kubeconfig(own.read_text()) as kube:
             return read(kube)

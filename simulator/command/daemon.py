@@ -1,4 +1,4 @@
-"""The daemon, which runs simulated Azure and its clusters in one process. `python -m simulator start` starts it."""
+"""The daemon, with simulated Azure and its clusters in one process. `python -m simulator start` starts it."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ _WEBHOOKS_TIMEOUT_S = 20
 
 
 class NotResumed(Exception):
-    """The operations of an earlier daemon did not finish in time."""
+    """Operations of an earlier daemon did not finish in time."""
 
 
 class KubeconfigFile:
-    """Writes `.simulator/kubeconfig` for kubectl in `make shell`, with one context for each running cluster.
+    """Writes `.simulator/kubeconfig` for kubectl in `make shell`, with a context for each running cluster.
 
-    It has private clusters by the names that users use. The simulator has other kubeconfigs. In clusters without local
-    accounts, kubectl authenticates as the logged-in user with kubelogin, as after `az aks get-credentials` and
-    `kubelogin convert-kubeconfig -l azurecli`.
+    Private clusters have the names that users use. The simulator has other kubeconfigs. Without local accounts, kubectl
+    authenticates as the logged-in user with kubelogin, as after `az aks get-credentials` and `kubelogin
+    convert-kubeconfig -l azurecli`.
     """
 
     def __init__(self, clusters: Clusters, store: Store) -> None:
@@ -61,7 +61,7 @@ class KubeconfigFile:
         self._written: dict[str, tuple[ControlPlane, bool]] = {}
 
     def write(self) -> None:
-        """Writes the file only if clusters were added, removed or changed, so that the user's current context stays."""
+        """Writes the file only if clusters changed, so that the user's current context stays."""
         records = self._store.all(CLUSTERS)
         closed = {paths.cluster(record.id.text).name for record in records if credentials.no_local_accounts(record)}
         halted = {paths.cluster(record.id.text).name for record in records if stopped(record)}
@@ -79,7 +79,7 @@ class KubeconfigFile:
 
 
 def merged(configs: dict[str, Object], chosen: str | None) -> Object:
-    """Returns one kubeconfig with a context named after each cluster. `chosen` stays current while it exists."""
+    """Returns one kubeconfig with a context for each cluster. `chosen` stays current while it exists."""
     users = [{"name": name, "user": config["users"][0]["user"]} for name, config in configs.items()]
     return {
         "apiVersion": "v1",
@@ -119,7 +119,7 @@ def main() -> int:
 
 
 def _run(parts: contextlib.ExitStack, stop: threading.Event, known: dict[str, object]) -> None:
-    """`parts` ends the running parts; `known` is the daemon's own entry in its state file."""
+    """`parts` ends the running parts; `known` is the daemon's entry in its state file."""
     clusters, server = _simulated_azure(parts)
     _resume(server, clusters)
     azure = server.world, server.operations, clusters.client

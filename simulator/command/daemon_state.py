@@ -1,4 +1,4 @@
-"""The state of the daemon in this home, which commands read without importing the daemon."""
+"""The state of this home's daemon, for commands that do not import it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def state_file() -> Path:
 
 
 def code() -> str:
-    """Returns a digest of the daemon's code in this checkout, to detect a daemon that started before a `git pull`."""
+    """Returns a digest of the daemon's code here, to detect a daemon that started before a `git pull`."""
     digest = hashlib.sha256()
     for folder in ("simulator", "config", "diagnosis", "k8s"):
         for suffix in ("*.py", "*.yaml"):
@@ -33,10 +33,10 @@ def code() -> str:
 
 
 def hold_lock() -> IO[str] | None:
-    """Takes the lock that a running daemon holds. Returns None if another daemon holds it."""
+    """Takes the lock of a running daemon. Returns None if another daemon holds it."""
     deadline = time.monotonic() + _LOCK_TIMEOUT_S
     while (lock := _locked(fcntl.LOCK_EX)) is None and time.monotonic() < deadline:
-        time.sleep(0.05)  # a command that checks for a daemon holds the lock briefly
+        time.sleep(0.05)  # a command that checks for a daemon briefly holds it
     return lock
 
 
@@ -52,13 +52,13 @@ def _locked(kind: int) -> IO[str] | None:
 
 
 def running_state() -> dict[str, object] | None:
-    """Returns the state that the running daemon reports (`pid`, `ready`, `code`), or None if none runs."""
+    """Returns the running daemon's state (`pid`, `ready`, `code`), or None if none runs."""
     if shared := _locked(fcntl.LOCK_SH):
-        state_file().unlink(missing_ok=True)  # left by a killed daemon; it would make the next one look ready
+        state_file().unlink(missing_ok=True)  # a killed daemon's; it would make the next one look ready
         shared.close()
         return None
     try:
         state: dict[str, object] = json.loads(state_file().read_text())
-    except FileNotFoundError:  # the daemon has only just started
+    except FileNotFoundError:  # the daemon has just started
         return {"ready": False}
     return state

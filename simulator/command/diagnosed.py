@@ -1,4 +1,4 @@
-"""Reads the reports of `python -m diagnosis --output json` on a cluster (docs/diagnosis.md)."""
+"""Reads reports of `python -m diagnosis --output json` (docs/diagnosis.md)."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _REAL_COMMAND = re.compile(r"(    do: ).*\s+# on the simulator: ")
 
 
 class DiagnosisFailed(Exception):
-    """The command failed. The message is its own."""
+    """The command failed, with its own message."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One reason why a workload waits."""
+    """A reason why a workload waits."""
 
     why: str
     text: str
@@ -35,7 +35,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Report:
-    """The part of the document about one workload."""
+    """The document's part about one workload."""
 
     name: str
     phase: str
@@ -59,9 +59,9 @@ def read(workload: Object) -> Report:
 
 @contextlib.contextmanager
 def watching(kubeconfig: Path, names: Mapping[str, Sequence[str]]) -> Iterator[Callable[[], list[tuple[str, Report]]]]:
-    """Yields a function that waits for the next report on workloads, and returns each with its namespace.
+    """Yields a function that waits for the next reports on workloads, each with its namespace.
 
-    `names` has the workloads' names by namespace. The function raises DiagnosisFailed.
+    `names` are by namespace. The function raises DiagnosisFailed.
     """
     with contextlib.ExitStack() as stack:
         running = {
@@ -72,7 +72,7 @@ def watching(kubeconfig: Path, names: Mapping[str, Sequence[str]]) -> Iterator[C
 
 
 def platform(kubeconfig: Path) -> Object:
-    """Returns the part of the document about the platform. Raises DiagnosisFailed."""
+    """Returns the document's part about the platform. Raises DiagnosisFailed."""
     with _running(kubeconfig) as process:
         output, errors = process.communicate()
     if process.returncode:

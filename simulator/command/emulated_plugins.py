@@ -1,7 +1,7 @@
 """Installs emulations of Pulumi's plugins for the CLI.
 
-They are in PULUMI_HOME's plugin folder, with the version that the program requests. On PATH, the CLI would warn about
-each in every command. If a version exists twice, the CLI starts the one with build metadata (pulumi/pulumi v3.246.0,
+They are in PULUMI_HOME's plugin folder, with the requested version. On PATH, the CLI would warn about them in every
+command. If a version exists twice, the CLI starts the one with build metadata (pulumi/pulumi v3.246.0,
 sdk/go/common/workspace/plugins.go, SelectCompatiblePlugin). So the launchers of emulated plugins
 (`simulator/plugins/bin`) start the official plugin as soon as it is installed.
 """
@@ -23,25 +23,25 @@ from simulator.plugins import azure_native, kubernetes
 _MARK = "+simulator"
 """Version comparisons ignore build metadata.
 
-`pulumi plugin install` ignores it too, unless `--exact` or PULUMI_OPTION_EXACT is set. Then it looks for the folder of
-exactly that version (same file, HasPlugin and HasPluginGTE).
+So does `pulumi plugin install`, unless `--exact` or PULUMI_OPTION_EXACT requires exactly that version's folder (same
+file, HasPlugin and HasPluginGTE).
 """
 _OWN = paths.ROOT / "simulator" / "plugins" / "bin"
 
 
 @dataclass(frozen=True)
 class EmulatedPlugin:
-    """One plugin, named after its executable."""
+    """A plugin, named after its executable."""
 
     name: str
     version: str
-    """The version that the program requests; it requests none of the plugins that come with the CLI."""
+    """The version that the program requests; empty for the CLI's own plugins."""
     with_the_cli: bool = False
     """Whether a released CLI has the official plugin next to it."""
 
     @property
     def _folder(self) -> Path:
-        """`pulumi plugin install` uses this folder for the official plugin."""
+        """The official plugin's folder in `pulumi plugin install`."""
         return _plugins() / f"{self.name.removeprefix('pulumi-')}-v{self.version}"
 
     def serving(self) -> Path:
@@ -65,7 +65,7 @@ ALL = (
 
 
 def install() -> None:
-    """Installs all plugins. Deletes cached schemas: the CLI caches by version, and these versions stay."""
+    """Installs all plugins. Deletes cached schemas, which the CLI caches by version: these versions stay."""
     for plugin in ALL:
         plugin.install()
     if not LANGUAGE_HOST.serving().is_relative_to(_OWN):
@@ -79,11 +79,10 @@ def _plugins() -> Path:
 
 
 def ensure_environment(folder: Path) -> None:
-    """Creates the environment that Pulumi.yaml names, with the packages of this one. Keeps an existing one of the user.
+    """Creates the environment that Pulumi.yaml names, with this one's packages. Keeps an existing one.
 
-    The official language host runs programs in it. If it is missing, the host installs it from the package index: a
-    gigabyte in each checkout (pulumi/pulumi, sdk/python/toolchain/pip.go, EnsureVenv). Packages of a later `pulumi
-    install` take precedence.
+    The official language host needs it, and otherwise installs it from the package index: a gigabyte in each checkout
+    (pulumi/pulumi, sdk/python/toolchain/pip.go, EnsureVenv). Packages of a later `pulumi install` take precedence.
     """
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     link = folder / "lib" / version / "site-packages" / "simulator.pth"
@@ -91,7 +90,7 @@ def ensure_environment(folder: Path) -> None:
         with tempfile.TemporaryDirectory(prefix=".venv.", dir=folder.parent) as made:
             venv.create(Path(made, "venv"), symlinks=True)
             Path(made, "venv", link.relative_to(folder)).touch()
-            with contextlib.suppress(OSError):  # another process created it in the meantime
+            with contextlib.suppress(OSError):  # another process created it
                 Path(made, "venv").rename(folder)
     if link.exists():
         files.replace(link, "\n".join(site.getsitepackages()) + "\n")

@@ -1,4 +1,4 @@
-"""The environment variables that make plain `pulumi`, `kubectl` and `helm` use the simulator only."""
+"""The variables that make plain `pulumi`, `kubectl` and `helm` use only the simulator."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from simulator.command import emulated_plugins
 from simulator.host import files, paths, ports
 
 PASSPHRASE = "simulator"  # noqa: S105 - public on purpose: it protects only a simulated cluster on this machine
-"""The passphrase of the committed stack files, so that `Pulumi.dev.yaml` is the same in every checkout."""
+"""The passphrase of the committed stack files, the same in every checkout."""
 
 LOGINS = paths.ROOT / "simulator" / "plugins" / "logins" / "bin"
-"""The folder with the real `kubelogin`, which gets a separate cache, and a small `az`."""
+"""The folder with the real `kubelogin`, with a separate cache, and a small `az`."""
 INSIDE = "SIMULATOR_INSIDE"
-"""The variable with the label of the virtual network to run in; empty outside of all networks."""
+"""The variable with the label of the virtual network to run in; empty outside of all."""
 OUTER = "SIMULATOR_OUTER_PROXY"
 _HERE = ("127.0.0.1", "localhost")
 _CREDENTIALS = ("AAD_", "ARM_", "AZURE_", "AWS_", "GOOGLE_", "IDENTITY_", "MSI_")
@@ -47,13 +47,13 @@ _ALWAYS_UNSET = (
 
 
 def token_file() -> Path:
-    """Returns the file with the token of simulated Azure. The first of several processes creates it."""
+    """Returns the file with simulated Azure's token. The first of several processes creates it."""
     file = paths.home() / "arm-token"
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         fresh = file.with_name(f"arm-token.{os.getpid()}")
         fresh.touch(mode=0o600)
-        fresh.write_text(secrets.token_hex(32))  # hexadecimal, so that it has no leading hyphen and can be an option
+        fresh.write_text(secrets.token_hex(32))  # hexadecimal, so that it can be an option, without a leading hyphen
         with contextlib.suppress(FileExistsError):
             file.hardlink_to(fresh)
         fresh.unlink()
@@ -65,7 +65,7 @@ def kubeconfig_file() -> Path:
 
 
 def settings() -> dict[str, str]:
-    """Returns the variables to set, and creates the folders and files that they name. Raises ports.PortTaken."""
+    """Returns the variables, and creates the folders and files that they name. Raises ports.PortTaken."""
     endpoint = f"https://127.0.0.1:{ports.port('arm')}"
     home = paths.home().resolve()
     for folder in ("state", "pulumi"):
@@ -82,16 +82,16 @@ def settings() -> dict[str, str]:
         "KUBECONFIG": str(kubeconfig_file()),
         "KUBECACHEDIR": str(paths.kube_cache()),
         "PULUMI_HOME": str(home / "pulumi"),
-        # No metadata files of the backend: it does not write them atomically. If pulumi is killed in between,
+        # No metadata files of the backend: it does not write them atomically. If pulumi is killed then,
         # no command can read the stack any more ("error: EOF").
         "PULUMI_BACKEND_URL": f"file://{home / 'state'}?metadata=skip",
         "PULUMI_CONFIG_PASSPHRASE_FILE": str(passphrase),
         "PULUMI_SKIP_UPDATE_CHECK": "true",
         "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
-        "PULUMI_IGNORE_AMBIENT_PLUGINS": "true",  # otherwise plugins on the user's PATH are used
+        "PULUMI_IGNORE_AMBIENT_PLUGINS": "true",  # otherwise plugins on PATH are used
         "PULUMI_AUTOMATION_API_SKIP_VERSION_CHECK": "true",
-        "PULUMI_OPTION_EXACT": "true",  # otherwise emulated plugins block `pulumi plugin install` of official ones
-        "AZURE_CONFIG_DIR": str(home / "azure-cli"),  # hides a login of the Azure CLI
+        "PULUMI_OPTION_EXACT": "true",  # else emulated plugins block `pulumi plugin install` of official ones
+        "AZURE_CONFIG_DIR": str(home / "azure-cli"),  # hides the Azure CLI's login
         **_cloud(endpoint),
         "PYTHONPYCACHEPREFIX": str(paths.bytecode()),
         "PYTHONDONTWRITEBYTECODE": "",  # empty means off
@@ -100,9 +100,9 @@ def settings() -> dict[str, str]:
 
 
 def of_stack(stack: str, context: str) -> dict[str, str]:
-    """Returns the variables that select a stack, and a kubectl context, in one shell only.
+    """Returns the variables that select a stack and a kubectl context in one shell.
 
-    kubectl merges the files of KUBECONFIG; the first one that sets a current context wins.
+    kubectl merges KUBECONFIG's files; the first current context wins.
     """
     own = paths.home().resolve() / "kubeconfigs" / stack
     own.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -111,20 +111,20 @@ def of_stack(stack: str, context: str) -> dict[str, str]:
 
 
 def _cloud(endpoint: str) -> dict[str, str]:
-    """The program, Azure's SDK and azure-native find, trust and log in to this cloud by these variables.
+    """The program, Azure's SDK and azure-native find, trust and log in to this cloud by them.
 
-    The plugin uses the first of client certificate, client secret, OIDC and managed identity that is set. Its keys in a
-    stack override these variables (pulumi-azure-native, provider/pkg/provider/auth_azidentity.go).
+    The plugin uses the first of client certificate, client secret, OIDC and managed identity. A stack's keys override
+    these variables (pulumi-azure-native, provider/pkg/provider/auth_azidentity.go).
     """
     trusted, inside = str(trust.bundle()), os.environ.get(INSIDE, "")
     return {
         "ARM_METADATA_HOSTNAME": endpoint,
         "ARM_SUBSCRIPTION_ID": subscription.load().subscription_id,
         "ARM_USE_MSI": "true",
-        "ARM_DISABLE_INSTANCE_DISCOVERY": "true",  # otherwise MSAL asks Microsoft whether it knows this cloud
+        "ARM_DISABLE_INSTANCE_DISCOVERY": "true",  # else MSAL asks Microsoft whether it knows this cloud
         "IDENTITY_ENDPOINT": f"{endpoint}{domains.machine(inside) if inside else ''}{domains.IDENTITY}",
         "IDENTITY_HEADER": token_file().read_text().strip(),
-        # Azure's SDKs use it as the metadata service of their machine.
+        # Azure's SDKs use it as their machine's metadata service.
         "AZURE_POD_IDENTITY_AUTHORITY_HOST": f"{endpoint}{domains.machine(inside)}",
         "CURL_CA_BUNDLE": trusted,
         "REQUESTS_CA_BUNDLE": trusted,
@@ -134,14 +134,14 @@ def _cloud(endpoint: str) -> dict[str, str]:
 
 
 def outer_proxy() -> str:
-    """Returns the user's HTTPS proxy: from the environment, or as it was before the simulator's environment."""
+    """Returns the user's HTTPS proxy, also within the simulator's environment."""
     if OUTER in os.environ:
         return os.environ[OUTER]
     return "" if "*" in _direct() else os.environ.get("https_proxy") or os.environ.get("HTTPS_PROXY", "")
 
 
 def _direct() -> list[str]:
-    """The user's proxies are not used for these hosts."""
+    """Returns hosts without the user's proxies."""
     asked = os.environ.get("no_proxy") or os.environ.get("NO_PROXY", "")
     return [name.strip() for name in asked.split(",") if name.strip()]
 
@@ -149,8 +149,8 @@ def _direct() -> list[str]:
 def _proxies() -> dict[str, str]:
     """Sends HTTPS and HTTP to the simulator's proxy, except for this machine.
 
-    The proxy resolves Azure's names only in simulated Azure, from the network in `SIMULATOR_INSIDE`. This machine never
-    resolves them, since they may be real. Other names use the user's own proxy, if one is set.
+    The proxy resolves Azure's names only in simulated Azure, from the network in `SIMULATOR_INSIDE`; this machine never
+    does, since they may be real. Other names use any proxy of the user.
     """
     inside = os.environ.get(INSIDE, "")
     proxy = domains.proxy(ports.port("proxy"), inside)
@@ -163,7 +163,7 @@ def _proxies() -> dict[str, str]:
 
 
 def _is_azure(name: str) -> bool:
-    """An entry of NO_PROXY such as `*` or `.windows.net` would let names of Azure bypass the proxy."""
+    """Rejects entries of NO_PROXY such as `*` or `.windows.net`, by which Azure's names would bypass the proxy."""
     return any(
         f".{domain}".endswith(f".{name.lstrip('*.')}".rstrip(".")) for domain in (*domains.ALL, *domains.MICROSOFT)
     )

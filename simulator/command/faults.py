@@ -1,4 +1,4 @@
-"""`python -m simulator fault`, `heal` and `reboot`: injects and repairs faults of simulated hardware or Azure."""
+"""`python -m simulator fault`, `heal` and `reboot`: injects and repairs faults of hardware or Azure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SHOWN_NODES = 8
 
 
 def add_parsers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Adds the commands. Each parsed namespace has a function `run`, which takes the namespace."""
+    """Adds the commands. Each namespace has a function `run`, which takes the namespace."""
     fault = commands.add_parser("fault", help="break hardware or Azure; without arguments, list the faults")
     fault.add_argument("kind", nargs="?", help=", ".join(FaultKind))
     fault.add_argument("--node", default="", help="name as in kubectl get nodes")
@@ -81,7 +81,7 @@ def _heal(options: argparse.Namespace) -> None:
 
 
 def _reboot(options: argparse.Namespace) -> None:
-    """Also repairs the faults that a GPU reset repairs."""
+    """Also repairs what a GPU reset repairs."""
     check_node(options.node, known_nodes(), "node")
     store = FaultStore()
     healed = store.reboot(options.node)

@@ -1,6 +1,6 @@
-"""Registers images of `docker/` in the simulated registries with their content tags, without building them.
+"""Registers images of `docker/` in the registries with their content tags, without building them.
 
-The recipe in `simulator/sandbox/recipes/` describes the content of an image.
+Recipes in `simulator/sandbox/recipes/` describe their content.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ _LOOK_S = 0.5
 
 
 def push_all(registries: Registries | None = None, names: Sequence[str] = ()) -> dict[str, list[str]]:
-    """Registers the images `names`, or all, in every registry of the simulated Azure.
+    """Registers the images `names`, or all, in every registry.
 
-    Returns the new images of each registry, as `<name>:<tag>`. Raises UnknownImage.
+    Returns each registry's new images, as `<name>:<tag>`. Raises UnknownImage.
     """
     return _push_all(registries or Registries(), _tags(names))
 
@@ -55,6 +55,6 @@ def _push(store: Registries, registry: str, tags: dict[str, str]) -> list[str]:
     try:
         for name, tag in missing:
             store.push(registry, name, tag)
-    except RegistryNotFound:  # the registry was destroyed in the meantime
+    except RegistryNotFound:  # the registry was destroyed
         return []
     return [f"{name}:{tag}" for name, tag in missing]

@@ -1,4 +1,4 @@
-"""Observes the workloads of a stack: jobs until they end, trainings and services until they run."""
+"""Observes a stack's workloads: jobs until they end, trainings and services until they run."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from simulator.kubelet.status import STUBBED
 from simulator.tools.progress import wrapped
 
 _TYPES = {"appwrapper": "AppWrapper", "pytorchjob": "PyTorchJob", "rayjob": "RayJob"}
-"""Pulumi's types end with these, by kubectl's kinds. Types of other kinds end with Job."""
+"""Ends of Pulumi's types, by kubectl's kinds. Types of other kinds end with Job."""
 
 
 @dataclass(frozen=True)
 class Workload:
-    """A workload from the stack's output `workloadDetails`, and its state in the cluster."""
+    """A workload of the stack's output `workloadDetails`, and its state."""
 
     name: str
     namespace: str
@@ -33,11 +33,11 @@ class Workload:
     report: Report
     ran_on: tuple[tuple[str, str], ...] = ()
     stubbed: tuple[str, ...] = ()
-    """The reasons why no process ran for its pods or some containers; such pods always start and succeed."""
+    """Why no process ran for its pods or some containers, which then always start and succeed."""
 
     @property
     def phase(self) -> str:
-        """The phase. Adds "stubbed" if it would look like success."""
+        """The phase, with "stubbed" if it would look like success."""
         phase = self.report.phase
         if not self.stubbed or self.report.outcome not in ("succeeded", "running"):
             return phase
@@ -67,9 +67,9 @@ class Workload:
         return f"{self.report.name}: {self.phase}" if self.phase != self.report.phase else self.report.text
 
     def complaint(self, stack: str, known: Mapping[str, str] | None = None) -> str:
-        """Returns the error and the commands to use for a workload that did not pass.
+        """Returns the error and the commands for a workload that did not pass.
 
-        `known` has the causes that another workload was shown with, and that workload's name.
+        `known` has causes that were shown, with the workload's name.
         """
         texts = [finding.text for finding in self.report.findings]
         causes = dict.fromkeys(
@@ -83,7 +83,7 @@ class Workload:
         return "\n".join(lines)
 
     def _again(self, stack: str) -> str:
-        """Returns a command with a refresh if the object no longer exists."""
+        """Returns a command, with a refresh if the object no longer exists."""
         if not self.report.kind:
             return f"pulumi up -s {stack} --refresh"
         if self.report.kind == "deployment":
@@ -95,9 +95,9 @@ class Workload:
 def watching(
     kube: KubeClient, cluster: Path, outputs: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[Callable[[], list[Workload]]]:
-    """Yields a function that waits for the next state of a stack's workloads, which diagnosis reads every second.
+    """Yields a function that waits for the workloads' next state, which diagnosis reads every second.
 
-    `cluster` is the cluster's folder, and `outputs` the stack's `workloadDetails`. The function raises DiagnosisFailed.
+    `cluster` is the cluster's folder, `outputs` the stack's `workloadDetails`. The function raises DiagnosisFailed.
     """
     wanted: dict[str, list[str]] = {}
     for output in outputs.values():
@@ -111,7 +111,7 @@ def observe(
 ) -> list[Workload]:
     """Returns the workloads. `outputs` is the stack's `workloadDetails`, `ran` the kubelet's record of placements."""
     placed, known = placements.load(ran), dict[tuple[str, str], Report]()
-    for namespace, report in reports:  # diagnosis adds the kind to names that are not unique
+    for namespace, report in reports:  # diagnosis adds the kind to ambiguous names
         known.setdefault((namespace, report.name.rpartition("/")[2]), report)
     live = {name: kube.list("v1", "Pod", name) for name in {output["namespace"] for output in outputs.values()}}
     found = []

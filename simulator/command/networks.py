@@ -1,4 +1,4 @@
-"""Finds the virtual networks of simulated Azure for `--inside` and `status`."""
+"""Finds simulated virtual networks for `--inside` and `status`."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from simulator.azure.types.virtual_network.rules import TYPE as NETWORKS
 from simulator.host import paths
 
 _PROJECT = "ai-on-aks"
-"""The resource group of each stack begins with it, unless the stack's file names the group."""
+"""The start of each stack's resource group, unless the stack's file names it."""
 
 
 def find(text: str) -> list[str]:
-    """Returns labels of the networks with this name, group, or stack; of all networks for an empty string."""
+    """Returns labels of the networks with this name, group, or stack; of all for an empty string."""
     known = _records()
     if not text:
         return sorted(inside.label(record.id) for record in _of(known, NETWORKS))

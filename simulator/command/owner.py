@@ -1,6 +1,6 @@
-"""Restricts a state folder to one checkout and one user, so that no other settings change its stacks.
+"""Restricts a state folder to one checkout and user, so that no other settings change its stacks.
 
-In a shell with the environment of another checkout, `SIMULATOR_HOME` is that checkout's state.
+`SIMULATOR_HOME` may come from another checkout's environment.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ _IN_EVERY_CHECKOUT = Path("simulator", "__main__.py")  # in all versions
 
 
 class Foreign(Exception):
-    """The state belongs to another checkout. The message names it, and how to use this checkout's."""
+    """The state belongs to another checkout. The message names it, and how to use this one's."""
 
 
 def claim() -> None:
-    """Assigns the state to this checkout until the state is removed. Raises Foreign.
+    """Assigns the state to this checkout until it is removed. Raises Foreign.
 
-    If the owning checkout was moved or deleted, the next checkout takes its state over.
+    If the owner was moved or deleted, the next checkout takes over.
     """
     home = paths.home().resolve()
     mark = home / _MARK
@@ -40,7 +40,7 @@ def claim() -> None:
 
 
 def refusal() -> str | None:
-    """Returns why this user or this checkout may not use the state, or None. Claims the state."""
+    """Returns why this user or checkout may not use the state, or None. Claims the state."""
     try:
         claim()
     except Foreign as error:

@@ -1,4 +1,4 @@
-"""Summarizes the pools of a cluster: nodes, and GPUs that are free or used by workloads."""
+"""Summarizes a cluster's pools: nodes, and free and used GPUs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Pool:
 
 
 def pools(agent_pools: Mapping[str, Object], nodes: Iterable[Object], pods: Iterable[Object]) -> list[Pool]:
-    """Returns all pools. `agent_pools` has Azure's properties by name: the cluster has no object of an empty pool."""
+    """Returns all pools. `agent_pools` are Azure's properties by name: an empty pool has no object in the cluster."""
     holders: dict[str, Counter[str]] = {}
     for pod in pods:
         if not has_ended(pod) and (gpus := device_requests(pod).get(GPU_RESOURCE)):
@@ -58,7 +58,7 @@ def table(found: Iterable[Pool], title: str) -> Table:
 
 
 def plain_table(title: str, *columns: str) -> Table:
-    """Returns a narrow table: 80 columns must fit a node's name and its devices. Names are not truncated."""
+    """Returns a narrow table: 80 columns must fit a node's name and devices. Names are not truncated."""
     layout: dict[str, Any] = {"box": box.SIMPLE_HEAD, "show_edge": False, "pad_edge": False, "padding": (0, 1, 0, 0)}
     shown = Table(title=f"\n{title}", title_justify="left", **layout)
     for column in columns:

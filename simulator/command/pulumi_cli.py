@@ -22,7 +22,7 @@ _REST_S = 5.0
 
 
 class PulumiFailed(Exception):
-    """An error of pulumi. The message is its output, unless that was shown already."""
+    """An error of pulumi. The message is its output, unless already shown."""
 
 
 def run(
@@ -31,10 +31,10 @@ def run(
     variables: Mapping[str, str] | None = None,
     blocked: Callable[[], Sequence[str]] = list,
 ) -> None:
-    """Runs pulumi and shows its output; if stdout is not a terminal, a summary with the lines of `blocked`.
+    """Runs pulumi and shows its output, or without a terminal a summary with the lines of `blocked`.
 
-    Passes the first interruption to pulumi, which then finishes pending operations; a second one kills pulumi.
-    Raises PulumiFailed.
+    Passes the first interruption to pulumi, which finishes pending operations; a second one kills it. Raises
+    PulumiFailed.
     """
     shown = sys.stdout.isatty()
     log = UpdateLog(_print, blocked)
@@ -43,7 +43,7 @@ def run(
             _command(arguments if shown else [*arguments, "--json"], stack),
             env={**environment.environment(), **(variables or {})},
             cwd=paths.ROOT,
-            start_new_session=True,  # the terminal sends Ctrl-C to us only, so that pulumi does not count it twice
+            start_new_session=True,  # only we get the terminal's Ctrl-C, so that pulumi does not count it twice
             stdout=None if shown else subprocess.PIPE,
             text=True,
         )
@@ -70,7 +70,7 @@ def run(
 
 
 def _print(text: str) -> None:
-    """Ignores that the reader has ended (`make up | head`), because pulumi must finish pending operations."""
+    """Ignores a reader that has ended (`make up | head`), because pulumi must finish pending operations."""
     with contextlib.suppress(BrokenPipeError):
         print(text, flush=True)
 
@@ -83,18 +83,18 @@ def _wait(pulumi: subprocess.Popen[str], log: UpdateLog) -> None:
 
 
 def _kill(pulumi: subprocess.Popen[str]) -> None:
-    with contextlib.suppress(ProcessLookupError):  # it ended in the meantime
+    with contextlib.suppress(ProcessLookupError):  # it has ended
         os.killpg(pulumi.pid, signal.SIGKILL)
 
 
 def read(*arguments: str, stack: str | None = None) -> Any:
-    """Returns the parsed JSON output of pulumi, or None. Raises PulumiFailed with pulumi's message."""
+    """Returns pulumi's parsed JSON output, or None. Raises PulumiFailed with its message."""
     text = quiet(*arguments, stack=stack)
     return json.loads(text) if text.strip() else None
 
 
 def quiet(*arguments: str, stack: str | None = None, stdin: str | None = None) -> str:
-    """Returns the output of pulumi. Raises PulumiFailed with pulumi's message."""
+    """Returns pulumi's output. Raises PulumiFailed with its message."""
     answer = subprocess.run(
         _command(arguments, stack),
         env=environment.environment(),

@@ -1,4 +1,4 @@
-"""Recovers a stack after a killed `pulumi up` or `destroy`: its lock, pending resources and pending releases."""
+"""Recovers from a killed `pulumi up` or `destroy`: lock, pending resources and releases."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from simulator.plugins.kubernetes.recovery import delete_forgotten, release_left
 from simulator.tools.progress import Progress
 
 NAMESPACE = "kubernetes:core/v1:Namespace"
-LOOKS_ONLY = ("refresh", "import")  # an earlier failure still needs recovery after these
+LOOKS_ONLY = ("refresh", "import")  # after these, an earlier failure still needs recovery
 CLUSTER = "azure-native:containerservice:ManagedCluster"
 
 
 def recover(stack: str, report: Callable[[str], None]) -> None:
-    """Repairs the state of an interrupted stack, and leaves other stacks unchanged.
+    """Repairs an interrupted stack's state, not other stacks.
 
-    Azure's pending resources need no repair: the next update continues their creation. Reads only the cluster that this
-    stack created. Raises PulumiFailed, also while another pulumi works on the stack.
+    Azure's pending resources need no repair: the next update continues them. Reads only this stack's own cluster.
+    Raises PulumiFailed, also while another pulumi works on the stack.
     """
     _free_lock(stack, report)
     exported = read("stack", "export", stack=stack) or {}
     deployment = exported.get("deployment") or {}
     kubeconfig = _kubeconfig(deployment)
     if kubeconfig:
-        with contextlib.suppress(httpx.ConnectError):  # the cluster is stopped, and `pulumi up` will report it
+        with contextlib.suppress(httpx.ConnectError):  # the cluster is stopped, as `pulumi up` will report
             for line in release_leftovers(kubeconfig):
                 report(line)
     pending = _pending(deployment, "creating")
@@ -51,10 +51,10 @@ def recover(stack: str, report: Callable[[str], None]) -> None:
 
 
 def continuation(stack: str, report: Callable[[str], None]) -> dict[str, str]:
-    """Returns the kubernetes plugin's variables for the next `up` or `destroy` if the last one failed.
+    """Returns the kubernetes plugin's variables for an `up` or `destroy` after a failed one.
 
-    If a plugin is killed, the engine may forget an object that it was creating, although the object exists. Or the
-    state may still have an object that the plugin deleted. Raises PulumiFailed.
+    After a plugin is killed, the engine may have forgotten an object that it was creating, or the state may have an
+    object that the plugin deleted. Raises PulumiFailed.
     """
     history = read("stack", "history", "--json", "--page-size", "10", stack=stack) or []
     last = next((each["result"] for each in history if each["kind"] not in LOOKS_ONLY), "succeeded")
@@ -65,10 +65,9 @@ def continuation(stack: str, report: Callable[[str], None]) -> dict[str, str]:
 
 
 def delete_unrecorded(stack: str, others: Iterable[str], report: Callable[[str], None]) -> None:
-    """Deletes objects that a failed update created without recording them, before a `destroy`. Raises PulumiFailed.
+    """Deletes objects that a failed update did not record, before a `destroy`. Raises PulumiFailed.
 
-    `destroy` also fails if other stacks still run there. Their objects in the stack's namespaces, according to their
-    own states, are not leftovers.
+    `destroy` also fails if other stacks still run there. Objects in their states are not leftovers.
     """
     deployment = _deployment(stack)
     kubeconfig = _kubeconfig(deployment)
@@ -101,8 +100,8 @@ def _known(kind: str, identity: str) -> tuple[str, str]:
 def _settle(stack: str, exported: Object, made: list[Object], going: Iterable[str]) -> None:
     """Imports pending resources with their inputs, drops all pending operations, and refreshes these resources.
 
-    `pulumi refresh --import-pending-creates` should do this, but in 3.246 it marks them as importing and imports
-    nothing. Pending resources never depend on each other, because dependencies are created first.
+    `pulumi refresh --import-pending-creates` should do this, but in 3.246 it imports nothing. Pending resources never
+    depend on each other, because dependencies are created first.
     """
     exported["deployment"]["resources"] += made
     exported["deployment"].pop("pending_operations")
@@ -116,7 +115,7 @@ def _settle(stack: str, exported: Object, made: list[Object], going: Iterable[st
 
 
 def _kubeconfig(deployment: Object) -> str | None:
-    """Returns the kubeconfig of the cluster that this stack created, if the cluster runs."""
+    """Returns the kubeconfig of this stack's own cluster, if it runs."""
     for resource in deployment.get("resources") or []:
         if resource["type"] == CLUSTER and resource.get("id"):
             file = paths.cluster(resource["id"]) / "admin.kubeconfig"
@@ -153,7 +152,7 @@ def _kubernetes_id(kind: str, inputs: Object, kube: KubeClient) -> str | None:
 
 
 def _free_lock(stack: str, report: Callable[[str], None]) -> None:
-    """The file backend's locks stay if their process was killed."""
+    """The file backend's locks outlive a killed process."""
     if working := updates.of_pulumi(stack):
         raise PulumiFailed(f"{working[0]}.\n  fix: wait until the update ends, then run the same command again")
     if updates.locked(stack):

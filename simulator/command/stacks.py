@@ -1,4 +1,4 @@
-"""`python -m simulator.command.stacks`: rejects a stack name or file that Pulumi cannot use, before anything starts."""
+"""`python -m simulator.command.stacks`: rejects a stack name or file that Pulumi cannot use."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def files() -> list[str]:
 
 
 def platform_of(stack: str) -> str | None:
-    """Returns the shared platform's stack from the stack's file, or None for a stack with its own platform."""
+    """Returns the shared platform's stack, or None for a stack with its own platform."""
     file = paths.ROOT / f"Pulumi.{stack}.yaml"
     if stack not in files() or _fault(file):
         return None

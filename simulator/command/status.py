@@ -1,4 +1,4 @@
-"""`python -m simulator status`: shows what runs, the files that serve plugins, GPUs by workload, devices of nodes."""
+"""`python -m simulator status`: shows what runs, plugins' files, GPUs by workload, devices of nodes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from simulator.world.faults import FaultStore
 
 
 def show(console: Console) -> int:
-    """Prints the status. Returns 0 if the simulator runs, and 3 if it does not, as service managers do."""
+    """Prints the status. Returns 0 if the simulator runs, else 3, like service managers."""
     state = daemon_state.running_state()
     running = bool(state and state.get("ready"))
     console.print(f"simulated Azure: {_running(state)}")
@@ -55,7 +55,7 @@ def _served(file: Path) -> str:
 
 
 def _clusters(console: Console) -> None:
-    """A context has the name of its cluster's folder. The kubeconfig there needs no network."""
+    """A context has its cluster folder's name. The kubeconfig there needs no network."""
     config = yaml.safe_load(environment.kubeconfig_file().read_text())
     names = [context["name"] for context in config["contexts"]]
     stopped = {paths.cluster(each.id.text).name: each.id for each in records(paths.home() / "azure") if _stopped(each)}

@@ -1,4 +1,4 @@
-"""`make up` and `make down`: deploys the stack on the simulator, waits for its jobs, and destroys it."""
+"""`make up` and `make down`: deploys the stack, waits for its jobs, and destroys it."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from simulator.tools.progress import elapsed, wrapped
 
 JOBS_TIMEOUT_S = 600
 CLUSTER = "cluster"
-"""The name of the cluster in a stack. It is protected while claims in it keep files."""
+"""The cluster's name in a stack. It is protected while its claims keep files."""
 _WORKLOADS = "workloadDetails"
-"""This output is missing while the network of a private stack is not reachable."""
+"""This output is missing while a private stack's network is not reachable."""
 console = Console(soft_wrap=True, highlight=False)
 
 
@@ -55,7 +55,7 @@ def up() -> None:
 
 
 def select(stack: str) -> tuple[dict[str, str], str]:
-    """Returns variables that select a stack and its cluster in one shell, and a line that reports both.
+    """Returns variables that select a stack and its cluster in one shell, and a line about both.
 
     Creates the stack if it does not exist. Raises UpFailed.
     """
@@ -70,13 +70,13 @@ def select(stack: str) -> tuple[dict[str, str], str]:
 
 
 def destroy_command(stack: str, inside: str = "") -> str:
-    """Returns the command that destroys the stack, from inside a network if given. The default stack needs no name."""
+    """Returns the command that destroys the stack, from inside any given network. The default stack needs no name."""
     command = "make down" if stack == stacks.DEFAULT else f"make down STACK={stack}"
     return f"{command} INSIDE={inside}" if inside else command
 
 
 def require_known(stack: str) -> None:
-    """Raises UpFailed for a stack that neither the simulator nor a file knows, so that a typo stops nothing.
+    """Raises UpFailed for a stack without state or file, so that a typo stops nothing.
 
     A stack with a file that was never deployed is known: there is nothing to destroy.
     """
@@ -96,7 +96,7 @@ def require_known(stack: str) -> None:
 
 
 def down() -> list[str]:
-    """Destroys the stack if it exists. Returns the names of other stacks that have resources. Raises UpFailed."""
+    """Destroys the stack if it exists. Returns the names of other stacks with resources. Raises UpFailed."""
     stack, sizes = stacks.chosen(), _sizes()
     try:
         if stack in sizes:
@@ -106,7 +106,7 @@ def down() -> list[str]:
             console.print(f"stack {stack} is not deployed")
     except pulumi_cli.PulumiFailed as error:
         raise UpFailed(str(error)) from error
-    sizes = _sizes()  # other stacks may have changed in the meantime
+    sizes = _sizes()  # other stacks may have changed
     others = sorted(name for name, size in sizes.items() if size and name != stack)
     for other in others:
         console.print(f"stack {other} stays ({sizes[other]} resources); to destroy it: {destroy_command(other)}")
@@ -114,14 +114,12 @@ def down() -> list[str]:
 
 
 def _require_free(stack: str, consumers: Sequence[str]) -> None:
-    """Raises UpFailed, before anything is destroyed, if other stacks run on the stack or its data is protected or
-    locked.
-    """
+    """Raises UpFailed, before anything is destroyed, if other stacks run there or its data is protected or locked."""
     kept = [f"stack {name} runs on it; destroy that stack first: {destroy_command(name)}" for name in sorted(consumers)]
     if protected := clusters.protected(stack):
         give_up = f"pulumi state unprotect --all --yes -s {stack}"
         lost = ""
-        if CLUSTER in protected:  # its API server protects the files too
+        if CLUSTER in protected:  # its API server protects the files
             claims = clusters.claims(clusters.of_stack(stack))
             lost = f" (with the files of the claims {', '.join(claims)})" if claims else ""
             give_up = f"pulumi config set -s {stack} --path storage.protect false && pulumi up -s {stack}"
@@ -163,7 +161,7 @@ def _destroy(stack: str, others: Sequence[str]) -> None:
 
 
 def _print_claims(stack: str, own: Collection[str]) -> None:
-    """Files of claims are deleted with the stack's own clusters, or stay on a shared platform."""
+    """Claims' files are deleted with the stack's own clusters, or stay on a shared platform."""
     platform_stack = stacks.platform_of(stack)
     if platform_stack is None and (lost := clusters.claims(own)):
         _print(f"these claims are deleted with the cluster, and their files with them: {', '.join(lost)}")
@@ -184,7 +182,7 @@ def _applied(stack: str) -> dict[str, Any]:
 
 
 def _enter_network(stack: str) -> bool:
-    """Selects a machine in the network of the stack or its platform, unless a network is selected already."""
+    """Selects a machine in the stack's or its platform's network, unless a network is selected."""
     if os.environ.get(environment.INSIDE):
         return False
     machines = networks.jump_boxes()
@@ -206,7 +204,7 @@ def _next_phase(stack: str, command: str) -> str:
 
 
 def _ensure_stack(stack: str) -> None:
-    """Selects a new stack only if no stack is selected, because that is the user's choice."""
+    """Selects a new stack only if none is, because that is the user's choice."""
     listed = pulumi_cli.read("stack", "ls", "--json") or []
     if not any(entry.get("current") for entry in listed):
         pulumi_cli.quiet("stack", "select", "--create", stack)
@@ -224,7 +222,7 @@ def _sizes() -> dict[str, int]:
 
 def _settle(outputs: dict[str, Any]) -> list[jobs.Workload]:
     wanted, cluster = outputs["workloadDetails"], paths.cluster(outputs["clusterId"])
-    own = cluster / "admin.kubeconfig"  # the simulator's own file, which needs neither network nor login
+    own = cluster / "admin.kubeconfig"  # the simulator's own file needs neither network nor login
     if wanted:
         _print(f"waiting for the workloads ({JOBS_TIMEOUT_S // 60} minutes at most)")
     try:
@@ -247,7 +245,7 @@ def _show(workloads: list[jobs.Workload]) -> None:
     for workload in workloads:
         colour = "green" if workload.passed else "red" if workload.failed else "yellow"
         console.print(f"\n[bold]{workload.name}[/] [{colour}]{workload.phase}[/]")
-        if workload.passed:  # the error has the commands for the others
+        if workload.passed:  # the error has the others' commands
             _print(f"  {workload.command}")
         for verdict in workload.report.verdicts:
             _print("\n".join(wrapped(f"  {verdict}", "    ")))

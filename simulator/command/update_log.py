@@ -1,4 +1,4 @@
-"""Prints an update of a stack in a few lines if stdout is not a terminal: phases, all messages, and a summary.
+"""Prints an update in a few lines without a terminal: phases, all messages, and a summary.
 
 Reads the engine's events, which `pulumi up --json` prints one per line (apitype.EngineEvent of pulumi's sdk/go).
 """
@@ -16,7 +16,7 @@ from k8s.objects import Object
 from simulator.tools.progress import elapsed
 
 _QUIET_S = 30.0
-"""The seconds without output until `tick` names pending operations."""
+"""Seconds without output until `tick` names pending operations."""
 _NAMED = 3
 _COMPONENT = re.compile(r"ai-on-aks:[^:$]+:(\w+)")
 _DOING = {"create": "creating", "update": "updating", "delete": "deleting"}
@@ -24,16 +24,16 @@ _DONE = {"create": "created", "update": "updated", "delete": "deleted", "replace
 _GROUPS = ("Foundation", "Platform")
 _STACK = "pulumi:pulumi:Stack"
 _NOT_MADE = (_STACK, "pulumi:providers:", "ai-on-aks:")
-"""Types of the engine's own resources, and of components."""
+"""Types of the engine's own resources and components."""
 _DELETE_OLD = "delete-replaced"
 _READS = ("read", "refresh", "discard")
 
 
 class UpdateLog:
-    """The log. Give `read` the lines that pulumi prints, and call `tick` regularly."""
+    """The log. Give `read` pulumi's lines, and call `tick` regularly."""
 
     def __init__(self, write: Callable[[str], None], blocked: Callable[[], Sequence[str]] = list) -> None:
-        """`blocked` returns lines with known reasons why the update takes long."""
+        """`blocked` returns known reasons why the update takes long."""
         self._write, self._blocked, self._start = write, blocked, time.monotonic()
         self._last_output = self._start
         self._phases: set[str] = set()
@@ -51,7 +51,7 @@ class UpdateLog:
     def event(self, line: str) -> None:
         with self._lock:
             event = _parsed(line)
-            if event is None:  # output of pulumi outside of an update
+            if event is None:  # pulumi's output outside of an update
                 self._print(line.rstrip())
             elif step := event.get("resourcePreEvent"):
                 self._begins(step["metadata"])
@@ -91,7 +91,7 @@ class UpdateLog:
         return _DOING.get(op, op)
 
     def _message(self, message: Mapping[str, Any]) -> None:
-        """Omits debug messages and those that the engine shows only briefly."""
+        """Omits debug and ephemeral messages."""
         if message["severity"] == "debug" or message.get("ephemeral"):
             return
         types, _, name = message.get("urn", "").partition("::")[2].partition("::")[2].partition("::")
@@ -100,7 +100,7 @@ class UpdateLog:
 
     def _summary(self, summary: Object) -> None:
         changes = {op: count for op, count in summary["resourceChanges"].items() if op not in _READS}
-        if changes == {"create": 1} and self._only_stack:  # only the stack's own record: settings were rejected
+        if changes == {"create": 1} and self._only_stack:  # only the stack's record: settings were rejected
             changes = {}
         if finished := len(self._old - self._replaced):
             changes["old one deleted"] = finished  # the engine counts it with the interrupted update
@@ -124,7 +124,7 @@ def _parsed(line: str) -> Object | None:
 
 
 def _part(types: str) -> str:
-    """Returns the part of the program, in words, from the types of the resource's parents."""
+    """Returns the part of the program, in words, from the types of the parents."""
     if types.startswith("ai-on-aks:workloads/"):
         return "workloads"
     components = [found for found in _COMPONENT.findall(types) if not found.endswith(_GROUPS)]

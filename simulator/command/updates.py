@@ -32,27 +32,27 @@ class Update:
 def under_way() -> list[Update]:
     ours = list(_of_make())
     known = {update.stack for update in ours}
-    plain = (update for update in of_pulumi() if update.stack not in known)  # without those that `make up` started
+    plain = (update for update in of_pulumi() if update.stack not in known)  # not those that `make up` started
     return [update for update in (*ours, *plain) if update.pid != os.getpid()]
 
 
 def of_pulumi(stack: str = "*") -> list[Update]:
-    """Returns the updates of a stack, or of all, from locks of Pulumi's file backend. Skips killed processes."""
+    """Returns a stack's or all updates, from locks of Pulumi's file backend. Skips killed processes."""
     return [update for update in locked(stack) if is_working_pulumi(update.pid)]
 
 
 def locked(stack: str = "*") -> list[Update]:
-    """Returns the updates that have a lock, whether they still run or not."""
+    """Returns the updates with a lock, running or not."""
     found = []
     for file in (paths.home() / "state" / ".pulumi" / "locks").rglob(f"{stack}/*.json"):
-        with suppress(FileNotFoundError):  # the update ended in the meantime
+        with suppress(FileNotFoundError):  # the update has ended
             pid, since = int(json.loads(file.read_text())["pid"]), file.stat().st_mtime
             found.append(Update(file.parent.name, "pulumi", pid, since))
     return found
 
 
 def is_working_pulumi(pid: int) -> bool:
-    """Reports whether the process is a running pulumi, and not a killed one (a zombie)."""
+    """Reports whether the process is a running pulumi, not a killed one (a zombie)."""
     try:
         name, _, rest = Path("/proc", str(pid), "stat").read_text().partition("(")[2].rpartition(")")
     except OSError:  # it ended
@@ -62,9 +62,9 @@ def is_working_pulumi(pid: int) -> bool:
 
 @contextmanager
 def announced(command: str, stack: str) -> Iterator[None]:
-    """Announces that a command needs the simulator, also between and after its calls of pulumi.
+    """Announces that a command needs the simulator, also between and after calls of pulumi.
 
-    The kernel frees the lock on its file if the process dies.
+    The kernel frees its lock if the process dies.
     """
     file = _announcements() / f"{os.getpid()}.json"
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

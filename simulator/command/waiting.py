@@ -1,4 +1,4 @@
-"""Waits for the workloads of a stack, and reports what each waits for: at the start, on changes, and periodically."""
+"""Waits for a stack's workloads, and reports why each waits: at the start, on changes, and periodically."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from simulator.command.jobs import Workload
 from simulator.tools.progress import elapsed, wrapped
 
 _LASTS_S = 10.0
-"""The seconds until something missing counts as missing: a kubelet retries after a few seconds."""
+"""Seconds until something counts as missing: a kubelet retries after a few seconds."""
 _HEARTBEAT_S = 30.0
-"""The maximum seconds without a report. Until then, progress of pods is reported only with a phase change."""
+"""Maximum seconds without a report. Until then, pods' progress is reported only with a phase change."""
 _REPEAT_S = 300.0
-"""The seconds until a cause is reported again: some come and go (ErrImagePull)."""
+"""Seconds until a cause is reported again: some come and go (ErrImagePull)."""
 _LACKS = re.compile(r"(\d+ Insufficient \S+\s*)+")
-"""The scheduler names devices in turn, so its counts change often, and a new count is not reported."""
+"""The scheduler names devices in turn, so its counts change often and are not reported again."""
 
 
 def wait(observed: Callable[[], list[Workload]], timeout_s: float, write: Callable[[str], None]) -> list[Workload]:
@@ -36,7 +36,7 @@ def wait(observed: Callable[[], list[Workload]], timeout_s: float, write: Callab
 
 
 class _Reporter:
-    """Reports a shared cause once, with the names of all."""
+    """Reports a shared cause once, with all names."""
 
     def __init__(self, write: Callable[[str], None], start: float) -> None:
         self._write, self._start, self._last_output = write, start, start
@@ -62,7 +62,7 @@ class _Reporter:
             self._write("\n".join(wrapped(f"{elapsed(now - self._start)} still waiting: {', '.join(waiting)}", "  ")))
 
     def _changes(self, name: str, head: str, causes: Sequence[Finding], now: float) -> list[str]:
-        """Returns the head, and causes that are new since the last look and were not reported lately."""
+        """Returns the head, and causes that are new and were not reported lately."""
         texts = [head, *(cause.text for cause in causes)]
         parts = {_gist(text): text for text in texts}
         seen, self._seen[name] = self._seen.get(name, set()), set(parts)
@@ -82,7 +82,7 @@ class _Reporter:
         return next((other for other in others if part in self._seen.get(other, ())), "")
 
     def _write_all(self, news: Mapping[str, Sequence[str]]) -> None:
-        """`news` has the head and the new causes of each workload."""
+        """`news` has each workload's head and new causes."""
         groups: dict[tuple[str, ...], list[str]] = {}
         for name, (_, *causes) in news.items():
             for cause in causes:
@@ -94,5 +94,5 @@ class _Reporter:
 
 
 def _gist(text: str) -> str:
-    """Removes the scheduler's counts and line breaks, to compare causes."""
+    """Removes counts and line breaks, to compare causes."""
     return _LACKS.sub("", " ".join(text.split()))
