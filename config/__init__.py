@@ -1,1 +1,1 @@
-"""The inputs of a stack: settings, hardware facts and pinned versions. Creates no resources and uses no network."""
+"""The inputs of a stack: settings, hardware facts, pinned versions. Creates no resources and uses no network."""

@@ -1,1 +1,1 @@
-"""Facts that do not depend on settings (hardware, versions, names): data files and their readers."""
+"""Facts that do not depend on settings (hardware, versions, names), and their readers."""

@@ -1,6 +1,6 @@
 """The resources that AKS reserves on each node, and the rest for pods (AKS's page on node resource reservations).
 
-Recorded nodes and Azure's health checks confirm the numbers (tests/contract/recordings/nodes.yaml).
+Recorded nodes and Azure's health checks confirm them (tests/contract/recordings/nodes.yaml).
 """
 
 from __future__ import annotations
@@ -10,22 +10,21 @@ from dataclasses import dataclass
 from config.data.skus import VmSku
 
 MAX_PODS = 250
-"""The default maximum number of pods per node with CNI Overlay, which all of our clusters use."""
+"""The default maximum of pods per node with CNI Overlay, which all our clusters use."""
 MIN_PODS, MIN_SYSTEM_PODS = 10, 30
-"""The smallest allowed maximum for a pool and for a system pool.
-
-Sources: https://learn.microsoft.com/azure/aks/node-auto-provisioning-aksnodeclass and
-https://learn.microsoft.com/azure/aks/use-system-pools
+"""The smallest allowed maximum for a pool and for a system pool
+(https://learn.microsoft.com/azure/aks/node-auto-provisioning-aksnodeclass,
+https://learn.microsoft.com/azure/aks/use-system-pools).
 """
 
 
 _KERNEL_KIB = 320 * 1024
-"""The most memory that kernel and firmware kept on recorded nodes, besides 1/64 of it for page tables."""
+"""The most memory that kernel and firmware kept on recorded nodes, besides 1/64 for page tables."""
 
 
 @dataclass(frozen=True)
 class Allocatable:
-    """The resources for pods on a node of a VM size, including those of DaemonSets."""
+    """The resources for pods, including DaemonSets, on a node of a VM size."""
 
     cpu_millis: int
     memory_kib: int

@@ -15,7 +15,7 @@ def _guids() -> Mapping[str, str]:
 
 
 def guid(name: str) -> str:
-    """Returns the GUID of a role definition; raises KeyError for a role that the file lacks."""
+    """Returns the GUID of a role definition; raises KeyError for an unknown role."""
     return _guids()[name]
 
 

@@ -1,4 +1,4 @@
-"""Mounts of blob containers: the CSI driver, and the profiles of `blobfuse.yaml` as mount options."""
+"""Mounts of blob containers: the CSI driver, and `blobfuse.yaml`'s profiles as mount options."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from config.data import data
 DRIVER = "blob.csi.azure.com"
 ACCOUNT = "blobs"
 AUDIENCE = "api://AzureADTokenExchange"
-"""The audience of the tokens that the driver requests for mounts by identity (tokenRequests of its CSIDriver)."""
+"""The audience of the driver's tokens for mounts by identity (tokenRequests of its CSIDriver)."""
 _WRITTEN_WITHOUT = 4
 _MOST_BLOCKS = 50_000
 Profile = dict[str, bool | int | float | str]
@@ -36,9 +36,9 @@ def has_folder(profile: str) -> bool:
 def files_at_once(profile: str) -> int:
     """Returns how many files a node can write at once, because each open file keeps blocks of the pool.
 
-    Each file uses as many blocks as it prefetches, or four without prefetching. One block is reserved
-    (azure-storage-fuse at blobfuse2-2.5.4, component/block_cache: block_cache.go, getOrCreateBlock,
-    MIN_WRITE_BLOCK; blockpool.go, NewBlockPool). If no block is free for 5 seconds, a write fails with EIO.
+    A file uses as many blocks as it prefetches, or four without prefetching. One block is reserved (azure-storage-fuse
+    at blobfuse2-2.5.4, component/block_cache: block_cache.go, getOrCreateBlock, MIN_WRITE_BLOCK; blockpool.go,
+    NewBlockPool). If no block is free for 5 seconds, a write fails with EIO.
     """
     flags = profiles()[profile]
     blocks = int(float(flags["block-cache-pool-size"]) / float(flags["block-cache-block-size"])) - 1
@@ -46,7 +46,7 @@ def files_at_once(profile: str) -> int:
 
 
 def largest_file(profile: str) -> float:
-    """Returns the size in bytes of the largest file that can be written: a blob has 50,000 blocks at most."""
+    """Returns the largest file that can be written, in bytes: a blob has 50,000 blocks at most."""
     return _MOST_BLOCKS * float(profiles()[profile]["block-cache-block-size"]) * 2**20
 
 

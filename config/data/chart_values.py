@@ -18,14 +18,14 @@ from config.data.data import FOLDER
 
 _TYPES: dict[str, tuple[type, ...]] = {"bool": (bool,), "int": (int,), "float": (int, float), "str": (str, int, float)}
 _KUBERNETES = ("annotations", "labels", "nodeselector", "resources", "affinity", "securitycontext", "updatestrategy")
-"""The ends of keys with contents that Kubernetes defines."""
+"""The ends of keys whose contents Kubernetes defines."""
 _ALERTMANAGER = ("alertmanager", "config")
 _FREE = {"map": (dict,), "list": (list,), "null": ()}
 
 
 @dataclass(frozen=True)
 class ValueProblem:
-    """A value that the chart does not accept: not of the `expected` type, or its key is not among the `known` ones."""
+    """A value that the chart does not accept: not of the `expected` type, or with a key that is not `known`."""
 
     path: tuple[str, ...]
     value: Any

@@ -1,4 +1,4 @@
-"""Content-based tags of the images of `docker/`: a changed file gives another tag."""
+"""Content-based tags of the images of `docker/`: a changed file changes the tag."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def image_names(folder: Path = IMAGES) -> list[str]:
 
 
 def chosen_images(names: Iterable[str], folder: Path = IMAGES) -> list[str]:
-    """Returns these images (commas separate names, too), or all if none is given; raises UnknownImage."""
+    """Returns these images (also separated by commas), or all if none is given; raises UnknownImage."""
     chosen = sorted({part for name in names for part in name.split(",") if part})
     for name in chosen:
         _require_known(name, folder)
@@ -39,7 +39,7 @@ def _require_known(name: str, folder: Path) -> None:
 def content_tag(name: str, folder: Path = IMAGES) -> str:
     """Returns a twelve-digit hexadecimal hash of all files in docker/<name>: path, executable bit, content.
 
-    Other mode bits are ignored, because they depend on the umask of the checkout. Raises UnknownImage.
+    Other mode bits depend on the umask of the checkout. Raises UnknownImage.
     """
     _require_known(name, folder)
     digest = hashlib.sha256()

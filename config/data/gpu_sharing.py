@@ -21,7 +21,7 @@ def _partitions() -> dict[str, dict[str, int]]:
 
 
 def mig_profiles(gpu_product: str) -> Mapping[str, int]:
-    """Returns the partitionings of a GPU (named as by nvidia-smi), with the number of partitions; empty without MIG."""
+    """Returns the partitionings of a GPU (nvidia-smi's name), with the number of partitions; empty without MIG."""
     return _partitions().get(gpu_product, {})
 
 

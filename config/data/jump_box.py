@@ -1,4 +1,4 @@
-"""The software of a jump box and its installation at first boot. `jump_box.yaml` has the data with its sources."""
+"""The software of a jump box and its installation at first boot. `jump_box.yaml` has data and sources."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def jump_box() -> JumpBox:
 
 
 def installer() -> str:
-    """Returns a script that installs all tools and verifies each against its release."""
+    """Returns a script that installs all tools, each verified against its release."""
     found = jump_box()
     calls = [found.azure_cli.command(), *(tool.command(name) for name, tool in found.tools.items())]
     return "\n".join([FUNCTIONS.read_text(encoding="utf-8"), *calls, ""])

@@ -1,4 +1,4 @@
-"""Language models by their names on huggingface.co: their architecture and memory needs."""
+"""Language models by their names on huggingface.co: architecture and memory needs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TYPO = 0.95
 
 
 class LanguageModel(Facts):
-    """A decoder-only model of the transformers library: OPT, or a model with grouped-query attention and SwiGLU."""
+    """A decoder-only model of the transformers library: OPT, or one with grouped-query attention and SwiGLU."""
 
     type: Literal["granite", "llama", "opt", "qwen2"]
     layers: int
@@ -30,7 +30,7 @@ class LanguageModel(Facts):
     head: int
     vocabulary: int
     context: int
-    """The maximum number of tokens of a prompt and its answer."""
+    """The maximum number of tokens of prompt and answer."""
     tied: bool = False
     """Whether the embedding is also the output layer."""
     targets: list[str] = []
@@ -39,7 +39,7 @@ class LanguageModel(Facts):
 
     @property
     def swiglu(self) -> bool:
-        """Whether feed-forward layers use SwiGLU, which multiplies two projections, instead of ReLU."""
+        """Whether feed-forward layers use SwiGLU, which multiplies two projections, not ReLU."""
         return self.type != "opt"
 
     @property
@@ -74,7 +74,7 @@ def language_models() -> Mapping[str, LanguageModel]:
 
 
 def misspelt(name: str) -> list[str]:
-    """Returns the known models that a name clearly misspells; none if numbers differ, which means another model."""
+    """Returns the known models that a name clearly misspells; none if numbers differ: that is another model."""
     known = language_models()
     if name in known:
         return []

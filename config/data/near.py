@@ -10,12 +10,12 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from config.data import data
 
 _LONGEST = 200
-"""The maximum length of a name that is compared; known names are much shorter, and comparisons take time."""
+"""The longest name that is compared: known names are much shorter, and comparisons take time."""
 _LONG = 9
 """The minimum length, with hyphens, of a first word that may stand for a longer name."""
 _NEGATIONS = "disabled disable no not without skip public unprotected allow"
 _GENERAL = "day gpu group permission policy taint upload"
-"""Names of protecting settings that are also words in other names (resourceGroupName, eviction_policy)."""
+"""Names of protecting settings that are words of other names, too (resourceGroupName, eviction_policy)."""
 _OF_SECTIONS = (
     *("count", "enabled", "id", "key", "name", "path", "repo", "repository", "server", "size", "source", "type"),
     *("url", "value", "zones"),
@@ -23,14 +23,13 @@ _OF_SECTIONS = (
 _OF_RESOURCES = ("location", "sku", "tier", "version")
 _KINDS = ("enabled", "id", "profile", "type")
 _NEAR, _ALIKE, _ALIKE_WORD = 0.6, 0.8, 0.75
-"""The minimum similarity (difflib's ratio) of names in hints, of misspelt names, and of misspelt words.
-
-The limit for words is lower, because one letter of a short word weighs more.
+"""The minimum similarity (difflib's ratio) of names in hints, of misspelt names, and of misspelt words (lower, because
+one letter of a short word weighs more).
 """
 
 
 def near(name: str, known: Iterable[str], limit: int = 3) -> list[str]:
-    """Returns similar known names, the best first, ignoring case: first those that end with it, then those like it.
+    """Returns similar known names, ignoring case, best first: those that end with it, then those like it.
 
     Without any, returns names with a similar first word, or else names that contain it.
     """
@@ -82,7 +81,7 @@ def _other_places() -> dict[str, list[tuple[str, ...]]]:
 def replaced_by(path: Sequence[str | int], known: Collection[str]) -> list[tuple[str | int, ...]] | None:
     """Returns the settings that replace another tool's setting at `path`; `known` are the valid keys there.
 
-    An empty list means that this program has no such setting; None means that a known key fits, or no match.
+    An empty list means that this program has no such setting; None that a known key fits, or no match.
     """
     name, table = str(path[-1])[:_LONGEST], _other_places()
     found = table.get(_plain(".".join(map(str, path[-2:])))) if len(path) > 1 else None
@@ -118,7 +117,7 @@ def is_general(name: str) -> bool:
 
 
 def is_shared(name: str) -> bool:
-    """Returns whether several sections or resources have the name, so that no command may move its value."""
+    """Returns whether several sections or resources have the name: no command may then move its value."""
     return name in (*_OF_SECTIONS, *_OF_RESOURCES)
 
 
@@ -143,7 +142,7 @@ def is_spelling(name: str, known: str) -> bool:
 
 
 def resembles(name: str, known: str) -> bool:
-    """Returns whether a name may mean a similar one: with fewer or more words, and its last word in both."""
+    """Returns whether a name may mean a similar one, with fewer or more words, but its last word."""
     own, words = [word for word in words_of(name).split("-")[1:-1] if word not in _KINDS], words_of(known).split("-")
     fits = own and own[-1] in words and ({*own} <= {*words} or {*words} - {""} <= {*own})
     return is_spelling(name, known) or bool(fits and not is_general(name))
@@ -177,7 +176,7 @@ def _plain(name: str) -> str:
 
 
 def mistyped(name: str, known: Collection[str]) -> list[str]:
-    """Returns the known names that one clearly misspells, best first. A name that continues a known one is another."""
+    """Returns the known names that one clearly misspells, best first. A name that continues one is another."""
     if name in known:
         return []
     swapped = [each for each in known if sorted(each) == sorted(name)]

@@ -1,4 +1,4 @@
-"""The names of stack outputs that the program also reads. `components/stack_outputs.py` defines their contents."""
+"""Names of stack outputs that the program also reads. `components/stack_outputs.py` defines their contents."""
 
 CLUSTER_ID = "clusterId"
 FILES = "files"

@@ -1,4 +1,4 @@
-"""Azure's list prices, in US dollars per hour. `prices.yaml` has the data with sources and dates."""
+"""Azure's list prices, in US dollars per hour, from `prices.yaml`, which has sources and dates."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class PriceList(BaseModel):
     as_of: str
     currency: str
     region: str
-    """The default region, if a size has no price in the stack's region."""
+    """The region of prices that a size lacks in the stack's region."""
     hours_per_month: int
     vms: dict[str, dict[str, float]]
     """The price per hour, by VM size and region."""
     vcpus: dict[str, dict[str, float]]
-    """The price of a vCPU by quota family and region, for sizes without GPUs."""
+    """The price of a vCPU by quota family and region (sizes without GPUs)."""
     disks: dict[int, float]
     """The price per month, by the tier's maximum size in GiB."""
     control_plane: dict[str, float]
@@ -37,25 +37,25 @@ class PriceList(BaseModel):
     private_endpoint: float
 
     def node(self, size: str, region: str) -> float | None:
-        """Returns the price of a node without its disk; None if it is unknown."""
+        """Returns the price of a node without its disk; None if unknown."""
         known, vcpus = self.of_size(size)
         price = known.get(region, known.get(self.region))
         return None if price is None else round(price * vcpus, 6)
 
     def of_size(self, size: str) -> tuple[dict[str, float], int]:
-        """Returns the prices by region and the factor for one node: 1, or the number of its vCPUs."""
+        """Returns the prices by region, and the factor for one node: 1, or its vCPUs."""
         found = catalogue().get(size)
         if size in self.vms or found is None:
             return self.vms.get(size, {}), 1
         return self.vcpus.get(found.family, {}), found.vcpus
 
     def disk(self, gib: int) -> float | None:
-        """Returns the price of a managed disk in its tier; None if it is larger than all tiers."""
+        """Returns the price of a managed disk in its tier; None above all tiers."""
         tier = min((most for most in self.disks if most >= gib), default=None)
         return None if tier is None else self.disks[tier] / self.hours_per_month
 
     def registry(self, tier: str) -> float:
-        """Returns the price of a container registry, without storage above the included amount."""
+        """Returns the price of a registry, without storage above the included amount."""
         return self.registry_per_day[tier] / 24
 
 

@@ -1,51 +1,51 @@
-"""The labels, taints and tolerations that pools, operators and workloads share."""
+"""Labels, taints and tolerations that pools, operators and workloads share."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
 AGENT_POOL_LABEL = "kubernetes.azure.com/agentpool"
-"""AKS's label: the ARM name of a node's pool."""
+"""AKS's label: the ARM name of the pool."""
 POOL_LABEL = "ai-on-aks/pool"
 """Our label: the key of a GPU pool in the settings."""
 GPU_LABEL = "ai-on-aks/gpu"
-"""Our label: "true" on every GPU node. AKS's accelerator label is not guaranteed on pools without AKS's driver."""
+"""Our label: "true" on every GPU node. AKS's accelerator label is not guaranteed without AKS's driver."""
 ACCELERATOR_LABEL = "kubernetes.azure.com/accelerator"
-"""AKS's label of GPU nodes, which its autoscaler reads (cloudprovider/azure/azure_cloud_provider.go)."""
+"""AKS's label of GPU nodes, for its autoscaler (cloudprovider/azure/azure_cloud_provider.go)."""
 ALL_GPUS_COUNTED_SINCE = 1, 35
-"""The first version of Kubernetes with an AKS autoscaler that counts the GPUs of all nodes before each scale-up
+"""The first Kubernetes version with an AKS autoscaler that counts the GPUs of all nodes before each scale-up
 (kubernetes/autoscaler#10301).
 """
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 GPU_TAINT = "sku=gpu:NoSchedule"
 SCRATCH_LABEL = "local-nvme-scratch"
-"""The label that makes one file system of a node's local NVMe disks; "true" on pools with `scratch`."""
+"""The label that makes one file system of local NVMe disks; "true" on pools with `scratch`."""
 SCRATCH_MOUNT = "/mnt/nvme"
 SCRATCH_FOLDER = f"{SCRATCH_MOUNT}/scratch"
 """A folder that exists only once that file system is mounted; pods use it as a hostPath of type Directory."""
 SYSTEM_NODES = {"kubernetes.azure.com/mode": "system"}
 SYSTEM_PRIORITY = "system-cluster-critical"
-"""The priority class of operators that jobs depend on: evicted last, except for parts of a node. MLBatch gives its
-operators system-node-critical (project-codeflare/mlbatch, setup.k8s/*/manager_resources_patch.yaml).
+"""The priority class of operators that jobs depend on: evicted last, except for parts of a node. MLBatch uses
+system-node-critical (project-codeflare/mlbatch, setup.k8s/*/manager_resources_patch.yaml).
 """
 SYSTEM_TAINT = "CriticalAddonsOnly=true:NoSchedule"
 SPOT_LABEL = "kubernetes.azure.com/scalesetpriority"
 SPOT_TAINT = f"{SPOT_LABEL}=spot:NoSchedule"
 TEAM_LABELS = {"mlbatch-team-namespace": "true"}
-"""MLBatch's labels of team namespaces; Kueue manages all jobs there."""
+"""MLBatch's labels of team namespaces, where Kueue manages all jobs."""
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 LOCAL_QUEUE = "default-queue"
 BAD_NODE = "ai-on-aks/gpu-health=failed"
-"""Our label for nodes with a failing GPU: AppWrapper moves jobs away from them."""
+"""Our label for nodes with a failing GPU, from which AppWrapper moves jobs away."""
 WRAPPER_ANNOTATION = "workload.codeflare.dev.appwrapper"
-"""The prefix of an AppWrapper's annotations, which count its retries."""
+"""The prefix of AppWrapper's annotations, which count its retries."""
 WRAPPER_NAMESPACE, WRAPPER_CONFIG = "appwrapper-system", "appwrapper-operator-config"
-"""AppWrapper's namespace (required by its webhooks and roles) and its ConfigMap."""
+"""AppWrapper's namespace (its webhooks and roles require it) and its ConfigMap."""
 AUTOPILOT_LABEL = "autopilot.ibm.com/gpuhealth"
 """Autopilot's label with the result of its GPU checks (IBM/autopilot, pkg/utils/nodelabels.go)."""
 HEALTH_TAINT = "aznhc"
 """The key of the taint on nodes that fail a check, with the value `failed`, as in Azure's guide ("Pre-Job Health Checks
-on AKS"). It is also the prefix of annotations with the results.
+on AKS"), and the prefix of annotations with the results.
 """
 HEALTH_ACCOUNT = "aksnhc-sa"
 HEALTH_ROLE = "aksnhc-role"
@@ -53,7 +53,7 @@ HEALTH_ROLE = "aksnhc-role"
 CONDITION_PREFIX = "ai-on-aks/"
 GPU_RESOURCE = "nvidia.com/gpu"
 NVIDIA_RUNTIME = "nvidia"
-"""The RuntimeClass of the GPU Operator's pods, and the prefix of its other ones (NVIDIA/gpu-operator v26.7.0,
+"""The RuntimeClass of the GPU Operator's pods, and the prefix of its others (NVIDIA/gpu-operator v26.7.0,
 controllers/object_controls.go, DefaultRuntimeClass).
 """
 VOLCANO: Final = "volcano"
@@ -67,6 +67,6 @@ SYSTEM_TOLERATIONS: list[dict[str, Any]] = [{"key": "CriticalAddonsOnly", "opera
 """The tolerations of pods on the system pool, tainted or not."""
 ON_SYSTEM_POOL: dict[str, Any] = {"nodeSelector": SYSTEM_NODES, "tolerations": SYSTEM_TOLERATIONS}
 ANY_TAINT: list[dict[str, Any]] = [{"operator": "Exists"}]
-"""The tolerations of all DaemonSets on GPU nodes. A list of the pools' taints would change the pod template with each
-taint; driver pods with the old template keep their operator's policy from being ready until they are restarted.
+"""The tolerations of DaemonSets on GPU nodes. A list of the pools' taints would change the pod template with each
+taint; driver pods with the old template keep their operator's policy from being ready until they restart.
 """

@@ -32,7 +32,7 @@ class InfiniBand(Facts):
     sharp: bool
     """Whether the fabric supports in-switch reduction (SHARP)."""
     aks_feature: bool = True
-    """Whether the feature AKSInfinibandSupport must be registered for its nodes to share a fabric, or must not."""
+    """Whether its nodes share a fabric only with the feature AKSInfinibandSupport registered, or only without it."""
 
 
 class Nvme(Facts):
@@ -43,15 +43,15 @@ class Nvme(Facts):
 
 
 class Health(Facts):
-    """The values that the health check expects on a node. None means that no value is published."""
+    """The values that the health check expects on a node, or None if unpublished."""
 
     sockets: int | None = None
     memory: str | None = None
     """The memory that Linux reports, in NHC's format: 1915071MB (in fact MiB)."""
     memory_percent: int = 3
-    """The allowed deviation from that, in percent."""
+    """The allowed deviation, in percent."""
     gpu_host_gbs: float | None = None
-    """The minimum bandwidth of copies between host and GPU in both directions, GB/s."""
+    """The minimum bandwidth of copies between host and GPU, both directions, GB/s."""
     gpu_peer_gbs: float | None = None
     """The minimum bandwidth of GPU to GPU copies, GB/s."""
     nccl_bytes: str | None = None
@@ -93,18 +93,18 @@ class NcclBusBandwidth(Facts):
 
 
 class VmSku(Facts):
-    """One VM size. GPU fields are empty or 0 on sizes without GPUs."""
+    """One VM size. Without GPUs, GPU fields are empty or 0."""
 
     name: str
     family: str
-    """The name of its vCPU quota, as `az vm list-usage` prints it; Spot nodes use `lowPriorityCores` instead."""
+    """The name of its vCPU quota in `az vm list-usage`; Spot nodes use `lowPriorityCores`."""
     vcpus: int
     memory_gib: int
     temp_gib: int
     temp_is_nvme: bool = False
     """Whether it consists of NVMe disks, where Azure puts no OS disk for these families."""
     cache_gib: int = 0
-    """The host's cache for disks; 0 if it is missing or unknown."""
+    """The host's cache for disks; 0 if missing or unknown."""
     arch: Literal["amd64", "arm64"] = "amd64"
     nvme: Nvme | None = None
     gpus: int = 0
@@ -118,7 +118,7 @@ class VmSku(Facts):
     gpu_bf16_tflops: float = 0
     """Dense bf16 TFLOPS per GPU; 0 if the GPU has no bf16."""
     gpu_pcie_gbs: float | None = None
-    """The bandwidth of a GPU's link to the host, GB/s in one direction; None if unknown."""
+    """A GPU's bandwidth to the host, GB/s in one direction; None if unknown."""
     gpu_nvlink_gbs: float | None = None
     """The bandwidth of all links to other GPUs; None without links, or if unknown."""
     gpu_nvlinks_unused: Annotated[tuple[int, ...], BeforeValidator(_tuples)] = ()
@@ -130,7 +130,7 @@ class VmSku(Facts):
     nccl_busbw: NcclBusBandwidth | None = None
     reservable: bool = False
     refusal: str | None = None
-    """The reason why this size is not supported yet; None if it is."""
+    """Why this size is not supported yet; None if it is."""
 
     @property
     def supported(self) -> bool:
@@ -145,9 +145,9 @@ class VmSku(Facts):
     def os_disk_gib(self) -> int:
         """The largest ephemeral OS disk that Azure certainly accepts.
 
-        For a size with a cache, sources disagree. Azure's error names the cache and the temporary disk, and
-        according to a maintainer either is enough (MicrosoftDocs/azure-docs#115366, Azure/AKS#2672). According to
-        AKS's page on storage, only the cache counts (https://learn.microsoft.com/azure/aks/concepts-storage).
+        For a size with a cache, sources disagree. Azure's error names cache and temporary disk, and a maintainer says
+        that either is enough (MicrosoftDocs/azure-docs#115366, Azure/AKS#2672). AKS's page on storage only counts the
+        cache (https://learn.microsoft.com/azure/aks/concepts-storage).
         """
         return self.cache_gib or (0 if self.temp_is_nvme else self.temp_gib)
 
@@ -156,7 +156,7 @@ class VmSku(Facts):
         return pci_vendor(self.gpu_vendor) if self.gpu_vendor else ""
 
     def busbw_floor(self, nodes: int, *, sharp: bool = False) -> float | None:
-        """Returns the minimum NCCL all-reduce bus bandwidth that passes, GB/s; None if no limit is known."""
+        """Returns the minimum NCCL all-reduce bus bandwidth that passes, GB/s; None if unknown."""
         return self.nccl_busbw.floor.at(nodes, sharp=sharp) if self.nccl_busbw else None
 
 
@@ -238,7 +238,7 @@ class GpuModel(Facts):
 
 
 def written_differently(name: str, known: Iterable[str]) -> list[str]:
-    """Returns the sizes that match a name's letters and digits. `Standard_` and the version may be missing."""
+    """Returns the sizes that match a name's letters and digits, perhaps without `Standard_` and version."""
     own = _letters(name)
     return [each for each in known if own in (_letters(each), re.sub("v[0-9]$", "", _letters(each)))]
 
@@ -277,7 +277,7 @@ def series() -> tuple[Series, ...]:
 
 
 def sku(name: str) -> VmSku:
-    """Returns the VM size of that exact name; labels and quotas are case-sensitive, ARM is not."""
+    """Returns the VM size of that exact name, because labels and quotas are case-sensitive, unlike ARM."""
     return catalogue()[name]
 
 

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from config.data import data
 
 AKS_SHARED_CLASS = "azurefile-csi"
-"""The class of shares that pods of several nodes can mount; every cluster has it."""
+"""The class of shares that pods of several nodes can mount, in every cluster."""
 
 
 @dataclass(frozen=True)
 class AksClasses:
-    """Names of the classes, by kind of volume."""
+    """Names of classes, by kind of volume."""
 
     files: tuple[str, ...]
-    """SMB shares, in an account with a public address, which several nodes can mount."""
+    """SMB shares for several nodes, in an account with a public address."""
     disks: tuple[str, ...]
     """Disks, which one node mounts at a time."""
     blobs: tuple[str, ...]

@@ -25,7 +25,7 @@ class Chart(_Pin):
     name: str
     version: str
     read_from: str | None = None
-    """The release that values keys and CRDs come from, if not the pinned one."""
+    """The release of values keys and CRDs, if not the pinned one."""
     repository: str | None = None
     oci: str | None = None
     timeout_s: int
@@ -49,11 +49,11 @@ class Kustomization(_Pin):
     """The namespace of all its objects, in place of upstream's."""
     images: Sequence[str] = ()
     sum: str
-    """The module's hash in Go's checksum database and in go.sum files."""
+    """The module's hash in Go's checksum database and go.sum files."""
 
     @property
     def address(self) -> str:
-        """The URL of the pinned version in Go's mirror; unlike an archive of a tag, it never changes."""
+        """The URL of the pinned version in Go's mirror, which never changes, unlike an archive of a tag."""
         return f"https://proxy.golang.org/{self.module}/@v/{self.version}.zip"
 
 
@@ -82,7 +82,7 @@ class Kubernetes(_Pin):
         return sorted({*self.newest, *(self.lts_ends if lts else ())}, key=lambda minor: int(minor.split(".")[1]))
 
     def end(self, version: str, *, lts: bool) -> date | None:
-        """Returns the last day of support of a version, or None if it is unknown."""
+        """Returns the last day of support of a version, or None if unknown."""
         return (self.lts_ends if lts else self.ends).get(minor_of(version) or "")
 
 
@@ -97,15 +97,15 @@ class IdentityMounts(_Pin):
 
     driver: str
     addon: str
-    """Minor version of Kubernetes with such a driver in AKS's add-on."""
+    """The minor Kubernetes version with such a driver in AKS's add-on."""
 
     def is_older(self, version: str) -> bool:
-        """Returns whether a version of the driver is too old; other text (`latest`) is assumed to be new."""
+        """Returns whether a driver's version is too old; other text (`latest`) counts as new."""
         numbers, since = (re.findall(r"\d+", text)[:3] for text in (version, self.driver))
         return len(numbers) == len(since) and [int(part) for part in numbers] < [int(part) for part in since]
 
     def lacks_addon(self, kubernetes: str) -> bool:
-        """Returns whether the add-on of this version of Kubernetes is too old, or the version is not valid."""
+        """Returns whether the add-on of this Kubernetes version is too old, or the version is invalid."""
         found, since = (re.match(r"(\d+)\.(\d+)", text) for text in (kubernetes, self.addon))
         return not (found and since) or [int(part) for part in found.groups()] < [int(part) for part in since.groups()]
 
@@ -117,7 +117,7 @@ class Coscheduling(_Pin):
 
     def supports(self, version: str) -> bool:
         """Returns whether its scheduler supports that Kubernetes: it may be at most one minor version older than the
-        API server (kubernetes.io/releases/version-skew-policy). Unreadable versions are assumed to be supported.
+        API server (kubernetes.io/releases/version-skew-policy). Unreadable versions count as supported.
         """
         found, newest = (re.match(r"(\d+)\.(\d+)", text) for text in (version, self.kubernetes))
         return not (found and newest) or tuple(map(int, found.groups())) <= tuple(map(int, newest.groups()))

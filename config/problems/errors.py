@@ -1,4 +1,4 @@
-"""Problems of a stack's settings, which are reported all at once, each with its fix."""
+"""Problems of a stack's settings, reported all at once, each with its fix."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def lines(*each: str) -> str:
 
 
 def first(problems: Iterable[Problem]) -> Iterator[Problem]:
-    """Yields at most one problem more than a message reports, so that the message can mention more.
+    """Yields at most one problem more than a message reports, so that it can mention more.
 
     Finding thousands takes time, and they usually have one cause.
     """
@@ -46,9 +46,9 @@ class Problem:
     allowed: str
     suggestion: Fix
     shows_value: bool = True
-    """Whether `what` and `suggestion` may contain the value that was set."""
+    """Whether `what` and `suggestion` may show the value that was set."""
     lacking: Path = ()
-    """The map that lacks an entry, if that is the error. The missing entry may be an invalid one of that map."""
+    """The map that lacks an entry, if that is the error. An invalid entry of that map may be the missing one."""
     stack: str = ""
     """The other stack with the wrong settings; empty for the deployed stack."""
 
@@ -67,7 +67,7 @@ class Problem:
         return replace(self, path=path, suggestion=fix)
 
     def in_stack(self, name: str, keys: Collection[str]) -> Problem:
-        """Returns the same problem if the top-level `keys` belong to another stack, which is deployed after the fix."""
+        """Returns the same problem if `keys` (top-level) belong to another stack, which is deployed after the fix."""
         theirs = bool(self.path) and self.path[0] in keys
         return replace(self, stack=name if theirs else "", suggestion=self.suggestion.in_stack(name, keys))
 
@@ -84,7 +84,7 @@ class Problem:
 
 
 def in_order(problems: Iterable[Problem]) -> list[Problem]:
-    """Returns each problem once, in the order of messages and fixes; those of one key keep their order."""
+    """Returns each problem once, in the order of messages and fixes; a key's problems keep their order."""
     return sorted(dict.fromkeys(problems), key=_order)
 
 
@@ -96,8 +96,8 @@ def _order(problem: Problem) -> tuple[str, list[tuple[int, str]]]:
 def one_for_each_key(problems: Iterable[Problem]) -> list[Problem]:
     """Returns the problems without those that moving another key solves, and with one move to each key.
 
-    A missing key may be set under another name; only that is then reported. If several keys with different values mean
-    one setting, the user decides.
+    If a missing key is set under another name, only that is reported. If several keys with different values mean one
+    setting, the user decides.
     """
     found = in_order(problems)
     named = {name for problem in found for name in settings_in(problem.fix) if not problem.is_absent}
@@ -120,7 +120,7 @@ def _rival_fix(rivals: Sequence[Problem], problem: Problem, there: Path) -> Fix:
 
 
 class SettingsError(Exception):
-    """An error because a stack's settings are invalid; `problems` has every reason."""
+    """An error for invalid settings of a stack; `problems` has every reason."""
 
     def __init__(self, problems: Iterable[Problem], stack: str = "") -> None:
         self.problems: Sequence[Problem] = in_order(problems)

@@ -1,4 +1,4 @@
-"""Fixes of settings as data: edits of keys, commands and text. Only this module renders them."""
+"""Fixes of settings as data: edits, commands and text. Only this module renders them."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _PLAIN_SEGMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SECRET = re.compile(r"(password|token|secret)$", re.IGNORECASE)
 _MAX_WORDS = 400
 MAX_COMMAND = 1000
-"""The maximum length, in characters, of a command to paste and of a list of allowed values."""
+"""The longest command to paste, and list of allowed values, in characters."""
 _MAX_MOVED = 5
-"""The maximum number of values that commands move to another key; more are moved by hand."""
+"""The maximum number of values that commands move; users move more by hand."""
 ANY = object()
-"""A value that only the user knows; commands show `<value>`, which a shell rejects if it is pasted unchanged."""
+"""A value that only the user knows; commands show `<value>`, which a shell rejects."""
 
 
 def path_text(path: Path) -> str:
@@ -34,7 +34,7 @@ def path_text(path: Path) -> str:
 
 
 def settings_in(text: str) -> list[str]:
-    """Returns the settings in a message; only in its printed part, because it may contain a long value."""
+    """Returns the settings in a message's printed part, because it may contain a long value."""
     return re.findall(r"[A-Za-z]\w*(?:\.[A-Za-z]\w*|\[[^]]*\])+", printable(text))
 
 
@@ -57,7 +57,7 @@ class Edit:
     value: object = None
     """The new value; None removes the key."""
     secret: bool = False
-    """Whether the value is a secret, which the user enters; `value` is the known one, if any."""
+    """Whether the user enters a secret; `value` is the known one, if any."""
     stack: str = ""
 
     @property
@@ -67,7 +67,7 @@ class Edit:
     def text(self, stack: str) -> str:
         """Returns the command for the stack; `--` protects arguments that begin with a dash.
 
-        The command names the stack, because the deployed stack may not be the selected one.
+        It names the stack, because the deployed stack may not be the selected one.
         """
         name = self.stack or stack
         of_stack = f"-s {shlex.quote(name)} " if name else ""
@@ -136,7 +136,7 @@ class Fix:
         return self._with_edits(lambda edit: replace(edit, path=there) if edit.path == here else edit)
 
     def in_stack(self, name: str, keys: Collection[str]) -> Fix:
-        """Returns the same fix if the top-level `keys` belong to another stack, followed by its `pulumi up`."""
+        """Returns the same fix if `keys` (top-level) belong to another stack, followed by its `pulumi up`."""
         fix = self._with_edits(
             lambda edit: replace(edit, stack=name) if edit.path[0] in keys and edit.is_command else edit
         )
@@ -200,7 +200,7 @@ def by_hand(path: Path) -> Fix:
 
 
 def in_file(path: Path) -> Fix:
-    """Returns the instruction to change a list or a map, which no single command can set."""
+    """Returns the instruction to change a list or map, which no single command can set."""
     return say(f"change {printable(path_text(path))} in the stack file to an allowed value")
 
 
@@ -209,7 +209,7 @@ def rename_by_hand(path: Path) -> Fix:
 
 
 def replace_by_hand(path: Path, places: Mapping[str, bool]) -> Fix:
-    """Returns text with the settings that replace an unknown key; True marks those with the opposite meaning."""
+    """Returns text with the settings that replace an unknown key; True marks the opposite meaning."""
     if not places:
         return say(
             f"remove {printable(path_text(path))} if you do not need it: no setting of this program has a similar name"
@@ -242,8 +242,8 @@ def either_by_hand(path: Path, other: str) -> Fix:
 def _pasted(command: str, path: Path, verb: str, where: str) -> str:
     r"""Returns the command, or text if the shell or the CLI cannot express it.
 
-    Source: ParsePropertyPath (pulumi/pulumi, sdk/go/common/resource/property_path.go) reads `\"` as a quotation mark,
-    so no quoted key can end in a backslash; a key cannot contain two colons.
+    ParsePropertyPath (pulumi/pulumi, sdk/go/common/resource/property_path.go) reads `\"` as a quotation mark, so no
+    quoted key can end in a backslash; a key cannot contain two colons.
     """
     named = path[0] and str(path[0]).count(":") < 2 and not any(str(part).endswith("\\") for part in path[1:])
     if named and command.isprintable() and len(command) <= MAX_COMMAND:

@@ -35,7 +35,7 @@ from config.schema.translate import place, problems_of
 
 @dataclass(frozen=True, kw_only=True)
 class Surroundings:
-    """The context of the settings: the stack, local files, and other stacks."""
+    """The context of settings: stack, local files, other stacks."""
 
     stack: StackName
     is_file: IsFile
@@ -65,7 +65,7 @@ def this_stack() -> StackName:
 
 
 def _engine_config() -> tuple[dict[str, str], set[str]]:
-    """Returns all keys from the engine, and the secret ones; `pulumi.Config` cannot list keys."""
+    """Returns all keys from the engine, and the secret ones, which `pulumi.Config` cannot list."""
     engine = pulumi.runtime.config
     raw: dict[str, str] = {**engine.get_config_env(), **engine.CONFIG.get()}
     named = set(engine.get_config_secret_keys_env())
@@ -73,7 +73,7 @@ def _engine_config() -> tuple[dict[str, str], set[str]]:
 
 
 def outputs_of(stack: str) -> Mapping[str, Any]:
-    """Returns a stack's outputs, including secrets; raises LookupError with the engine's reason.
+    """Returns a stack's outputs with secrets; raises LookupError with the engine's reason.
 
     A StackReference would return only Outputs, which rules cannot read in time.
     """
@@ -94,8 +94,8 @@ def load_settings(
 ) -> Settings:
     """Returns the settings in `raw`, which maps `<namespace>:<key>` to text as Pulumi does.
 
-    An empty string means unset: it is the default of most keys in Pulumi.yaml. Raises SettingsError with all problems,
-    without values of `secret_keys`.
+    An empty string means unset, as most defaults in Pulumi.yaml. Raises SettingsError with all problems, without values
+    of `secret_keys`.
     """
     mine = f"{around.stack.project}:"
     given = {key.removeprefix(mine): text for key, text in raw.items()}
@@ -177,7 +177,7 @@ class _Reading:
 
 
 def _with_next_fix(problem: Problem, later: Iterable[Problem]) -> Problem:
-    """Returns the problem with a fix that also resolves the problem that its suggested value would cause."""
+    """Returns the problem with a fix that also resolves the problem that its value would cause."""
     own, path = problem.suggestion, problem.path
     found = next((each for each in later if each.path[: len(path)] == path), None) if own.sets(path) else None
     if found and found.path != path:
@@ -191,8 +191,8 @@ def _with_next_fix(problem: Problem, later: Iterable[Problem]) -> Problem:
 def _follows(problem: Problem, broken: Collection[Path]) -> bool:
     """Returns whether a problem may only follow from broken settings, so that reporting it would confuse.
 
-    Either its path is, contains or is inside a broken path; or an entry is missing in a map that has lost a broken
-    entry. An entry missing in storage.containers may be one of an account.
+    Either its path is, contains or is inside a broken path; or an entry is missing in a map that lost a broken one. An
+    entry missing in storage.containers may be an account's.
     """
     path, lacking = problem.path, problem.lacking
     related = any(path[: len(other)] == other or other[: len(path)] == path for other in broken)
@@ -204,7 +204,7 @@ def _follows(problem: Problem, broken: Collection[Path]) -> bool:
 def _names(problem: Problem, broken: Collection[str]) -> bool:
     """Returns whether a problem involves another broken setting, or the setting that a broken key means.
 
-    The broken setting has its default for now, so the rule may hold after the fix.
+    That setting has its default for now, so the rule may hold after the fix.
     """
     names = [*settings_in(problem.what), *settings_in(problem.fix)]
     return any(f"{name}.".startswith(f"{other}.") for name in names for other in broken)
@@ -213,8 +213,8 @@ def _names(problem: Problem, broken: Collection[str]) -> bool:
 def _validate(parsed: dict[str, Any], inventory: Inventory, problems: list[Problem]) -> tuple[StackFile, list[Path]]:
     """Returns the stack file without its invalid values, and the paths of these values.
 
-    The suggested values or else the defaults replace them, so that other rules still run. A map without a required key
-    is removed, too: a pool without a VM size is not a pool.
+    Suggested values or else defaults replace them, so that other rules still run. A map without a required key is
+    removed, too: a pool without a VM size is not a pool.
     """
     left_out: list[Path] = []
     model = inventory.stack_file
@@ -236,7 +236,7 @@ def _validate(parsed: dict[str, Any], inventory: Inventory, problems: list[Probl
 
 
 def _order(location: Path) -> tuple[tuple[int, str], ...]:
-    """Returns a sort key with numeric list positions, so that removals from the end do not shift others."""
+    """Returns a sort key with numeric list positions: removals from the end do not shift others."""
     return tuple((part, "") if isinstance(part, int) else (-1, part) for part in location)
 
 

@@ -1,8 +1,8 @@
-"""Hides secret values in problems. Names of keys are always printed.
+"""Hides secret values, but not names of keys, in problems.
 
 Pulumi marks only whole top-level keys as secret (`Map.SecureKeys` of pulumi/pulumi,
 sdk/go/common/resource/config/map.go), and passes them decrypted. Workload options are marked one by one (pydantic's
-SecretStr), so that a password does not hide errors of the other options.
+SecretStr), so that a password does not hide errors of other options.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _HIDDEN = "is not valid (its value is a secret, so it is not shown)"
 
 @dataclass(frozen=True)
 class Privacy:
-    """The secrets in the settings of one stack."""
+    """The secrets in one stack's settings."""
 
     secret: Collection[str]
     inventory: Inventory

@@ -12,9 +12,8 @@ from config.problems.errors import Problem
 from config.problems.fixes import Path, say
 
 _MAX_LENGTH = 1 << 16
-"""The maximum length of a value. Linux limits all keys together to 128 KiB, because they are in one variable.
-
-Sources: pulumi/pulumi, sdk/python/cmd/pulumi-language-python/main.go (PULUMI_CONFIG); execve(2), MAX_ARG_STRLEN.
+"""The longest value. Linux limits all keys together to 128 KiB, because they are in one variable (pulumi/pulumi,
+sdk/python/cmd/pulumi-language-python/main.go, PULUMI_CONFIG; execve(2), MAX_ARG_STRLEN).
 """
 _MAX_LEVELS = 50
 Keys = Mapping[str, str]
@@ -31,7 +30,7 @@ def too_much(key: str, text: str) -> Problem | None:
 
 
 def _levels(text: str) -> int:
-    """Returns the nesting depth. Python's JSON parser would recurse until its stack overflows."""
+    """Returns the nesting depth. Python's JSON parser would overflow the stack."""
     deepest = depth = 0
     for bracket in re.findall(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', text):
         depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(bracket, 0)
@@ -52,9 +51,9 @@ def data(text: str) -> Any:
 
 @functools.lru_cache(32)
 def data_or_text(key: str, text: str) -> Any:
-    """Returns the parsed value of a key, its text if it is not JSON, or None if it is too large.
+    """Returns a key's parsed value, its text if it is not JSON, or None if it is too large.
 
-    More lenient than `data`, so that the checks also see protecting settings in invalid values.
+    More lenient than `data`, so that checks also see protecting settings in invalid values.
     """
     try:
         return None if too_much(key, text) else json.loads(text)
@@ -70,7 +69,7 @@ def value_at(keys: Keys, path: Path, absent: Any = None) -> Any:
 
 
 def names(text: str) -> object:
-    """Returns a list of names from JSON text (the form of a YAML list, too) or from text with commas."""
+    """Returns a list of names from JSON text (as a YAML list is) or from text with commas."""
     try:
         parsed = data(text)
     except ValueError:

@@ -9,7 +9,7 @@ from config.schema.models import StackFile
 from config.schema.network import NetworkSettings
 
 _LOGINS = ("azurecli", "msi")
-"""kubelogin's methods for a managed identity without a file or a secret (its page on login modes). `azurecli` needs `az
+"""kubelogin's methods for a managed identity without file or secret (its page on login modes). `azurecli` needs `az
 login --identity` first.
 """
 
@@ -37,7 +37,7 @@ def _needless(network: NetworkSettings) -> Iterator[Problem]:
 
 
 def _key(network: NetworkSettings) -> Iterator[Problem]:
-    """Does not print the SSH key: it may be a private key."""
+    """Does not print the SSH key, which may be a private one."""
     given = network.jump_box and network.jump_box.ssh_public_key
     if network.jump_box is None or (given and is_public_key(given)):
         return

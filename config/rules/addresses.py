@@ -23,7 +23,7 @@ _SERVICES_PREFIX = 13
 """The shortest prefix for services: smaller than a /12 (AKS's overview of CNI Overlay)."""
 _WIDTHS = range(24, 7, -1)
 _ADDRESSES: Mapping[Use, int] = {"registry": 2}
-"""Addresses of an endpoint: a registry has one for itself and one for its data, all others have one."""
+"""The addresses of an endpoint: a registry has one for itself and one for its data, others have one."""
 
 Ranges = Mapping[str, IPv4Network]
 
@@ -31,14 +31,14 @@ Ranges = Mapping[str, IPv4Network]
 def most_nodes(stack: StackFile) -> int:
     """Returns the maximum number of nodes: all pools at their maximum, with surge nodes.
 
-    Nodes of a pool that replaces another are not counted: only the next settings contain it.
+    Excludes nodes of a pool that replaces another, which only the next settings contain.
     """
     system = stack.cluster.system_pool.count + _SURGE
     return system + sum(pool.max_nodes + surge(pool) for pool in stack.gpu_pools().values())
 
 
 def surge(pool: PoolSettings) -> int:
-    """Returns the surge nodes of a pool's upgrade: none with InfiniBand, because AKS upgrades those nodes in place."""
+    """Returns the surge nodes of a pool's upgrade: none with InfiniBand, which AKS upgrades in place."""
     return 0 if pool.sku.infiniband and not pool.spot else _SURGE
 
 

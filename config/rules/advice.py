@@ -1,4 +1,4 @@
-"""Warnings about valid settings that will cause problems. Previews print them; they stop nothing."""
+"""Warnings of previews about valid settings that will cause problems. They stop nothing."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _fixed_beside_autoscaled(settings: Settings) -> Iterator[Problem]:
     """Yields warnings about pools with nodes that can stop every scale-up.
 
     Since 1.35 the autoscaler counts the GPUs of all nodes before each scale-up. If a node offers none, it uses the
-    template of the node's pool, and fixed pools have no template (kubernetes/autoscaler#10301).
+    template of the pool, which fixed pools lack (kubernetes/autoscaler#10301).
     """
     pools = settings.gpu_pools()
     autoscaled = next((key for key, pool in pools.items() if pool.autoscale), None)
@@ -153,7 +153,7 @@ def _unmounted(name: str, placement: Placement[Any], storage: StorageSettings) -
 
 
 def _outlived(name: str, placement: Placement[Any], storage: StorageSettings) -> Iterator[Problem]:
-    """Yields long trainings with mounts that fail when their SAS expires; a SAS of a year lasts longer."""
+    """Yields long trainings whose mounts fail when their SAS expires; a SAS of a year lasts longer."""
     end, accounts = placement.options.open_end, storage.by_container()
     for container in placement.options.containers if end else ():
         account = accounts[container]

@@ -13,12 +13,12 @@ from config.problems.fixes import set_command
 
 _CODE = re.compile(r"(?i)exit(?:ed with)?[ _]?(?:status|code)\W{0,8}(\d{1,3})\b")
 _NEXT_ERROR = re.compile(r"(?=Status=\d{3} Code=|\"status\": ?\d{3}|ERROR: \(|RESPONSE \d{3}: |(?<!\\)\"code\"\s*:)")
-"""The start of an error in logs of pulumi, az and the SDK for Go, and in JSON with several errors in `details`."""
+"""The start of an error in logs of pulumi, az and the SDK for Go, and in JSON with several `details`."""
 _NODE_SETUP = re.compile(r"(?i)vmssCSE|CSE failed|VMExtension|AKSNode")
 
 
 class Entry(Facts):
-    """One kind of error; the head of the data file explains the keys."""
+    """One kind of error; the data file explains the keys."""
 
     error: str = ""
     exit: list[int] = []
@@ -38,7 +38,7 @@ class Place:
     cluster: str = "<cluster>"
     pool: str = "<pool>"
     tags: Collection[str] = ()
-    """Names of the tags that the stack sets. If a policy requires several tags, the others are missing."""
+    """Names of the tags that the stack sets. If a policy requires several, the others are missing."""
     managed_disk: str = "pulumi config set --path pools.<pool>.osDiskType Managed"
 
 
@@ -67,7 +67,7 @@ def entries() -> tuple[Entry, ...]:
 
 
 def explain(error: str, place: Place | None = None) -> Explanation | None:
-    """Returns the explanation of the first entry that matches the text, or None."""
+    """Returns the explanation of the first matching entry, or None."""
     exit_code = _exit_code(error)
     for entry in entries():
         if exit_code in entry.exit or (entry.error and re.search(entry.error, error)):

@@ -1,4 +1,4 @@
-"""The stack's cost per hour in Azure's list prices, which previews and updates print."""
+"""The stack's hourly cost in Azure's list prices, for previews and updates."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _NOT_COUNTED = "not counted: blobs, traffic, volumes of workloads"
 
 @dataclass(frozen=True)
 class Item:
-    """A number of identical items with a price per hour."""
+    """Identical items with a price per hour."""
 
     what: str
     each: float | None
-    """US dollars per hour; None if the price is unknown."""
+    """US dollars per hour; None if unknown."""
     count: int = 1
     note: str = ""
     override: str = ""
@@ -56,7 +56,7 @@ class Cost:
         }
 
     def heading(self, before: Mapping[str, Any] | None) -> str:
-        """Returns the sum for readers; `before` is that output of the last update."""
+        """Returns the sum for readers; `before` is the output of the last update."""
         changed = before is not None and before["perHour"] != self.per_hour
         was = f", before ${before['perHour']:,.2f}" if before and changed else ""
         return f"${self.per_hour:,.2f} per hour{was} (Azure's list prices, {price_list().as_of})"
@@ -71,7 +71,7 @@ class Cost:
 
 
 def hourly_cost(settings: Settings, node_counts: Mapping[str, int], *, within: bool = True) -> Cost:
-    """Returns the cost of the stack's own platform. `node_counts` are the pools' current nodes, by names in ARM.
+    """Returns the cost of the stack's own platform. `node_counts` are the current nodes, by the pools' ARM names.
 
     The first phase of a private network (not `within`) creates no pools.
     """
@@ -123,7 +123,7 @@ def _network(settings: Settings) -> Iterator[Item]:
 
 
 def _nodes(settings: Settings, name: str, size: str, count: int, pool: PoolSettings | None = None) -> Item:
-    """Returns the cost of a pool's nodes. The price of Spot nodes is an upper limit, the regular price."""
+    """Returns the cost of a pool's nodes: for Spot, the regular price as an upper limit."""
     each, note = _price(settings, size)
     most = "at most" if pool and pool.spot else ""
     grows = f"up to {pool.max_nodes} nodes" if pool and pool.max_nodes > count else ""

@@ -39,7 +39,7 @@ def mirror_problems(installation: Installation, is_file: IsFile) -> Iterator[Pro
 
 
 def _registry_fault(registry: str) -> str:
-    """Returns the error of a registry. Names without dot or port are errors: images would come from Docker Hub
+    """Returns a registry's error. Names without dot or port are errors: images would come from Docker Hub
     (distribution/reference, normalize.go: splitDockerDomain).
     """
     if not re.fullmatch(REGISTRY, registry):

@@ -1,4 +1,4 @@
-"""Rules of ARM and Kubernetes for names that are derived from the stack's name."""
+"""Rules of ARM and Kubernetes for names derived from the stack's name."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from config.schema.names import (
 )
 
 _LONGEST_JOB = 47
-"""The longest name of a RayJob in characters (KubeRay 1.6.2, controllers/ray/utils/constant.go, MaxRayJobNameLength).
-The training operator appends -worker-999 to a PyTorchJob's name, which fits at that length, too.
+"""The longest name of a RayJob in characters (KubeRay 1.6.2, controllers/ray/utils/constant.go, MaxRayJobNameLength). A
+PyTorchJob fits too, with -worker-999 of the training operator.
 """
 _TAKEN = (WORKLOAD_NAMESPACE, "default")
 _RESOURCE_GROUP = re.compile(r"[A-Za-z0-9_().-]*[A-Za-z0-9_()-]")
@@ -55,7 +55,7 @@ def _resource_group_problems(names: Names) -> Iterator[Problem]:
 
 
 def namespace_of(name: str) -> str:
-    """Returns the namespace name that is closest to a name; empty if no character is valid."""
+    """Returns the closest valid namespace name; empty if no character is valid."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:MAX_DNS_LABEL].rstrip("-")
 
 
@@ -78,7 +78,7 @@ def namespace_problems(stack: str, of_operators: Iterable[str]) -> Iterator[Prob
 def job_name_problems(stack: str, workloads: Iterable[str]) -> Iterator[Problem]:
     """Yields errors of a stack's name as the prefix of its jobs in team namespaces.
 
-    Pods and their Services use these names, which must begin with a letter.
+    Names of pods and Services must begin with a letter.
     """
     limit = _LONGEST_JOB - max((len(f"-{name}") for name in workloads), default=_LONGEST_JOB)
     if limit > 0 and (len(stack) > limit or not stack[:1].isalpha()):
@@ -88,5 +88,5 @@ def job_name_problems(stack: str, workloads: Iterable[str]) -> Iterator[Problem]
 
 
 def _renamed(stack: str, better: str) -> Fix:
-    """Returns the command that renames this stack; without `-s`, it would rename the selected stack."""
+    """Returns the command that renames this stack; without `-s`, it would rename the selected one."""
     return run(f"pulumi stack rename -s {shlex.quote(stack)} {better}")

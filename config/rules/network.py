@@ -1,4 +1,4 @@
-"""Rules between the settings of the network, and between them and those of cluster and registry."""
+"""Rules between the network's settings, and between them and those of cluster and registry."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def _zones(stack: StackFile) -> Iterator[Problem]:
 
 
 def _names(stack: StackFile) -> Iterator[Problem]:
-    """Yields names that are too long for labels of nodes, which contain them (CNI Overlay overview, "Limitations")."""
+    """Yields names that are too long for node labels, which contain them (CNI Overlay overview, "Limitations")."""
     network, group = stack.network, stack.cluster.resource_group
     allowed = f"at most {MAX_DNS_LABEL} characters, because labels of nodes contain the name"
     if network.address_space and group and len(group) > MAX_DNS_LABEL:

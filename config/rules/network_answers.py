@@ -1,6 +1,6 @@
-"""Checks Azure's answers about an existing network for a stack.
+"""Checks Azure's answers (JSON of the REST API) about an existing network for a stack.
 
-Answers are JSON from the REST API. config/rules/addresses.py checks networks that the stack creates.
+config/rules/addresses.py checks networks that the stack creates.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NO_POLICIES = "Disabled"
 
 
 def network_objections(answer: Json, settings: Settings) -> Iterator[Objection]:
-    """Yields problems of the network in `answer`, a response of Microsoft.Network/virtualNetworks."""
+    """Yields problems of the network in `answer`, from Microsoft.Network/virtualNetworks."""
     network, properties = settings.network, answer["properties"]
     region = region_name(str(answer.get("location")))
     if region != settings.location:
@@ -50,7 +50,7 @@ def network_objections(answer: Json, settings: Settings) -> Iterator[Objection]:
 
 
 def dns_servers(answer: Json) -> list[str]:
-    """Returns a network's custom DNS servers; empty if it uses Azure's."""
+    """Returns a network's custom DNS servers; empty for Azure's."""
     return list((answer["properties"].get("dhcpOptions") or {}).get("dnsServers") or ())
 
 
@@ -87,7 +87,7 @@ def _find_subnet(properties: Json, key: str, id_: str | None, network_id: str | 
 
 
 def _node_subnet(properties: Json, settings: Settings) -> Iterator[Objection]:
-    """Yields problems of the nodes' subnet: no delegation (AKS's page on CNI networking), an existing NAT gateway."""
+    """Yields problems of the nodes' subnet: delegations (AKS's page on CNI networking), no NAT gateway."""
     for subnet in _find_subnet(properties, "nodeSubnet", settings.network.node_subnet, settings.network.id):
         if isinstance(subnet, Objection):
             yield subnet
@@ -113,7 +113,7 @@ def _node_subnet(properties: Json, settings: Settings) -> Iterator[Objection]:
 def _routed(subnet: Json, settings: Settings) -> Iterator[Objection]:
     """Yields a missing route table, and a warning about authorized ranges that may lack the firewall.
 
-    https://learn.microsoft.com/azure/aks/egress-udr and https://learn.microsoft.com/azure/aks/limit-egress-traffic
+    https://learn.microsoft.com/azure/aks/egress-udr, https://learn.microsoft.com/azure/aks/limit-egress-traffic
     """
     if not subnet.get("routeTable"):
         what = "network.outbound is userDefinedRouting, but network.nodeSubnet has no route table"
@@ -129,7 +129,7 @@ def _routed(subnet: Json, settings: Settings) -> Iterator[Objection]:
 
 
 def route_table(answer: Json, settings: Settings) -> str | None:
-    """Returns the id of the nodes' route table from a response of Microsoft.Network/virtualNetworks."""
+    """Returns the id of the nodes' route table from an answer of Microsoft.Network/virtualNetworks."""
     for subnet in _find_subnet(answer["properties"], "nodeSubnet", settings.network.node_subnet, settings.network.id):
         if not isinstance(subnet, Objection) and (table := subnet.get("routeTable")):
             return str(table["id"])
@@ -137,10 +137,10 @@ def route_table(answer: Json, settings: Settings) -> str | None:
 
 
 def route_objections(answer: Json, table: str) -> Iterator[Objection]:
-    """Yields a missing or wrong default route in `answer`, a response of Microsoft.Network/routeTables.
+    """Yields a missing or wrong default route in `answer`, from Microsoft.Network/routeTables.
 
     AKS needs a route of 0.0.0.0/0 with such a next hop (RouteTableInvalidNextHop, terraform-provider-azurerm#8609;
-    Azure/AKS#1842), even if a gateway or a virtual WAN announces one (MicrosoftDocs/azure-docs#108240).
+    Azure/AKS#1842), even if a gateway or virtual WAN announces one (MicrosoftDocs/azure-docs#108240).
     """
     place = ResourceName.of(table)
     name = f"the route table {place.name} of network.nodeSubnet"
@@ -161,9 +161,7 @@ _HOPS = ("VirtualAppliance", "VirtualNetworkGateway")
 
 
 def _nat_gateway_addresses(gateway: str) -> Objection:
-    """Returns only a warning, because Azure's response does not contain the gateway's addresses; the ranges may contain
-    them.
-    """
+    """Returns only a warning: Azure's answer lacks the gateway's addresses, which the ranges may contain."""
     what = (
         "cluster.authorizedIpRanges must contain the addresses of the NAT gateway of network.nodeSubnet: nodes connect "
         "to the API server from them, and AKS only adds those of its own load balancer"
@@ -196,7 +194,7 @@ _FEWER_ACCOUNTS = "set fewer storage accounts in the stack file, or another netw
 
 
 def _too_small(subnet: Json, key: str, needed: int, fix: str) -> Iterator[Objection]:
-    """Yields a subnet that is too small; addresses in use are not counted, because the answer lacks their number."""
+    """Yields a subnet that is too small. The answer lacks the number of addresses in use."""
     prefixes = subnet.get("addressPrefixes") or [subnet.get("addressPrefix")]
     available = sum(usable(IPv4Network(prefix)) for prefix in prefixes if prefix and ":" not in prefix)
     if available < needed:
@@ -206,8 +204,8 @@ def _too_small(subnet: Json, key: str, needed: int, fix: str) -> Iterator[Object
 def _policies(subnet: Json, key: str, id_: str | None) -> Iterator[Objection]:
     """Yields only a warning, because the rules may allow the traffic.
 
-    With such policies, network security groups and routes also apply to private endpoints, including the API
-    server's (Azure's page on network policies for private endpoints). This has disconnected nodes
+    With such policies, network security groups and routes also apply to private endpoints, including the API server's
+    (Azure's page on network policies for private endpoints), which has disconnected nodes
     (MicrosoftDocs/azure-docs#101612).
     """
     policies = subnet.get("privateEndpointNetworkPolicies") or _NO_POLICIES
@@ -224,12 +222,11 @@ def _policies(subnet: Json, key: str, id_: str | None) -> Iterator[Objection]:
 def link_objections(
     answer: Json, zone: str, network: str, *, wanted: bool, forwarded: bool = False
 ) -> Iterator[Objection]:
-    """Yields a zone of the user that is not linked to the network, or another with a name that the stack will create.
+    """Yields a user's zone that is not linked to the network, or another with a name that the stack will create.
 
-    If the network uses custom DNS servers (`forwarded`), a link to their network is enough, so this is only a warning.
-
-    A network can have one zone per name (ARM's 400 "A virtual network cannot be linked to multiple zones with
-    overlapping namespaces", MicrosoftDocs/azure-aks-docs#212). `answer` is of privateDnsZones/virtualNetworkLinks.
+    If the network uses custom DNS servers (`forwarded`), this is only a warning: a link to their network is enough. A
+    network can have one zone per name (ARM's 400 "A virtual network cannot be linked to multiple zones with overlapping
+    namespaces", MicrosoftDocs/azure-aks-docs#212). `answer` is of privateDnsZones/virtualNetworkLinks.
     """
     links = answer.get("value", ())
     linked = next((each for each in links if same_id(each["properties"]["virtualNetwork"]["id"], network)), None)
@@ -248,8 +245,8 @@ def link_objections(
 def role_objections(answer: Json, role: str, principal: str, scope: str) -> Iterator[Objection]:
     """Yields an identity that lacks a required role.
 
-    `answer` is the response of roleAssignments with the filter `atScope() and assignedTo(...)`: at that scope or above,
-    including those of groups. It lacks the permissions of custom roles, so they cause only a warning.
+    `answer` is of roleAssignments with the filter `atScope() and assignedTo(...)`: at that scope or above, including
+    those of groups. It lacks the permissions of custom roles, which cause only a warning.
     """
     roles = (str(each["properties"]["roleDefinitionId"]) for each in answer.get("value", ()))
     found = {role.rpartition("/")[2].lower() for role in roles}
@@ -264,6 +261,6 @@ def role_objections(answer: Json, role: str, principal: str, scope: str) -> Iter
 
 
 def zones_named(answer: Json, names: Iterable[str]) -> list[str]:
-    """Returns the ids of zones with these names in `answer`, the response for a subscription's privateDnsZones."""
+    """Returns the ids of zones with these names in `answer`, a subscription's privateDnsZones."""
     wanted = set(names)
     return [str(each["id"]) for each in answer.get("value", ()) if str(each.get("name")).lower() in wanted]

@@ -1,12 +1,12 @@
-"""Chooses the pool of each workload, and checks that the workload can run there.
+"""Chooses the pool of each workload, and checks that it can run there.
 
 A workload runs on the pool in its options. Otherwise the best pool has, in this order:
 
 1. what the workload needs: InfiniBand; enough nodes, without autoscaling if possible; enough GPUs per node; and its
    own requirements, such as GPU memory;
-2. on-demand nodes instead of Spot nodes;
-3. no InfiniBand if the workload takes some GPUs of a node, because the node is then unavailable to whole-node jobs;
-   unshared GPUs if it takes whole nodes;
+2. on-demand instead of Spot nodes;
+3. no InfiniBand if the workload takes some GPUs of a node, which is then unavailable to whole-node jobs; unshared GPUs
+   if it takes whole nodes;
 4. most GPUs: for the workload, then in the pool.
 """
 
@@ -103,7 +103,7 @@ class Placer:
         certain = (
             [candidate for candidate in candidates if _is_certain(spec, options, candidate)] if spec.every_pool else []
         )
-        # Depends on all pools and not on usable ones, so that another number of nodes does not rename jobs.
+        # Depends on all pools, not on usable ones: another number of nodes must not rename jobs.
         named = spec.every_pool and options.pool is None and len(self._pools) > 1
         for candidate in certain or candidates[:1]:
             if self._is_fit(spec, options, candidate):
@@ -223,7 +223,7 @@ def too_many_gpus(spec: WorkloadSpec[Any], options: WorkloadOptions, candidate: 
 
 
 def most_gpus(options: WorkloadOptions, pool: PoolSettings) -> int:
-    """Returns the most GPUs per node for a workload: slices or partitions, or whole GPUs if it takes whole nodes."""
+    """Returns the most GPUs per node for a workload: slices or partitions, or whole GPUs on whole nodes."""
     return pool.sku.gpus if options.gpus_per_node is None else pool.gpus
 
 

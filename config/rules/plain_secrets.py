@@ -28,9 +28,8 @@ _LONGEST = 10_000
 
 
 def plain_secrets(options: Mapping[str, WorkloadOptions], *, encrypted: bool) -> Iterator[Problem]:
-    """Yields a problem for each secret option of these workloads, unless `workloadOptions` is encrypted.
-
-    Pulumi marks the whole key as secret if any value below it is encrypted.
+    """Yields a problem for each secret option of these workloads, unless `workloadOptions` is encrypted: Pulumi marks
+    the whole key as secret if any value below it is encrypted.
     """
     for workload, chosen in options.items() if not encrypted else ():
         for name, field in type(chosen).model_fields.items():
@@ -48,7 +47,7 @@ def unset_secret(path: Path, what: str, allowed: str) -> Problem:
 
 
 def plain_values(settings: Settings, *, encrypted: bool) -> Iterator[str]:
-    """Yields a warning for each operator setting or pod value that looks like a secret, without the value.
+    """Yields a warning, without the value, for each operator setting or pod value that looks like a secret.
 
     Operator settings are skipped if Pulumi marks `operators` as `encrypted`.
     """

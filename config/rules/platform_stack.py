@@ -1,7 +1,7 @@
 """Rules for consumer stacks, which run on another stack's platform, and the platform's output for them.
 
 A platform exports the settings that consumers need as the output `platform`. They read it before they register any
-resource, so that the same rules apply to their workloads as to those of the platform's own stack.
+resource, so that the rules of the platform's own workloads apply to theirs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PART = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 CONSUMER_KEYS = ("workloads", "workloadOptions", "platformStack", *OVERRIDABLE)
 
 OutputsOf = Callable[[str], Mapping[str, Any]]
-"""Returns the outputs of a stack by its full name; raises LookupError with the reason if they cannot be read."""
+"""Returns a stack's outputs by its full name; raises LookupError with the reason if they cannot be read."""
 
 
 def shared_settings(settings: StackFile) -> dict[str, Any]:
@@ -36,7 +36,7 @@ def shared_settings(settings: StackFile) -> dict[str, Any]:
 
 
 def platform_keys(own: Collection[str], stack: StackFile, of_workloads: Collection[str]) -> Iterator[Problem]:
-    """Yields a problem for each of the keys `own` that belongs to the platform, unless it has its default."""
+    """Yields a problem for each of the keys `own` that is the platform's, unless it has its default."""
     for name, field in type(stack).model_fields.items():
         key = str(field.alias)
         if key not in (*CONSUMER_KEYS, *of_workloads) and key in own and getattr(stack, name) != field.default:
@@ -53,7 +53,7 @@ def in_platform(problems: Iterable[Problem], platform: str) -> list[Problem]:
 def read_platform_stack(
     text: str, here: StackName, outputs_of: OutputsOf, stack_file: type[StackFile]
 ) -> PlatformStack:
-    """Returns the platform that `platformStack` names; raises SettingsError if it is not usable."""
+    """Returns the platform that `platformStack` names; raises SettingsError if it is unusable."""
     stack = _full_name(text, here)
     if stack == here:
         raise _refused("is this stack itself", say(_LIST))

@@ -159,7 +159,7 @@ def _tolerations(placed: _Placed) -> Iterator[Problem]:
     given = placed.spec.get("tolerations")
     tolerated = [dict(each) for each in given or []]
     taints = [taint for taint in node_taints(placed.pool) if not taint.endswith(":PreferNoSchedule")]
-    # A taint's own key, value and effect are what a toleration must match.
+    # A toleration must match a taint's own key, value and effect.
     missing = [taint for taint in taints if not tolerates(tolerated, toleration(taint))]
     if given is not None and missing:
         has = f"nodes of pool {placed.pool_key} have the taint {', '.join(missing)}"

@@ -1,4 +1,4 @@
-"""Rules for a GPU node pool and its shared GPUs that types cannot express."""
+"""Rules for a GPU pool and its shared GPUs that types cannot express."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _autoscale_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:
 def autoscale_fixed(path: Path, nodes: int, *, least: int | None = None, counted: bool = True) -> Fix:
     """Returns the commands that make a fixed pool autoscale with the same nodes, or at least `least`.
 
-    `counted` is whether the user may have set `count`. Pulumi ignores the removal of a missing key.
+    `counted` is whether the user may have set `count`: Pulumi ignores the removal of a missing key.
     """
     bounds = {"min": nodes if least is None else least, "max": nodes}
     edits = (Edit((*path, "autoscale", bound), value) for bound, value in bounds.items())
@@ -106,7 +106,7 @@ def _scratch_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:
 
 
 def _reservation_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:
-    """Yields problems of capacity reservations (Azure's pages on these, and on those of AKS node pools)."""
+    """Yields problems of capacity reservations (Azure's pages on these, and on AKS node pools with them)."""
     if pool.capacity_reservation_group is None:
         return
     where = (*path, "capacityReservationGroup")

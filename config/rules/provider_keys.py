@@ -1,4 +1,4 @@
-"""Checks keys in other namespaces than the project's, because Pulumi does not report unused ones."""
+"""Checks keys in other namespaces, because Pulumi does not report unused ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from config.schema.unknown_keys import unknown_key
 PROVIDERS = ("azure-native", "kubernetes")
 _READ = ("", "pulumi", *PROVIDERS)
 _SECRETS = ("clientSecret", "clientCertificatePassword", "oidcToken", "oidcRequestToken")
-"""Keys of azure-native that hold a secret and not a file path (its `ProviderArgs`)."""
+"""Keys of azure-native with a secret, not a file path (its `ProviderArgs`)."""
 _SUBSCRIPTION = "azure-native:subscriptionId"
 _UUID = "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _CREDENTIAL = re.compile("secret|password|token|kubeconfig", re.IGNORECASE)
@@ -36,12 +36,12 @@ def foreign_problems(
 ) -> Iterator[Problem]:
     """Yields a problem for each key that no provider reads, and for each key with a wrong namespace.
 
-    A key is meant for them if its namespace resembles theirs. Other keys may be for another tool that reads the stack
-    file (`unread_keys`).
+    A key is meant for them if its namespace resembles theirs. Others may be for another tool that reads the stack file
+    (`unread_keys`).
 
     Args:
-        keys: The text of all keys; those of the project without its namespace.
-        project: The namespace of the project.
+        keys: The text of all keys, without the project's namespace.
+        project: That namespace.
         inventory: The settings that the project reads.
         move: Returns the fix that moves a key to its place.
         secret: The encrypted keys.
@@ -135,5 +135,5 @@ def provider_keys(namespace: str) -> Collection[str]:
 
 
 def is_credential(key: str) -> bool:
-    """Returns whether a provider's key holds a secret, even if Pulumi does not mark it."""
+    """Returns whether a provider's key holds a secret, even if unmarked by Pulumi."""
     return ":" in key and bool(_CREDENTIAL.search(key))

@@ -1,4 +1,4 @@
-"""Rules between settings, or that types cannot express. Each rule yields its problems."""
+"""Rules between settings, or that types cannot express."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from config.schema.pools import gpu_sizes
 from config.schema.unknown_keys import unknown_key
 
 SYSTEM_POOL_VCPUS = 4
-"""The minimum number of vCPUs of a system node: AKS needs 4 for its add-ons, and operators' controllers need more."""
+"""The minimum vCPUs of a system node: AKS needs 4 for its add-ons, and operators' controllers more."""
 TYPE_WORDS = {
     "bool": "true or false",
     "int": "a whole number",
@@ -79,7 +79,7 @@ def _pools(stack: StackFile) -> Iterator[Problem]:
 
 
 def _placement_groups(stack: StackFile) -> Iterator[Problem]:
-    """Yields pools above the limit: Azure would reject the first node above it only after the others have started."""
+    """Yields pools above the limit: Azure would reject the first such node only after the others have started."""
     limit = stack.cluster.placement_group_limit
     for key, pool in stack.gpu_pools().items():
         if pool.sku.infiniband is None or pool.max_nodes <= limit:

@@ -1,8 +1,8 @@
 """Rules for storage: accounts, mounts by identity, and shared files.
 
-Several accounts (`storage.accounts`): keys of an account without containers, and duplicate names. Mounts by identity
-(`auth`): settings that only apply to SAS, permissions that no role grants, and old drivers. Shared files
-(`storage.sharedFiles`, `storage.sharedClass`): their storage, and whether the network allows it.
+Accounts (`storage.accounts`): keys of an account without containers, duplicate names. Mounts by identity (`auth`):
+settings only for SAS, permissions that no role grants, old drivers. Shared files (`storage.sharedFiles`,
+`storage.sharedClass`): their storage, and whether the network allows it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def account_problems(stack: StackFile) -> Iterator[Problem]:
 
 
 def _unused_settings(stack: StackFile) -> Iterator[Problem]:
-    """Yields settings of the account of `storage` that may be meant for others, if only others have containers.
+    """Yields settings of the account of `storage` that may be meant for others, if only those have containers.
 
     `protect` also protects the cluster if claims keep files in it.
     """
@@ -55,7 +55,7 @@ def _move_to_accounts(storage: StorageSettings, name: str, key: str) -> Fix:
 
 
 def _duplicate_containers(storage: StorageSettings) -> Iterator[Problem]:
-    """Yields duplicate container names, because workloads and volumes name only the container."""
+    """Yields duplicate containers, because workloads and volumes use only the name."""
     first: dict[str, Account] = {}
     for account in storage.all_accounts():
         for name in account.settings.containers:

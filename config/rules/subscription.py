@@ -1,6 +1,5 @@
-"""Checks Azure's answers about a subscription: available VM sizes, resource providers and the deployer's rights.
-
-Quota is in config/rules/vcpu_quota.py. Answers are JSON from the REST API.
+"""Checks Azure's answers (JSON of the REST API) about a subscription: VM sizes, resource providers and the deployer's
+rights. Quota is in config/rules/vcpu_quota.py.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ PROVIDERS = (
 (Azure/azure-cli#6327; acs/custom.py).
 
 The azure-native plugin registers the providers that it calls, if the deployer may, and waits for five minutes
-(azure-sdk-for-go, arm/runtime/policy_register_rp.go). It does not register those behind AKS. Without them, the cluster
-fails halfway (dotnet/core#3776).
+(azure-sdk-for-go, arm/runtime/policy_register_rp.go), but not those behind AKS. Without them, the cluster fails halfway
+(dotnet/core#3776).
 """
 IDENTITY_PROVIDERS = ("Microsoft.ManagedIdentity",)
 ASSIGN = "Microsoft.Authorization/roleAssignments/write"
@@ -35,8 +34,8 @@ _ASSIGNERS = tuple(
 )
 _EXCEPT = "guidnotequals"
 _USABLE = ("Registered", "Registering")
-"""A provider that is still registering can be used, because registration runs region by region (Microsoft, "Azure
-resource providers and types").
+"""A provider that is still registering can be used: registration runs region by region (Microsoft, "Azure resource
+providers and types").
 """
 _ACCESS = "https://learn.microsoft.com/troubleshoot/azure/general/region-access-request-process"
 
@@ -54,16 +53,16 @@ class Objection:
 
 
 def refusal(objections: Iterable[Objection]) -> str:
-    """Returns all objections that stop an update in one message; empty if nothing stops it."""
+    """Returns all objections that stop an update in one message; empty without any."""
     stopping = [str(each) for each in objections if each.stops]
     return "\n".join([*stopping, "Nothing was changed. Do this, and then `pulumi up` again."]) if stopping else ""
 
 
 def size_objections(sizes: Mapping[str, str], answer: Json, region: str) -> Iterator[Objection]:
-    """Yields the VM sizes (by name, with their pools) that are not available in a region.
+    """Yields the VM sizes (by name, with their pools) that a region does not offer.
 
     `answer` is of Microsoft.Compute/skus (azure-rest-api-specs, Skus 2021-07-01, ListAvailableResourceSkusForARegion).
-    Restrictions of zones are ignored: pools name no zone, and Azure uses one that is open.
+    Restrictions of zones are ignored: pools name no zone, and Azure uses an open one.
     """
     offered = {
         str(sku.get("name")).lower(): sku
@@ -97,7 +96,7 @@ def _regions(names: Iterable[str] | None) -> Collection[str]:
 
 
 def provider_objections(namespace: str, answer: Json) -> Iterator[Objection]:
-    """Yields an unregistered provider. `answer` is the response of `/subscriptions/{id}/providers/{namespace}`."""
+    """Yields an unregistered provider. `answer` is of `/subscriptions/{id}/providers/{namespace}`."""
     state = str(answer.get("registrationState") or "NotRegistered")
     if state not in _USABLE:
         what = f"the resource provider {namespace} is not registered in this subscription: {state}"
@@ -107,8 +106,8 @@ def provider_objections(namespace: str, answer: Json) -> Iterator[Objection]:
 def rights_objections(answer: Json, deployer: str, scope: str) -> Iterator[Objection]:
     """Yields an objection if the deployer cannot assign roles, which image pulls and cluster access need.
 
-    `answer` is the response of Microsoft.Authorization/permissions, with the permissions of each of their roles
-    (azure-rest-api-specs, Permissions_ListForResourceGroup).
+    `answer` is of Microsoft.Authorization/permissions: those of each of their roles (azure-rest-api-specs,
+    Permissions_ListForResourceGroup).
     """
     if any(allows(role, ASSIGN) for role in answer.get("value", ())):
         return
@@ -120,9 +119,9 @@ def rights_objections(answer: Json, deployer: str, scope: str) -> Iterator[Objec
 def condition_objections(answer: Json, given: Mapping[str, str]) -> Iterator[Objection]:
     """Yields a warning if the deployer's right to assign roles has a condition that excludes roles of the program.
 
-    Permissions do not include conditions; role assignments do (Azure's page on delegating the assignment of roles).
-    `answer` is the response of Microsoft.Authorization/roleAssignments; `given` are names by GUID. Only a warning,
-    because only Azure can evaluate a condition.
+    Role assignments include conditions, permissions do not (Azure's page on delegating the assignment of roles).
+    `answer` is of Microsoft.Authorization/roleAssignments; `given` are names by GUID. Only a warning, because only
+    Azure can evaluate a condition.
     """
     found = (each["properties"] for each in answer.get("value", ()))
     assigners = [each for each in found if str(each["roleDefinitionId"]).rpartition("/")[2].lower() in _ASSIGNERS]
@@ -138,7 +137,7 @@ def condition_objections(answer: Json, given: Mapping[str, str]) -> Iterator[Obj
 
 
 def _left_out(condition: str, given: Iterable[str]) -> list[str]:
-    """Returns the roles that a condition excludes: those that it does not name, or names as exceptions.
+    """Returns the roles that a condition does not name, or names as exceptions.
 
     Exceptions are usually Owner, User Access Administrator and Role Based Access Control Administrator (Azure's page of
     examples of delegated role assignments, "Allow most roles, but don't allow others to assign roles").
@@ -148,7 +147,7 @@ def _left_out(condition: str, given: Iterable[str]) -> list[str]:
 
 
 def allows(role: Json, action: str) -> bool:
-    """Returns whether a role allows an action: in `actions` and not in `notActions`, both with wildcards (Microsoft,
+    """Returns whether a role allows an action: in `actions`, not in `notActions`, both with wildcards (Microsoft,
     "Understand Azure role definitions").
     """
 

@@ -16,7 +16,7 @@ from config.problems.fixes import Fix, say, set_command
 from config.schema.models import Settings
 
 NOTICE = timedelta(days=90)
-"""The lead time: an upgrade reboots every node, so users plan it."""
+"""The lead time: users plan an upgrade, which reboots every node."""
 _PATH = ("cluster", "kubernetesVersion")
 
 
@@ -58,7 +58,7 @@ def _kept_by_scheduler(settings: Settings, known: Kubernetes, what: str, followi
 
 
 def _patches(settings: Settings, known: Kubernetes, today: date) -> Iterator[Problem]:
-    """Yields outdated patches. The program sets `upgradeChannel` to none, because upgrades restart nodes under jobs."""
+    """Yields outdated patches. `upgradeChannel` is none, because upgrades restart nodes under jobs."""
     cluster = settings.cluster
     community = known.end(cluster.kubernetes_version, lts=False)
     if cluster.lts and (community is None or community < today):

@@ -1,8 +1,8 @@
 """Azure's rules for tags:
 https://learn.microsoft.com/azure/azure-resource-manager/management/tag-resources#limitations.
 
-Reserved prefixes: Azure's REST reference of tags (Tags - Create Or Update). AKS copies the cluster's tags to everything
-that it creates, and adds its own (https://learn.microsoft.com/azure/aks/use-tags).
+Reserved prefixes: Azure's REST reference of tags (Tags - Create Or Update). AKS copies the cluster's tags to all that
+it creates, and adds its own (https://learn.microsoft.com/azure/aks/use-tags).
 """
 
 from __future__ import annotations

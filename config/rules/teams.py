@@ -75,7 +75,7 @@ def _groups_without_entra(stack: StackFile) -> Iterator[Problem]:
 
 def _too_many_gpus(stack: StackFile) -> Iterator[Problem]:
     """Yields the largest quota if the sum exceeds the cluster's maximum number of GPUs. It is most likely mistyped, but
-    the user chooses the team; a command lowers only slackGpus, which belong to no team. Without nodes, nothing runs.
+    the user chooses the team; a command only lowers slackGpus, which no team owns. Without nodes, nothing runs.
     """
     total, slack = _all_gpus(stack), ("slackGpus",)
     given: dict[Path, int] = {slack: stack.slack_gpus}
@@ -97,7 +97,7 @@ def _all_gpus(stack: StackFile) -> int:
 
 
 def quota_table(stack: StackFile) -> str:
-    """Returns the table of quotas for previews; empty without teams."""
+    """Returns the quotas for previews; empty without teams."""
     total = _all_gpus(stack)
     rows = [(team.gpus, f"team {name}{_limits(team)}") for name, team in sorted(stack.teams.items())]
     rows += [(stack.slack_gpus, "slack, which teams borrow")] if stack.slack_gpus else []
@@ -117,7 +117,7 @@ def _is_taken(name: str, of_operators: Collection[str]) -> bool:
 
 
 def reachable_gpus(teams: Mapping[str, TeamSettings], slack: int, name: str) -> int:
-    """Returns the most GPUs that a team's jobs can have: its own, and those that others lend while idle."""
+    """Returns the most GPUs that a team's jobs can have: its own, and those that others lend."""
     team = teams[name]
     lendable = [
         each.gpus if each.lending_limit is None else each.lending_limit for key, each in teams.items() if key != name

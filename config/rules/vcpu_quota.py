@@ -1,8 +1,8 @@
 """vCPU quota: the vCPUs that an update adds in a region, and the subscription's limits.
 
-Azure counts the vCPUs of each VM family and of all families (`cores`). Spot nodes count only as `lowPriorityCores`
-(Microsoft, "Increase spot vCPU family quotas"). The limits come from Microsoft.Compute/locations/usages
-(azure-rest-api-specs, Usage_List).
+Azure counts the vCPUs of each VM family and of all (`cores`). Spot nodes count only as `lowPriorityCores` (Microsoft,
+"Increase spot vCPU family quotas"). The limits come from Microsoft.Compute/locations/usages (azure-rest-api-specs,
+Usage_List).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Growth:
     key: Path
     there: int
     now: int
-    """Nodes that the update adds, without reserved ones, which count whether they are used or not."""
+    """Nodes that the update adds, except reserved ones, which count whether used or not."""
     later: int
     new: bool
     replaced: Nodes | None = None
@@ -76,7 +76,7 @@ class _Usage:
 def growths(
     settings: Settings, there: Mapping[str, Nodes], system_pool: str, reserved: Mapping[str, int]
 ) -> list[Growth]:
-    """Returns all pools that are created or grow. `there` are the existing nodes, by the pools' names in ARM.
+    """Returns all pools that are created or grow. `there` are the existing nodes, by the pools' ARM names.
 
     `reserved` are the numbers of reserved nodes, by the pools' keys.
     """
@@ -94,7 +94,7 @@ def _system_growth(settings: Settings, has: Nodes | None, name: str) -> Growth:
 
 
 def _jump_box_growth(chosen: JumpBoxSettings) -> Growth:
-    """Returns the growth of the jump box, which is created with the cluster; a later one is not checked."""
+    """Returns the growth of a jump box that is created with the cluster; a later one is not checked."""
     return Growth("the jump box", catalogue()[chosen.vm_sku], False, ("network", "jumpBox", "vmSku"), 0, 1, 0, True)
 
 
@@ -176,7 +176,7 @@ def _usages(answer: Json) -> Iterator[tuple[str, _Usage]]:
 
 
 def _plain(family: str) -> str:
-    """Returns a comparable name: Azure writes the same family in any case, with and without spaces."""
+    """Returns a comparable name: Azure writes a family in any case, with and without spaces."""
     return family.replace(" ", "").lower()
 
 

@@ -18,11 +18,11 @@ from config.data.near import words_of
 class Model(BaseModel):
     """The base of all settings models: immutable, camelCase in stack files, snake_case in Python, no unknown keys.
 
-    Not strict on purpose: Pulumi passes scalars as text, so "2" is a number and "true" is true. Field names are for
-    Python code; the loader validates by alias only.
+    Not strict on purpose: Pulumi passes scalars as text, so "2" is a number and "true" is true. The loader validates by
+    alias only: field names are for Python code.
 
-    The first paragraph of a field's docstring is for users: `python -m tools.reference` copies it to the tables of
-    docs/configuration.md, to Pulumi.yaml and to stack-file.schema.json. The other paragraphs are for developers.
+    The first paragraph of a field's docstring is for users: `python -m tools.reference` copies it to
+    docs/configuration.md, Pulumi.yaml and stack-file.schema.json. Other paragraphs are for developers.
     """
 
     model_config = ConfigDict(alias_generator=to_camel, extra="forbid", frozen=True, populate_by_name=True)
@@ -45,8 +45,8 @@ def may_be(text: str) -> FieldInfo:
 def protects(rule: list[Any] | Literal["stated", "limit", "letters", "ranges"]) -> FieldInfo:
     """Returns an `Annotated` marker of a field that protects access or data: no suggested fix may weaken its value.
 
-    A list has the choices, the strongest first. `stated`: it stays set, with as many entries. `limit`: no higher
-    number. `letters`: no additional letter. `ranges`: no address outside the given ranges.
+    A list has the choices, strongest first. `stated`: it stays set, with as many entries. `limit`: no higher number.
+    `letters`: no additional letter. `ranges`: no address outside the given ranges.
     """
     info: FieldInfo = Field(json_schema_extra={"protects": rule})
     return info
@@ -70,7 +70,7 @@ UNFIT: Final = "unfit"
 
 @dataclass(frozen=True)
 class Unfit:
-    """An error that a validator finds, at its own key or at a key `below` it."""
+    """A validator's error, at its own key or at a key `below` it."""
 
     what: str
     instead: object = None
@@ -78,7 +78,7 @@ class Unfit:
     below: tuple[str | int, ...] = ()
     allowed: str = ""
     known: Collection[str] = ()
-    """The valid keys at this place; the unknown key may be a misspelling of one of them."""
+    """The valid keys at this place, one of which the unknown key may misspell."""
 
 
 def unfit(what: str, instead: object, *below: str | int, allowed: str = "") -> PydanticCustomError:
@@ -129,7 +129,7 @@ def _plain_digits(value: Any) -> Any:
 PLAIN_DIGITS = BeforeValidator(_plain_digits)
 """A validator for non-negative whole numbers: `true` is not 1, and 1_0 is not 10.
 
-Place it after the bounds in `Annotated`; otherwise pydantic's schema, and so our messages, lack the bounds.
+Place it after the bounds in `Annotated`, or pydantic's schema and our messages lack them.
 """
 
 Count = Annotated[int, Field(ge=1), PLAIN_DIGITS]

@@ -1,4 +1,4 @@
-"""Settings of the AKS cluster, its system pool, its node image updates and its cluster autoscaler."""
+"""Settings of the AKS cluster, its system pool, node image updates and cluster autoscaler."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _OFFSET = r"^[+-](0\d|1[0-4]):[0-5]\d$"
 
 
 def _clock(form: str) -> BeforeValidator:
-    """Rejects `9:00`, `14.30`, `22h`, `+1` and `+0530`, and suggests the same time in AKS's format."""
+    """Rejects `9:00`, `14.30`, `22h`, `+1` and `+0530`, and suggests AKS's format."""
 
     def read(value: Any) -> Any:
         found = re.fullmatch(r"([+-]?)(\d{1,2})(?:h|[:.](\d\d)(?::00)?)?|([+-])(\d\d)(\d\d)", str(value))
@@ -79,8 +79,8 @@ class MaintenanceWindow(Model):
 
 
 def reimages(before: str, after: str) -> bool:
-    """Returns whether a change of the channel makes AKS reimage all nodes ("Node OS channel changes that cause a
-    reimage", AKS's page on node OS images).
+    """Returns whether a change of the channel makes AKS reimage all nodes (AKS's page on node OS images, "Node OS
+    channel changes that cause a reimage").
     """
     return before != after and (after == "Unmanaged" or (before, after) == ("Unmanaged", "None"))
 
@@ -211,7 +211,7 @@ class ClusterSettings(Model):
     @field_validator("system_pool")
     @classmethod
     def _fit_the_tier(cls, pool: SystemPool, info: ValidationInfo) -> SystemPool:
-        """Returns the system pool with the defaults of the tier.
+        """Returns the system pool with the tier's defaults.
 
         AKS recommends three nodes of 8 vCPUs (https://learn.microsoft.com/azure/aks/use-system-pools).
         """

@@ -1,4 +1,4 @@
-"""Ranges of IPv4 addresses: clients of the API server, and address spaces of networks."""
+"""IPv4 ranges: clients of the API server, and address spaces of networks."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _WIDEST_PUBLIC = 8
 _LIKELY_TYPO = 16
 """A prefix below this with host bits set is more likely a typo than the address is."""
 _EXAMPLES = tuple(map(IPv4Network, ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24")))
-"""The documentation ranges of RFC 5737: published settings use them in place of real ones, and AKS accepts them."""
+"""The documentation ranges of RFC 5737: published settings use them instead of real ones, and AKS accepts them."""
 _ALLOWED = "a range of public IPv4 addresses that starts at its first address, as in 137.117.106.88/29; or one address"
 
 
 def _reachable(text: str) -> str:
-    """Rejects a range that AKS rejects, that contains no public addresses, or that allows all clients.
+    """Rejects a range that AKS rejects, that has no public addresses, or that allows all clients.
 
-    Also rejects 0.0.0.0/32, because AKS then admits only the cluster's own nodes: `pulumi up` could not continue.
+    Also rejects 0.0.0.0/32: AKS then admits only the cluster's own nodes, and `pulumi up` could not continue.
     """
     try:
         network = IPv4Network(text, strict=False)
@@ -56,8 +56,7 @@ RESERVED = tuple(map(IPv4Network, ("169.254.0.0/16", "172.30.0.0/16", "172.31.0.
 prerequisites").
 """
 PRIVATE = tuple(map(IPv4Network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10")))
-"""RFC 1918 and RFC 6598: the ranges that AKS supports for pods, although Azure accepts others (CNI Overlay overview).
-"""
+"""RFC 1918 and RFC 6598: the ranges that AKS supports for pods (CNI Overlay overview); Azure accepts others."""
 _WIDEST, _NARROWEST = 8, 24
 _NETWORK = (
     f"a private range of /{_WIDEST} to /{_NARROWEST} that starts at its first address, as in 10.0.0.0/16, outside "
@@ -66,9 +65,7 @@ _NETWORK = (
 
 
 def _of_a_network(text: str) -> str:
-    """Rejects a range that AKS rejects during an update, or that overlaps public addresses, which nodes could then not
-    reach.
-    """
+    """Rejects a range that AKS rejects during an update, or with public addresses, which nodes could not reach."""
     try:
         network = IPv4Network(text, strict=False)
     except ValueError:

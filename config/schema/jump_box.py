@@ -18,7 +18,7 @@ USER = "azureuser"
 DISK_TYPE = "Premium_LRS"
 _LENGTH = struct.Struct(">I")
 _KINDS = ("ssh-ed25519", "ssh-rsa")
-"""The key types of Azure's Linux machines (SshEncryptionTypes of Microsoft.Compute); ecdsa is not documented."""
+"""Azure's key types for Linux machines (SshEncryptionTypes of Microsoft.Compute); ecdsa is not documented."""
 PUBLIC_KEY = (
     "the text of a public key, as in ~/.ssh/id_ed25519.pub: ssh-ed25519 AAAA..., or ssh-rsa AAAA... "
     "with 2048 bits or more"
@@ -33,7 +33,7 @@ def is_public_key(text: str) -> bool:
 
 
 def _is_of(kind: str, body: str) -> bool:
-    """Returns whether a key's body contains the same type as its first word (RFC 4253, section 6.6)."""
+    """Returns whether a key's body has the same type as its first word (RFC 4253, section 6.6)."""
     try:
         data = base64.b64decode(body, validate=True)
     except binascii.Error:

@@ -62,7 +62,7 @@ class Images(Model):
 
 
 class StackFile(Model):
-    """The user's settings: the keys under the project's name in a stack file, as Pulumi.yaml describes them."""
+    """The user's settings: the keys under the project's name in a stack file, as in Pulumi.yaml."""
 
     location: Region = "eastus"
     """Azure region, in any cloud. If it is unset, `azure-native:location` is used; if both are set and differ, the
@@ -124,9 +124,8 @@ class StackFile(Model):
 
     @property
     def shared_class(self) -> str | None:
-        """The StorageClass of claims for shared files.
-
-        None if a workload creates its own (`smb`), and if shared files are off.
+        """The StorageClass of claims for shared files; None if a workload creates its own (`smb`), or without shared
+        files.
         """
         storage = self.storage
         if storage.shared_files:
@@ -150,11 +149,11 @@ OVERRIDABLE = ("images", "tags")
 
 
 class PlatformOutput(Model, Generic[Shared]):
-    """The output `platform`, which consumer stacks read. It contains no secrets."""
+    """The output `platform` for consumer stacks, without secrets."""
 
     settings: Shared
     login_server: str
-    """The host of the registry with the images of `docker/`."""
+    """The registry host of the images of `docker/`."""
     containers: dict[str, dict[str, Any]] = {}
     """Blob containers by name, as in components/stack_outputs.py."""
     federation: dict[str, str] | None = None
@@ -175,11 +174,11 @@ class PlatformStack:
 
 @dataclass(frozen=True)
 class Placement(Generic[Chosen]):
-    """A workload of the stack, with its validated options and its pool."""
+    """A workload with its validated options and its pool."""
 
     workload: str
     name: str
-    """The job's name: the workload's, followed by the pool's key if the workload runs on every pool."""
+    """The job's name: the workload's, followed by the pool's key if it runs on every pool."""
     options: Chosen
     pool_key: str
     pool: PoolSettings
@@ -206,15 +205,15 @@ class Settings(StackFile):
     project: str
     stack: str
     placements: dict[str, Placement[Any]] = {}
-    """The placement of each job, by the jobs' names, in the order of `workloads`."""
+    """The placement of each job, by name, in the order of `workloads`."""
     rdma_resource: str
     """The extended resource of InfiniBand HCAs, as pods request it: nvidia.com/mlnxnics."""
     location_key: str = "location"
     """The key that sets the region; it may be the provider's."""
     scratch_folder: str | None = None
-    """The path of NVMe scratch on the nodes that have it; None if no operator creates it."""
+    """The path of NVMe scratch on nodes that have it; None if no operator creates it."""
     shared_platform: PlatformStack | None = None
-    """The platform that `platformStack` names; these settings include its `SHARED` settings."""
+    """The platform of `platformStack`, whose `SHARED` settings these include."""
 
     @property
     def names(self) -> Names:

@@ -25,7 +25,7 @@ class StackName:
         return f"{self.organization}/{self.project}/{self.name}"
 
     def beside(self, other: StackName) -> str:
-        """Returns the name that `pulumi -s` takes in the project of `other`: short within one project."""
+        """Returns the name for `pulumi -s` in the project of `other`: short within one project."""
         return self.name if (self.organization, self.project) == (other.organization, other.project) else str(self)
 
 
@@ -57,8 +57,8 @@ class Names:
 def global_name(names: Names, subscription_id: str, limit: int, key: str = "") -> str:
     """Returns a globally unique name: lower-case letters and digits of project and stack, then a digest.
 
-    The digest distinguishes equal stacks in two subscriptions, and names that are cut to `limit` characters. `key`
-    (letters and digits) distinguishes several names of one stack: stack devinput differs from input of dev.
+    The digest distinguishes equal stacks in two subscriptions, and names cut to `limit` characters; `key` (letters and
+    digits) distinguishes names of one stack: stack devinput differs from input of dev.
     """
     text = re.sub(r"[^a-z0-9]", "", f"{names.project}{names.stack}".lower())
     max_length = limit - _DIGEST - len(key)

@@ -15,20 +15,19 @@ from config.schema.jump_box import JumpBoxSettings
 from config.schema.resource_ids import PrivateZoneId, ResourceName, SubnetId, VirtualNetworkId
 
 POD_RANGE = "10.240.0.0/12"
-"""The pods' range: a /24 for each of 4096 nodes. AKS's default, a /16, allows 256 (its page on CNI Overlay).
-
-It does not overlap AKS's own networks of nodes (10.224.0.0/12) and services (10.0.0.0/16).
+"""The pods' range: a /24 for each of 4096 nodes. AKS's default, a /16, allows 256 (its page on CNI Overlay). It does
+not overlap AKS's networks of nodes (10.224.0.0/12) and services (10.0.0.0/16).
 """
 SERVICE_RANGE = "172.20.0.0/16"
 """The services' range in a custom network; most networks, and AKS's default for services, begin with 10."""
 NODES, ENDPOINTS, JUMP_BOX, BASTION = "nodes", "endpoints", "jump-box", "AzureBastionSubnet"
-"""The subnets of a network that the stack creates; the last two only with a jump box.
+"""The subnets of a network that the stack creates, the last two only with a jump box.
 
-Azure requires the name and size of the last one (its page on Bastion's configuration settings).
+Azure requires the last one's name and size (its page on Bastion's configuration settings).
 """
 _ENDPOINTS_PREFIX, _JUMP_BOX_PREFIX, _BASTION_PREFIX = 27, 27, 26
 RESERVED_ADDRESSES = 5
-"""Addresses that Azure reserves in each subnet: the first four and the last (AKS's overview of CNI Overlay)."""
+"""Azure's reserved addresses in each subnet: the first four and the last (AKS's overview of CNI Overlay)."""
 
 Use = Literal["cluster", "registry", "blob", "dfs", "file"]
 ZONE_NAMES: Mapping[Use, str] = {
@@ -120,7 +119,7 @@ class NetworkSettings(Model):
 
 
 def zone_use(zone_id: str, region: str) -> Use | None:
-    """Returns the use of a zone by its name; None if a stack in this region does not use it.
+    """Returns the use of a zone by its name; None if a stack in this region has none.
 
     AKS also accepts a subzone: `<subzone>.privatelink.<region>.azmk8s.io` (its page on private clusters).
     """
@@ -134,7 +133,7 @@ def zone_use(zone_id: str, region: str) -> Use | None:
 
 @dataclass(frozen=True)
 class Layout:
-    """The subnets of a network that the stack creates, including those for a jump box."""
+    """The subnets of a network that the stack creates, with those of a jump box."""
 
     nodes: IPv4Network
     endpoints: IPv4Network
@@ -143,10 +142,9 @@ class Layout:
 
 
 def layout(address_space: str) -> Layout:
-    """Returns the subnets of an address space.
+    """Returns the subnets of an address space. A /24, the smallest, fits all of them.
 
-    They depend only on the address space and not on the pools: Azure cannot resize a subnet in use, and pools grow. The
-    smallest address space, a /24, fits all of them.
+    They do not depend on the pools: Azure cannot resize a subnet in use, and pools grow.
     """
     nodes, rest = IPv4Network(address_space).subnets()
     endpoints = IPv4Network((rest.network_address, _ENDPOINTS_PREFIX))

@@ -1,4 +1,4 @@
-"""The operators' interface to the settings: each package in `operators/` implements it.
+"""The operators' interface to the settings, which each package in `operators/` implements.
 
 `config` imports neither `operators` nor `workloads`; the program passes them to the loader.
 """
@@ -25,9 +25,9 @@ Capability = Literal["GPUs", "InfiniBand", "node labels", "scheduler", "queues",
 NVIDIA_NAMESPACE = "nvidia-operator"
 NODE_TOOLS_NAMESPACE = "node-tools"
 MAX_WARM_UP = 24 * 60
-"""The longest warm-up in minutes; the limit of AppWrapper."""
+"""The longest warm-up in minutes, AppWrapper's limit."""
 MONITORING = "kube-prometheus-stack"
-"""The operator that provides the CRDs for metrics. If it is installed, operators after it create such objects."""
+"""The operator with the CRDs for metrics. If it is installed, operators after it create such objects."""
 NODE_HEALTH = "node-health"
 MLBATCH_NAMESPACE = "mlbatch-system"
 
@@ -44,12 +44,12 @@ class OperatorSettings(Model):
 
     @property
     def failure_effect(self) -> str | None:
-        """The effect of the taint on nodes that fail a check; None if the operator lets no check taint nodes."""
+        """The taint effect on nodes that fail a check; None if the operator lets no check taint nodes."""
         return None
 
     @property
     def preempts(self) -> bool:
-        """Whether it adds preemption of pods with a lower priority class to that of Kubernetes."""
+        """Whether it preempts pods with a lower priority class, in addition to Kubernetes."""
         return False
 
     @property
@@ -79,11 +79,11 @@ Own = TypeVar("Own", bound=OperatorSettings)
 
 
 class OperatorSpec(Protocol[Own]):
-    """The interface of one operator to the settings. Attributes are read-only."""
+    """The interface of one operator to the settings, with read-only attributes."""
 
     @property
     def name(self) -> str:
-        """The hyphenated name of the operator's release and its chart in `versions.yaml`. Stack files use camelCase."""
+        """The hyphenated name of its release, and of its chart in `versions.yaml`. Stack files use camelCase."""
 
     @property
     def title(self) -> str:
@@ -91,7 +91,7 @@ class OperatorSpec(Protocol[Own]):
 
     @property
     def summary(self) -> str:
-        """The purpose and place of the operator, as docs/configuration.md describes its `enabled`."""
+        """Its purpose and place, as docs/configuration.md describes its `enabled`."""
 
     @property
     def has_chart(self) -> bool:
@@ -107,7 +107,7 @@ class OperatorSpec(Protocol[Own]):
 
     @property
     def needs(self) -> Mapping[Capability, str]:
-        """The capabilities that it needs from others, each with the reason (the end of a sentence)."""
+        """The capabilities that it needs, each with the reason (the end of a sentence)."""
         return {}
 
     @property
@@ -120,14 +120,14 @@ class OperatorSpec(Protocol[Own]):
         return False
 
     def provides(self, settings: Own) -> Mapping[Capability, str]:
-        """Returns the capabilities that it provides, each with the name that pods use to request it."""
+        """Returns the capabilities that it provides, each with the name by which pods request it."""
         return {}
 
     def is_wanted(self, stack: StackFile) -> bool:
         return stack.operators.of(self).enabled and (bool(stack.gpu_pools()) or not self.is_for_gpu_pools)
 
     def problems(self, installation: Installation) -> Iterable[Problem]:
-        """Returns the errors of its settings in combination with other operators."""
+        """Returns errors of its settings together with other operators."""
         return ()
 
 
@@ -143,7 +143,7 @@ def field_of(name: str) -> str:
 
 
 class Operators(Model):
-    """The operators of the cluster. config/schema/inventory.py adds a field for each operator."""
+    """The cluster's operators. config/schema/inventory.py adds a field for each."""
 
     driver_upgrades: DriverUpgrades = "manual"
     """Upgrades of OFED and the GPU driver on running nodes: `manual`, or `when-idle` by NVIDIA's operators: one node
@@ -176,11 +176,11 @@ class Operators(Model):
 
     @property
     def failure_effect(self) -> str | None:
-        """The effect of the taint on nodes that fail a check; None if no check may taint nodes."""
+        """The taint effect on nodes that fail a check; None if no check may taint nodes."""
         return next(filter(None, (each.failure_effect for each in self._enabled())), None)
 
     def driver_minutes(self, *, infiniband: bool) -> int:
-        """Returns the longest build of all drivers of a node, in minutes; they build one after the other."""
+        """Returns the longest build of a node's drivers in minutes, one after the other."""
         return sum(each.gpu_driver_minutes + infiniband * each.rdma_driver_minutes for each in self._enabled())
 
 
@@ -191,7 +191,7 @@ class Brought:
     by: OperatorSpec[Any]
     enabled: bool
     name: str
-    """The name that pods use to request it."""
+    """The name by which pods request it."""
 
 
 @dataclass(frozen=True)
@@ -205,7 +205,7 @@ class Installation:
         return (each for each in self.operators.values() if self.stack.operators.of(each).enabled)
 
     def brought(self, capability: Capability) -> Brought:
-        """Returns the provider of a capability (the chosen scheduler); raises LookupError if no operator has it."""
+        """Returns the provider of a capability (the chosen scheduler); raises LookupError without one."""
         name = self.stack.operators.scheduler if capability == "scheduler" else None
         for each in self.operators.values():
             settings = self.stack.operators.of(each)

@@ -2,7 +2,7 @@
 
 AKS uses the VM size's own disks where possible (its page on storage, articles/aks/concepts-storage.md): nodes start
 sooner, and images of tens of GB are not limited to a managed disk's 100 to 200 MB/s. AKS can change neither size nor
-type of an existing pool's disks.
+type of a pool's disks.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MIN_OS_DISK_GB, MAX_OS_DISK_GB = 30, 2048
 _MAX_EPHEMERAL_GB = 2040
 """The limit in Azure's page on ephemeral OS disks."""
 USUAL_GB = 512
-"""The minimum size of a managed disk in AKS's page on storage. Local space beyond it stays at /mnt."""
+"""The minimum managed disk in AKS's page on storage. Local space beyond it stays at /mnt."""
 
 DiskType = Literal["Managed", "Ephemeral"]
 

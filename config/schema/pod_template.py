@@ -1,7 +1,7 @@
-"""Validates pod templates against the types of Pulumi's pinned Kubernetes SDK and the choices of Kubernetes.
+"""Validates pod templates against the types of Pulumi's pinned Kubernetes SDK and Kubernetes' choices.
 
-Otherwise the SDK fails with an assertion if a map replaces a list, and the API server reports wrong types one by
-one, job after job.
+Otherwise the SDK fails with an assertion if a map replaces a list, and the API server reports wrong types one by one,
+job after job.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from config.schema.base import Unfit
 from k8s.quantities import is_quantity
 
 _QUANTITIES = ("limits", "requests", "overhead", "sizeLimit", "divisor")
-"""Keys of quantities, which may be numbers, too (apimachinery, pkg/api/resource, Quantity)."""
+"""Keys of quantities, which may also be numbers (apimachinery, pkg/api/resource, Quantity)."""
 _WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
 
 
@@ -29,11 +29,8 @@ def choices() -> dict[str, dict[str, list[str]]]:
 
 
 def template_faults(template: Mapping[str, Any]) -> Iterator[Unfit]:
-    """Yields errors for unknown keys, wrong types, and values that are not among the choices.
-
-    A null removes a key.
-    """
-    # Imported only here: the import takes a second, and only stacks with overrides need it.
+    """Yields errors for unknown keys, wrong types, and values outside the choices. A null removes a key."""
+    # Imported only here: it takes a second, and only overrides need it.
     from pulumi_kubernetes.core.v1 import PodTemplateSpecArgs
 
     return _faults(template, PodTemplateSpecArgs, ())
@@ -88,7 +85,7 @@ def _alternatives(kind: Any) -> list[Any]:
 
 
 def _sdk() -> types.ModuleType:
-    """Returns the SDK's module for types. Imported only when needed: the SDK takes a quarter of a second."""
+    """Returns the SDK's module for types. Imported only when needed, which takes a quarter of a second."""
     from pulumi import _types
 
     return _types

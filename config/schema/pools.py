@@ -1,4 +1,4 @@
-"""GPU node pools: their settings, their names in ARM, and their labels and taints."""
+"""GPU node pools: settings, names in ARM, labels and taints."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ REGULAR_PRICE = -1.0
 """The maximum price of Spot nodes that allows the regular price, without evictions because of the price."""
 _CENTS = 5  # decimals that Azure accepts
 MAX_SLICES = 250
-"""The maximum number of slices per GPU: AKS allows 250 pods per node (its page on quotas), each with a slice."""
+"""The maximum of slices per GPU: AKS allows 250 pods per node (its page on quotas), each with a slice."""
 
 
 def _spot_price(value: Any) -> float:
@@ -190,7 +190,7 @@ class PoolSettings(Model):
 
     @property
     def shares(self) -> int:
-        """The number of GPUs that a node advertises for each of its GPUs: slices or partitions."""
+        """The GPUs that a node advertises for each of its own: slices or partitions."""
         return mig_profiles(self.sku.gpu_product).get(self.mig_profile, 1) if self.mig_profile else self.gpu_slices
 
     @property
@@ -199,7 +199,7 @@ class PoolSettings(Model):
 
     @property
     def slicing_profile(self) -> str | None:
-        """The device plugin's configuration on its nodes; None for the default, whole GPUs."""
+        """The device plugin's configuration on its nodes; None for whole GPUs, the default."""
         return slicing_profile(self.sku, self.gpu_slices) if self.gpu_slices > 1 else None
 
     @property
@@ -216,7 +216,7 @@ class PoolSettings(Model):
 
 
 def agent_pool_name(key: str, pool: PoolSettings) -> str:
-    """Returns the pool's name in ARM: its key and a hash of immutable settings, so that old and new can coexist."""
+    """Returns the pool's ARM name: its key and a hash of immutable settings, so that old and new can coexist."""
     fixed: tuple[object, ...] = (pool.vm_sku, pool.spot, pool.disk.gb, pool.disk.type)
     if pool.spot_max_price != REGULAR_PRICE:
         fixed += (pool.spot_max_price,)
@@ -237,7 +237,7 @@ def node_labels(key: str, pool: PoolSettings) -> dict[str, str]:
 
 
 def node_taints(pool: PoolSettings) -> tuple[str, ...]:
-    """Returns the taints of the pool's nodes, including the Spot taint. AKS adds Spot taint and label itself, but
-    rejects later updates of a pool without them (pulumi-azure-native#959).
+    """Returns the taints of the pool's nodes. AKS adds Spot taint and label itself, but rejects later updates of a pool
+    without them (pulumi-azure-native#959).
     """
     return tuple(sorted({*pool.taints, *([SPOT_TAINT] if pool.spot else [])}))

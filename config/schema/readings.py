@@ -22,7 +22,7 @@ _MAX_SPREAD = 5
 def suggest(path: Path, schema: Schema, given: object, *, is_entry: bool = False, is_protected: bool = False) -> Fix:
     """Returns the fix of a value that the schema rejects.
 
-    No command removes an entry (its name is the user's choice) or an item of a list that protects access.
+    No command removes an entry (the user chose its name) or an item of a list that protects access.
     """
     match given:
         case [str() as only] if is_plain(schema):
@@ -108,7 +108,7 @@ def _spread(path: Path, schema: Schema, given: object) -> Fix | None:
 
 
 def _is_entry(given: object, schema: Schema) -> bool:
-    """Returns whether a command can set a list entry: the CLI stores integers and booleans as such, not as text."""
+    """Returns whether a command can set a list entry: the CLI does not store integers and booleans as text."""
     text, choices = str(given), schema.get("enum", ())
     if schema.get("type") == "string" and (given != text or re.fullmatch("true|false|[+-]?[0-9]+", text)):
         return False
@@ -117,7 +117,7 @@ def _is_entry(given: object, schema: Schema) -> bool:
 
 
 def _is_pair(given: object) -> bool:
-    """Returns whether a list entry is a name and a value, like environment variables in Kubernetes."""
+    """Returns whether a list entry has a name and a value, like Kubernetes' environment variables."""
     return isinstance(given, Mapping) and given.keys() == {"name", "value"} and isinstance(given["name"], str)
 
 

@@ -48,7 +48,7 @@ REGION = "azure-native:location"
 
 
 def _known(name: str) -> str:
-    """Rejects unknown regions here, because ARM would reject them only in the middle of an update."""
+    """Rejects unknown regions, which ARM would reject only in the middle of an update."""
     if name in regions():
         return name
     plain = re.sub(r"[^a-z0-9]", "", name.lower()[:_LONGEST])

@@ -1,4 +1,4 @@
-"""Ids of existing Azure and Entra objects that a stack uses but does not create."""
+"""Ids of existing Azure and Entra objects that a stack uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blob storage of a stack: accounts, containers, and access by SAS or by the identity of the workload."""
+"""A stack's blob storage: accounts, containers, and access by SAS or the workload's identity."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAX_ACCOUNT_KEY = 10
 MAX_CLASS_NAME = 63
 MAX_DAYS = 365
 MAX_DELEGATION_DAYS = 7
-"""Azure limits user delegation keys, and SAS that they sign, to this many days."""
+"""Azure's limit of days for user delegation keys, and SAS that they sign."""
 FIRST_ROTATION = "1"
 UPLOAD_PERMISSIONS = "rcwl"
 """Permissions of the SAS for jobs that fill a container: read existing data, create missing data."""
@@ -60,7 +60,7 @@ _FILES_KEY = "0files"
 
 
 def _is_of_files(name: str) -> str:
-    """Rejects misspelt names of AKS classes, and AKS classes of disks or blobs, which cannot store shared files."""
+    """Rejects misspelt names of AKS classes, and AKS's disks or blobs, which cannot store shared files."""
     known, files = aks_classes(), list(aks_classes().files)
     if name in known.disks:
         raise unfit(f"is {name}, AKS's class of disks, which only one node at a time can mount", files[0])
@@ -241,7 +241,7 @@ class StorageSettings(AccountSettings):
         return [account for account in self.all_accounts() if account.settings.auth == "identity"]
 
     def by_container(self) -> dict[str, Account]:
-        """Returns the account of each container. Container names are unique (config/rules/storage.py)."""
+        """Returns the account of each container. Their names are unique (config/rules/storage.py)."""
         return {name: account for account in self.all_accounts() for name in account.settings.containers}
 
     def next_account(self) -> Account:

@@ -1,4 +1,4 @@
-"""Teams: who uses the cluster, and how many GPUs each team owns."""
+"""Teams: the users of the cluster, and each team's GPUs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from config.schema.base import PLAIN_DIGITS, Model, Text, may_be, protects, unfi
 from config.schema.resource_ids import ObjectId
 
 MAX_GPUS = 1_000_000
-"""A limit above any AKS cluster's GPUs (5,000 nodes), including GPU partitions."""
+"""A limit above any AKS cluster's GPUs (5,000 nodes), with GPU partitions."""
 _EXAMPLE = "a user name in the cluster, as in alice or alice@example.com"
 
 

@@ -1,7 +1,7 @@
 """Finds the setting that an unknown key means, and suggests how to replace the key.
 
 No suggestion loses a value. If the key may mean a setting that protects access or data, but is ambiguous, the
-suggestion is text and not a command.
+suggestion is text, not a command.
 """
 
 from __future__ import annotations
@@ -64,13 +64,13 @@ def unknown_key(
     Args:
         path: The key. At the top, it may include its namespace, which `known` lacks.
         known: The valid keys at this place.
-        value: The value of the key.
-        beside: The other keys at this place, with their values.
+        value: The key's value.
+        beside: The other keys here, with their values.
         what: The error.
-        place: The correct place, if it is another one.
-        taken: The value at the correct place.
+        place: The correct place, if another one.
+        taken: The value there.
         lacking: The sibling key that the value is for.
-        inventory: The settings, if the key is in a stack file and not in a chart's values or a pod template.
+        inventory: The settings, if the key is in a stack file, not in a chart's values or a pod template.
     """
     known = sorted(known)
     allowed = ", ".join(known) or "no keys at all"
@@ -162,7 +162,7 @@ def _stated(
 ) -> Iterator[tuple[str, list[str]]]:
     """Yields each unknown key that resembles a protecting setting, with the names of those settings (`places`).
 
-    Skips keys below such a key, and misspellings of `known` sibling keys that protect nothing.
+    Skips keys below it, and misspellings of `known` siblings that protect nothing.
     """
     found, is_other = resembled(name, tuple(places)), plainly(name, {*known} - {*places, name})
     if found and not is_other:
@@ -183,9 +183,9 @@ def _is_around(path: Path, place: Path) -> bool:
 
 
 def is_foreign(path: Path, place: Path) -> bool:
-    """Returns whether key and place are in sections of different resources that share names of settings.
+    """Returns whether key and place are in sections of different resources with the same names of settings.
 
-    Users often confuse the sections of the cluster and of its network.
+    Users often confuse cluster and network.
     """
     if len(path) < 2 or len(place) < 2 or path[0] == place[0]:
         return False
@@ -204,7 +204,7 @@ def elsewhere(path: Path, location: Path, schema: Schema, inventory: Inventory |
 
 
 def below(path: Path, location: Path, schema: Schema) -> Path | None:
-    """Returns the only place of a key that is one level too high, such as `maxCount` of a pool or `clusterTier`."""
+    """Returns the only place of a key that is one level too high, such as a pool's `maxCount` or `clusterTier`."""
     name, known = str(path[-1]), schema_at(schema, location[:-1]).get("properties", {})
     inner = [(key, each) for key in known for each in schema_at(schema, (*location[:-1], key)).get("properties", {})]
     found = [(*path[:-1], *each) for each in inner if called(name, [each[1], "".join(each)])]
@@ -212,7 +212,7 @@ def below(path: Path, location: Path, schema: Schema) -> Path | None:
 
 
 def chosen_for(schema: Schema, location: Path, value: object, beside: Collection[str]) -> str:
-    """Returns an unset sibling key that has the value among its choices and that is required or similarly named."""
+    """Returns an unset sibling key that has the value among its choices, and is required or similarly named."""
     parent = schema_at(schema, location[:-1])
     names = [*parent.get("required", ()), *called(str(location[-1]), parent.get("properties", {}))]
     able = (each for each in names if value in schema_at(schema, (*location[:-1], each)).get("enum", ()))

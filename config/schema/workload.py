@@ -1,7 +1,7 @@
 """The workloads' interface to the settings, which reject stacks that cannot run a workload.
 
-`workloads/` registers an object of this type per module. `config` never imports `workloads`: the program passes the
-registry to `config.reading.loader.load`.
+`workloads/` registers such an object per module. `config` never imports it: the program passes the registry to
+`config.reading.loader.load`.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from config.schema.teams import TeamSettings
 
 @dataclass(frozen=True, kw_only=True)
 class Requirements:
-    """A workload's requirements of the platform, in addition to GPUs."""
+    """A workload's requirements of the platform, besides GPUs."""
 
     infiniband: bool = False
     one_node_without: bool = False
     mpi: bool = False
-    """Whether it is a Volcano Job, which gives all pods the names and keys that MPI needs."""
+    """Whether it is a Volcano Job, whose pods all get the names and keys that MPI needs."""
 
     def infiniband_on(self, nodes: int) -> bool:
         return self.infiniband and not (self.one_node_without and nodes == 1)
@@ -42,11 +42,11 @@ class GpuPods:
 
     container: str
     restart_policy: Literal["Never", "Always"] = "Never"
-    """The policy that the owner of the pods needs: jobs retry with new pods, a Deployment accepts only Always."""
+    """The policy that the pods' owner needs: jobs retry with new pods, a Deployment accepts only Always."""
 
 
 NodeCheckDepth = Literal["off", "light", "full"]
-"""The depth of the node check before a job starts: off, in seconds, or in minutes with measured performance."""
+"""The depth of the node check before a job: off, in seconds, or in minutes with measured performance."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class WorkloadOptions(Model):
 
     @property
     def gpus_per_node(self) -> int | None:
-        """The number of GPUs per node, from its option `gpus`; None for whole nodes with all of their HCAs."""
+        """The GPUs per node, from its option `gpus`; None for whole nodes with all their HCAs."""
         found: int | None = getattr(self, "gpus", None)
         return found
 
@@ -88,34 +88,34 @@ class WorkloadOptions(Model):
 
     @property
     def containers(self) -> tuple[str, ...]:
-        """The blob containers that its pods mount, from its options `...Container`."""
+        """The blob containers that its pods mount (`...Container`)."""
         named = (value for name, value in self if name.endswith("_container"))
         return tuple(dict.fromkeys(filter(None, named)))
 
     @property
     def keeps_files(self) -> bool:
-        """Whether the workload keeps users' files in a claim in the stack's own namespace."""
+        """Whether it keeps users' files in a claim in the stack's own namespace."""
         return False
 
     @property
     def member(self) -> Member | None:
-        """The team (and its user) if it runs in a team's namespace; None in the stack's own namespace."""
+        """The team and its user; None in the stack's own namespace."""
         return None
 
     @property
     def open_end(self) -> str:
-        """The unset option that would end the workload. Empty for a workload that ends by itself."""
+        """The unset option that would end the workload; empty if it ends by itself."""
         return ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """The candidate placement of a workload, for the workload's own rules."""
+    """A candidate placement, for the workload's own rules."""
 
     pool_key: str
     pool: PoolSettings
     pool_path: Path
-    """The path of the pool's settings in the stack file: ("pools", key), or empty for the default pool."""
+    """The path of the pool's settings: ("pools", key), or empty for the default pool."""
     most_path: Path
     nodes: int
     pools: Mapping[str, PoolSettings]
@@ -137,7 +137,7 @@ class Candidate:
 
 
 def other_size(path: Path, what: str, sizes: Iterable[str], workload: str) -> Problem:
-    """Returns the problem of an unsuitable VM size. The user chooses the new size, because it may cost more."""
+    """Returns the problem of an unsuitable VM size. The user chooses another, which may cost more."""
     return Problem(path, what, f"{by_price(sizes)}; or a stack without {workload}", by_hand(path))
 
 
@@ -145,7 +145,7 @@ Chosen = TypeVar("Chosen", bound=WorkloadOptions)
 
 
 class WorkloadSpec(Protocol[Chosen]):
-    """The interface of one workload to the settings. Attributes are read-only."""
+    """The interface of one workload to the settings, with read-only attributes."""
 
     @property
     def name(self) -> str:
@@ -161,7 +161,7 @@ class WorkloadSpec(Protocol[Chosen]):
 
     @property
     def every_pool(self) -> bool:
-        """Whether the workload runs on every GPU pool, with a separate name on each, instead of on the best one."""
+        """Whether it runs on every GPU pool, with a separate name on each, not on the best one."""
         return False
 
     @property
@@ -171,14 +171,14 @@ class WorkloadSpec(Protocol[Chosen]):
     def nodes(self, options: Chosen, pool_nodes: int) -> int:
         """Returns how many nodes it uses on a pool with at least `pool_nodes` nodes.
 
-        The option `numNodes` sets it, or all nodes if that is unset. A workload without the option uses part of one.
+        The option `numNodes` sets it, or all nodes if unset. A workload without the option uses part of one.
         """
         chosen: int | None = getattr(options, "num_nodes", 1)
         return pool_nodes if chosen is None else chosen
 
     @property
     def keys(self) -> Mapping[str, str]:
-        """Top-level settings that set options of the workload, such as {"modelSize": "modelSize"}; usually empty."""
+        """Top-level settings that set options, such as {"modelSize": "modelSize"}; usually empty."""
         return {}
 
     def problems(self, options: Chosen, candidate: Candidate) -> Iterable[Problem]:
