@@ -22,7 +22,7 @@ SUBSCRIPTION = subscription.load()
 GROUP = f"/subscriptions/{SUBSCRIPTION.subscription_id}/resourceGroups/rg"
 CLUSTER = f"{GROUP}/providers/Microsoft.ContainerService/managedClusters/aks"
 TIMEOUT_S = 120
-"""Operations take a second on an idle machine. Azurite may need this long to start."""
+"""Operations take a second on an idle machine; Azurite's start may need this long."""
 API = {
     "resourceGroups": "2024-03-01",
     "Microsoft.ContainerService": "2025-09-01",
@@ -41,7 +41,7 @@ _TRUST = "azure-trust"
 class FakeBackend:
     """`gate` blocks operations; `failure` makes them fail.
 
-    Nodes of the pool called `refused` are invalid for its API server.
+    The API server rejects nodes of the pool `refused`.
     """
 
     nodes: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
@@ -193,7 +193,7 @@ def cluster_body(**properties: Any) -> dict[str, Any]:
 
 
 def pool_body(**properties: Any) -> dict[str, Any]:
-    """Returns a pool of two H100 nodes as the program creates it, but with an OS disk that every VM size supports."""
+    """Returns a pool of two H100 nodes like the program's, but with an OS disk for every VM size."""
     return {
         "properties": {
             "vmSize": H100,
@@ -210,7 +210,7 @@ def pool_body(**properties: Any) -> dict[str, Any]:
 
 
 def aks_id(path: str) -> str:
-    """Returns an id in the spelling of AKS's answers."""
+    """Returns an id as AKS spells it."""
     return path.replace("/resourceGroups/", "/resourcegroups/")
 
 
@@ -227,7 +227,7 @@ def start(folder: Path, backend: FakeBackend, settings: subscription.Subscriptio
 
 
 def _trust(home: Path) -> None:
-    """Copies this process's certificates and keys to a new home, because each RSA key takes 70 ms."""
+    """Copies this process's certificates and keys, because each RSA key takes 70 ms."""
     folder = home / _TRUST
     if not folder.exists():
         folder.mkdir(parents=True)

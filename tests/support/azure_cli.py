@@ -13,7 +13,7 @@ from simulator.tools.packages import packages
 
 _SETTINGS = {
     "AZURE_CORE_COLLECT_TELEMETRY": "no",
-    "AZURE_CORE_INSTANCE_DISCOVERY": "false",  # otherwise MSAL asks Microsoft about this cloud
+    "AZURE_CORE_INSTANCE_DISCOVERY": "false",  # else MSAL asks Microsoft about this cloud
     "AZURE_CORE_NO_COLOR": "true",
     "AZURE_CORE_ONLY_SHOW_ERRORS": "false",
 }

@@ -1,4 +1,4 @@
-"""A client of the azure-native plugin that makes the engine's calls with plain Python values."""
+"""A client of the azure-native plugin, with plain Python values."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class AzurePlugin:
     def read(
         self, token: str, identity: str, outputs: Properties, inputs: Properties | None
     ) -> provider_pb2.ReadResponse:
-        """Reads a resource; pass no inputs for an import."""
+        """Reads a resource; without inputs, imports it."""
         request = provider_pb2.ReadRequest(urn=urn(token), id=identity, properties=encode(outputs))
         if inputs is not None:
             request.inputs.CopyFrom(encode(inputs))

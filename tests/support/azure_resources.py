@@ -1,4 +1,4 @@
-"""An example of every resource type of simulated Azure, and an update of it, for tests with the SDKs."""
+"""An example of every resource type of simulated Azure, and an update of it, for the SDKs."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class Example:
     id: str
     body: Body
     changed: Body | None
-    """The value is None if Azure does not support updates."""
+    """None if Azure does not support updates."""
 
 
 def parents() -> dict[str, Body]:
-    """Returns the resources that contain the examples, outermost first."""
+    """Returns the examples' parents, outermost first."""
     place = {"location": "eastus"}
     return {
         GROUP: place,
@@ -51,7 +51,7 @@ def parents() -> dict[str, Body]:
 
 
 def _tagged(body: Body, identity: str = "") -> Example:
-    """Returns a resource whose tags change; by default it is called `sample` and is in the group."""
+    """Returns a resource whose tags change; by default `sample` in the group."""
     return Example(identity, body, body | {"tags": {"changed": "yes"}})
 
 

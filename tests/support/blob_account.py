@@ -1,4 +1,4 @@
-"""A simulated Azure with its blob service (Azurite): the account `models` with two containers."""
+"""A simulated Azure with Azurite: the account `models` with two containers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class BlobAccount:
     blobs: BlobService
     gateway: Gateway
     _clients: list[ContainerClient] = field(default_factory=list)
-    """If the garbage collector closes a client, pytest reports a warning in another test."""
+    """A client closed by the garbage collector warns in another test."""
 
     @property
     def url(self) -> str:
@@ -57,7 +57,7 @@ class BlobAccount:
             client.close()
 
     def service_sas(self, permissions: str = "rl", *, hours: float = 1, container: str = "data") -> str:
-        """The SAS has expired if `hours` is negative."""
+        """Returns a SAS, expired if `hours` is negative."""
         expiry = datetime.datetime.now(datetime.UTC) + datetime.timedelta(hours=hours)
         body = {
             "canonicalizedResource": f"/blob/models/{container}",

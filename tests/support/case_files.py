@@ -1,4 +1,4 @@
-"""Reads tables of test cases from YAML files in the folder `cases` beside the tests."""
+"""Reads tables of test cases from YAML files in `cases` beside the tests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_TITLE = 60
 
 
 def read(test: str, name: str = "") -> Any:
-    """Returns a copy, because an anchor repeats values: a test that changes one case must not affect another."""
+    """Returns a copy, because an anchor repeats values: a test that changes a case must not affect another."""
     name = name or Path(test).stem.removeprefix("test_")
     return _filled(_content(Path(test).with_name("cases") / f"{name}.yaml"), {})
 
@@ -28,11 +28,11 @@ def _content(file: Path) -> Any:
 
 
 def bad_input() -> dict[str, Any]:
-    """Returns all cases of the files in tests/unit/config/bad_input, by name.
+    """Returns all cases in tests/unit/config/bad_input, by name.
 
-    `stack` holds keys of a stack file; `problems` holds the expected problems with their fixes. `rounds`: how often
-    commands are applied, if more than once. `name`: the name of the stack, `dev` by default. `platforms` holds keys of
-    platform stacks by name; `others` holds outputs of stacks that are not platforms.
+    `stack` has keys of a stack file; `problems` the expected problems with their fixes. `rounds`: how often commands
+    are applied, if more than once. `name`: the stack, by default `dev`. `platforms` has keys of platform stacks by
+    name; `others` outputs of other stacks.
     """
     known = {"stack", "problems", "rounds", "name", "platforms", "others"}
     tables = [_content(file) for file in sorted((ROOT / "tests/unit/config/bad_input").glob("*.yaml"))]
@@ -43,10 +43,10 @@ def bad_input() -> dict[str, Any]:
 
 
 def case_table(test: str, key: str, /, *, file: str = "", **texts: str) -> pytest.MarkDecorator:
-    """Returns the mark that runs a test once for each case under the key of `cases/<file>.yaml`.
+    """Returns the mark that runs a test for each case under the key of `cases/<file>.yaml`.
 
-    A case has a value for each argument of the test, by name. A case of a map has its key as id, other cases get ids
-    from their values (tests/conftest.py). `texts` replace the placeholders `<name>` in all strings.
+    A case has the test's arguments by name. Its id is its key in a map, otherwise from its values (tests/conftest.py).
+    `texts` replace the placeholders `<name>` in all strings.
     """
     found = _filled(read(test, file)[key], texts)
     cases = list(found.values()) if isinstance(found, dict) else found
@@ -58,7 +58,7 @@ def case_table(test: str, key: str, /, *, file: str = "", **texts: str) -> pytes
 
 
 def title(value: Any) -> str:
-    """Raises TypeError if the text of a value differs between processes."""
+    """Raises TypeError if a value's text differs between processes."""
     return _text(value)[:MAX_TITLE].encode("unicode_escape").decode() or "empty"
 
 

@@ -1,4 +1,4 @@
-"""The values that the program passes to charts, and the pinned Helm that renders them."""
+"""The program's values for charts, and the pinned Helm that renders them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ VALUES: dict[str, dict[str, Any]] = {
     nfs_provisioner.NAME: nfs_provisioner.values(NfsProvisionerSettings(server="10.1.0.4", path="/exports/ai")),
 }
 RELEASES = {nfs_provisioner.NAME: nfs_provisioner.RELEASE, monitoring.NAME: monitoring.RELEASE}
-"""The table has only releases whose names differ from those of their charts."""
+"""Releases whose names differ from their charts'."""
 
 
 def helm(

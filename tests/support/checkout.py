@@ -1,4 +1,4 @@
-"""A copy of the files of this repository, and commands that run in it as a user runs them."""
+"""A copy of this repository's files, and a user's commands in it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.world import CommandFailed
 class Checkout:
     folder: Path
     scratch: Path
-    """The TMPDIR and home folder of its commands."""
+    """Its commands' TMPDIR and home folder."""
 
     @classmethod
     def copy(cls, folder: Path) -> Checkout:
@@ -31,7 +31,7 @@ class Checkout:
                 shutil.copy2(paths.ROOT / name, folder / "checkout" / name)
         for place, folders, _ in os.walk(paths.ROOT / "simulator" / "charts"):
             for link in (Path(place, name) for name in folders):
-                if link.is_symlink():  # to a chart, or its CRDs, in a Go module
+                if link.is_symlink():  # to a chart or CRDs in a Go module
                     (folder / "checkout" / link.relative_to(paths.ROOT)).symlink_to(link.readlink())
         (folder / "tmp").mkdir()
         return cls(folder / "checkout", folder / "tmp")
@@ -42,7 +42,7 @@ class Checkout:
 
     def environment(self, changes: Mapping[str, str]) -> dict[str, str]:
         hidden = ("SIMULATOR_", "PULUMI_", "PYTHON", "MAKE", "STACK", "KUBECONFIG")
-        shared = "PYTHONPYCACHEPREFIX"  # compiling the SDKs again in each checkout would take most of the tests' time
+        shared = "PYTHONPYCACHEPREFIX"  # compiling the SDKs in each checkout would take most of the tests' time
         kept = {key: value for key, value in os.environ.items() if key == shared or not key.startswith(hidden)}
         places = {"TMPDIR": str(self.scratch), "HOME": str(self.scratch), "AI_ON_AKS_CACHE": str(paths.cache())}
         return {**kept, **places, **changes}
@@ -64,7 +64,7 @@ class Checkout:
     def begin(self, target: str) -> subprocess.Popen[str]:
         """Starts `make <target>` in a new process group.
 
-        The process handles Ctrl-C as in a terminal, even if the tests run in the background and ignore it.
+        The process handles Ctrl-C, even if the tests run in the background and ignore it.
         """
         return subprocess.Popen(
             ["make", "-s", target],
@@ -78,7 +78,7 @@ class Checkout:
         )
 
     def files(self) -> set[str]:
-        """Returns all files and folders except those of the simulator."""
+        """Returns all files and folders except the simulator's."""
         found = {str(path.relative_to(self.folder)) for path in self.folder.rglob("*")}
         found |= {str(path) for path in self.scratch.rglob("*")}
         return {name for name in found if name.split("/")[0] != ".simulator"}
@@ -89,7 +89,7 @@ def processes(home: Path, program: str = "") -> list[int]:
 
 
 def clients(home: Path) -> list[int]:
-    """Returns the processes of pulumi, its plugins and their children in the environment of the simulator in `home`."""
+    """Returns the processes of pulumi, its plugins and their children for the simulator in `home`."""
     return [pid for pid, _ in _with(f"PULUMI_HOME={home.resolve()}/pulumi")]
 
 
@@ -107,12 +107,12 @@ def listening(port: int) -> bool:
 
 
 def _with(setting: str) -> list[tuple[int, str]]:
-    """Returns ids of processes with an environment variable, and the names of their executables."""
+    """Returns ids and executables' names of processes with an environment variable."""
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             if setting.encode() in (entry / "environ").read_bytes().split(b"\0") and int(entry.name) != os.getpid():
                 found.append((int(entry.name), (entry / "exe").readlink().name))
-        except OSError:  # already ended, or another user's
+        except OSError:  # ended, or another user's
             continue
     return found

@@ -8,7 +8,7 @@ from simulator.host.paths import ROOT
 
 
 def imported(image: str, name: str) -> ModuleType:
-    """The folders in `docker/` are not packages: modules of one image import each other by name."""
+    """The folders in `docker/` are not packages: an image's modules import each other by name."""
     folder = str(ROOT / "docker" / image)
     sys.path.insert(0, folder)
     try:

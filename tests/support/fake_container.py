@@ -1,4 +1,4 @@
-"""A blob container in memory with the part of azure-storage-blob's ContainerClient that mounts use."""
+"""A blob container in memory, with what mounts use of azure-storage-blob's ContainerClient."""
 
 from __future__ import annotations
 

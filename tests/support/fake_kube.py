@@ -17,7 +17,7 @@ Key = tuple[str, str, str]
 
 
 class FakeKube:
-    """Objects by kind, namespace and name. `apply` and `patch` merge the given fields."""
+    """Objects by kind, namespace and name. `apply` and `patch` merge fields."""
 
     def __init__(self, *objects: Object) -> None:
         self.objects: dict[Key, Object] = {}
@@ -67,7 +67,7 @@ class FakeKube:
         del self.objects[(kind, namespace or "", name)]
 
     def raw(self, method: str, path: str, **_: Any) -> Object:
-        """Returns a list for an informer, or a token with the name of its account; records other calls."""
+        """Returns a list for an informer, or a token named after its account; records other calls."""
         if method == "GET":
             items = FakeKube.list(self, "", path.rpartition("/")[2])
             return {"items": items, "metadata": {"resourceVersion": str(len(self.writes))}}
@@ -162,7 +162,7 @@ class Context:
 
 
 def node(name: str, sku: str, *, labels: Mapping[str, str] | None = None, host_driver: bool = False) -> Object:
-    """Returns a node with the fields of AKS that the operators read."""
+    """Returns a node with AKS's fields that operators read."""
     return {
         "apiVersion": "v1",
         "kind": "Node",

@@ -1,10 +1,10 @@
-"""Golden files: the resources of this repository's stacks and of typical stacks as YAML.
+"""Golden files: the resources of this repository's and typical stacks as YAML.
 
-Typical stacks run under the name `dev`, so that `diff dev.yaml spot.yaml` shows what a Spot pool changes. Objects that
-are unchanged from an operator's release are kept as a hash (`released`): CRDs alone would be 98,000 lines. A Kubernetes
-object has a `provider` if it is not the platform's: a team's stack creates its objects as the team's user.
+Typical stacks run under the name `dev`, so that `diff dev.yaml spot.yaml` shows what a Spot pool changes. Unchanged
+objects of an operator's release are kept as a hash (`released`): CRDs alone would be 98,000 lines. A Kubernetes object
+has a `provider` if it is not the platform's: a team's stack creates objects as the team's user.
 
-After an intended change, run `python -m tests.support.golden`, and read the diff before you commit it.
+After an intended change, run `python -m tests.support.golden`, and read the diff.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tests.support.mocks import Recorder, Registered, program
 FOLDER = Path(__file__).parent.parent / "golden"
 DEV = "dev"
 CHARTS = "simulator/charts"
-"""The source of released manifests of operators without a chart."""
+"""The source of released manifests without a chart."""
 PROVIDER = "pulumi:providers:kubernetes kubernetes"
 _SECRET = re.compile(r"\n +secure: .*")
 _OWN_IMAGE = re.compile(r"(?<=azurecr\.io/)([a-z-]+):[0-9a-f]{12}")
@@ -44,11 +44,11 @@ STACKS: dict[str, dict[str, Any]] = {
 PUBLIC_KEY: str = STACKS["private-outside"]["network"]["jumpBox"]["sshPublicKey"]
 NAMES = (*FILES, *STACKS)
 _OUTSIDE = ("private-outside",)
-"""Stacks that are deployed from outside their network."""
+"""Stacks deployed from outside their network."""
 
 
 def keys(stack: str) -> dict[str, Any]:
-    """Returns the keys of a stack, with its secrets in plain text."""
+    """Returns a stack's keys, with secrets in plain text."""
     if stack in STACKS:
         return STACKS[stack]
     text = _SECRET.sub(" a-password", FILES[stack].read_text(encoding="utf-8"))
@@ -69,7 +69,7 @@ def resources(recorder: Recorder) -> dict[str, Any]:
     others = {name for name in found if not name.split()[-1].startswith(platform_guard.NAME)}
     for entry in found.values():
         if set(entry.get("dependsOn", ())) == others:
-            entry["dependsOn"] = "everything else"  # their names would be here twice
+            entry["dependsOn"] = "everything else"  # else names would be here twice
     shown: dict[str, Any] = json.loads(_OWN_IMAGE.sub(r"\1:[tag]", json.dumps(found, sort_keys=True)))
     return shown
 
@@ -103,7 +103,7 @@ def _hash(inputs: dict[str, Any]) -> str:
 
 
 def _readable(resource: Registered) -> dict[str, Any]:
-    """Returns inputs without scripts and their digests, which change with every comment."""
+    """Returns inputs without scripts and their digests, which change with comments."""
     text = re.sub(r'("ai-on-aks/files": )"[0-9a-f]+"', r'\1"[digest]"', json.dumps(resource.inputs))
     text = re.sub(r'("customData": )"[^"]+"', r'\1"[custom data]"', text)
     inputs: dict[str, Any] = json.loads(text)

@@ -1,4 +1,4 @@
-"""The format of golden files: YAML with values on one line where they fit, and a report of differences."""
+"""The format of golden files: YAML with short values on one line, and a report of differences."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import yaml
 from config.data.data import parsed
 
 WIDTH = 120
-"""The maximum length of a map or list on one line, with its indentation."""
+"""The maximum length of a map or list on one line, with indentation."""
 _SHOWN = 200
 _NOTHING = object()
 
@@ -82,7 +82,7 @@ def _shown(value: Any) -> str:
 def _choose_styles(node: yaml.Node, column: int, start: int) -> None:
     """Puts a map or list on one line if it fits, otherwise one entry per line.
 
-    `column` is the column of its entries; `start` is its column on one line, after its key.
+    `column` is its entries' column; `start` its column on one line, after its key.
     """
     if not isinstance(node, yaml.CollectionNode):
         return

@@ -1,4 +1,4 @@
-"""Recorded scheduling decisions of Kubernetes; the program and the simulator must agree with them."""
+"""Recorded scheduling decisions of Kubernetes, for the program and the simulator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A fake kubectl whose `proxy` serves the answers of a test through a Unix socket."""
+"""A fake kubectl whose `proxy` serves a test's answers through a Unix socket."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def script(file: Path, text: str) -> None:
 
 
 def install(folder: Path, answers: Mapping[str, tuple[int, object]]) -> None:
-    """`answers` has status and body by path; other paths return 404."""
+    """`answers` are status and body by path; other paths return 404."""
     server, kubectl = folder / "proxy.py", folder / "kubectl"
     server.write_text(_SERVER)
     kubectl.write_text(f"#!/bin/sh\nexec {sys.executable} {server} '{json.dumps(answers)}' \"$@\"\n")

@@ -5,7 +5,7 @@ from typing import Any
 
 
 def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """`[]` stands for the items of a list in paths. An empty map or list is a leaf."""
+    """Yields leaves, also empty maps and lists. `[]` stands for a list's items in paths."""
     if isinstance(value, dict) and value:
         for name, inner in value.items():
             yield from leaves(inner, f"{path}.{name}".lstrip("."))

@@ -1,4 +1,4 @@
-"""Answers of Resource Manager for the program's GET requests, from a subscription with all rights and quotas."""
+"""Resource Manager's answers to the program's GET requests, from a subscription with all rights and quotas."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def size(name: str, region: str = "eastus", **more: Any) -> dict[str, Any]:
 
 NETWORKS = "/subscriptions/00000000-0000-0000-0000-00000000000a/resourceGroups/net/providers/Microsoft.Network"
 HUB, ZONES = f"{NETWORKS}/virtualNetworks/hub", f"{NETWORKS}/privateDnsZones"
-"""An existing network with the subnets `nodes` and `endpoints`, and the parent of the zones that are linked to it."""
+"""An existing network with subnets `nodes` and `endpoints`, and the parent of its linked zones."""
 OWNER = "/subscriptions/a/providers/Microsoft.Authorization/roleDefinitions/8e3af657-a8ff-443c-a75c-2fe8c4bcb635"
 
 
@@ -45,7 +45,7 @@ def hub(
     endpoints: Mapping[str, Any] | None = None,
     **nodes: Any,
 ) -> dict[str, Any]:
-    """Returns the network HUB, optionally with custom DNS servers and more properties of its subnets."""
+    """Returns the network HUB, optionally with DNS servers and more properties of its subnets."""
     subnets = {
         "nodes": {"addressPrefix": "192.168.0.0/24", **nodes},
         "endpoints": {"addressPrefix": "192.168.1.0/27", **(endpoints or {})},

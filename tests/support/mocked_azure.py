@@ -1,4 +1,4 @@
-"""Mocks of Azure and Kubernetes for Pulumi's mock monitor: answers to created resources and to invokes."""
+"""Mocks of Azure and Kubernetes for Pulumi's mock monitor."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DEPLOYER = "00000000-0000-0000-0000-00000000000b"
 TOKEN = "a-token"
 SECRET = "[secret]"
 ORGANIZATION = "organization"
-"""Pulumi's name of the organization in a file backend."""
+"""Pulumi's organization in a file backend."""
 KUBELET = "00000000-0000-0000-0000-00000000000c"
 ISSUER = "https://eastus.oic.prod-aks.azure.com/tenant/cluster/"
 CLIENT, PRINCIPAL = "00000000-0000-0000-0000-00000000000d", "00000000-0000-0000-0000-00000000000e"
@@ -49,15 +49,14 @@ ADDED: dict[str, dict[str, Any]] = {
     "SasWindow": WINDOW,
     "DelegationSas": {"sas": "skoid=login&sig=delegation"},
 }
-"""Outputs that a provider adds to a resource, by the last part of its type."""
+"""Outputs that a provider adds, by the last part of the type."""
 SERVER_APP = "6dae42f8-4368-4678-94ff-3960e28e3630"
-"""AKS's API servers in Entra ID. This id and that of the device code client are the same in every tenant
-(Azure/kubelogin).
+"""AKS's API servers in Entra ID. This id and the device code client's are the same in every tenant (Azure/kubelogin).
 """
 _CLIENT_APP = "80faf920-1908-4b52-b5ef-a8e7bedfc67a"
 LOGIN_OPTIONS = ["--environment", "AzurePublicCloud", "--server-id", SERVER_APP, "--client-id", _CLIENT_APP,
                  "--tenant-id", "00000000-0000-0000-0000-0000000000aa"]  # fmt: skip
-"""Arguments of kubelogin that AKS writes after `--login devicecode`."""
+"""kubelogin's arguments from AKS after `--login devicecode`."""
 _LOGIN = {"exec": {"command": "kubelogin", "args": ["get-token", "--login", "devicecode", *LOGIN_OPTIONS]}}
 SIGNED_IN = {
     "clientId": "04b07795-8ddb-461a-bbee-02f9e1bf7b46",
@@ -75,7 +74,7 @@ KUBECONFIGS = {
 class Exports(Protocol):
     outputs: dict[str, Any]
     shown: dict[str, Any]
-    """The outputs with secrets, as in `pulumi stack output --show-secrets`."""
+    """Outputs with secrets, as in `pulumi stack output --show-secrets`."""
 
 
 class EngineError(grpc.RpcError):  # type: ignore[misc]  # grpc has no types
@@ -95,7 +94,7 @@ def there(found: Mapping[str, Any] | None) -> dict[Any, Any]:
 
 @dataclass(eq=False)
 class Azure(pulumi.runtime.Mocks):
-    """The fields describe Azure before the program runs. `calls` has the called functions with their arguments."""
+    """Azure before the program runs. `calls` has called functions with arguments."""
 
     feature: str = "Registered"
     """The state of AKSInfinibandSupport."""
@@ -105,11 +104,11 @@ class Azure(pulumi.runtime.Mocks):
     location: str = "eastus"
     cluster: bool = False
     outputs: Mapping[str, Any] = field(default_factory=dict)
-    """Outputs of the stack from its last `up`."""
+    """The stack's outputs from its last `up`."""
     registry: str = ""
-    """The tier of the existing registry, if there is one."""
+    """The tier of any existing registry."""
     reservations: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """The location and machines by VM size of capacity reservation groups."""
+    """Location and machines by VM size of capacity reservation groups."""
     identities: Collection[str] = ()
     address_space: str = ""
     jump_box_key: str | None = None
@@ -117,7 +116,7 @@ class Azure(pulumi.runtime.Mocks):
     inside: bool = True
     """Whether this machine is inside the private network."""
     profiles: Mapping[str, Any] = field(default_factory=dict)
-    """More properties of the existing cluster: its networkProfile and apiServerAccessProfile."""
+    """More properties of the existing cluster: networkProfile and apiServerAccessProfile."""
     fetch: Fetch = everything
     calls: list[tuple[str, dict[Any, Any]]] = field(default_factory=list)
 

@@ -1,4 +1,4 @@
-"""Runs the program or a component with Pulumi's mocks and records registered resources and outputs."""
+"""Runs the program or a component with Pulumi's mocks, and records resources and outputs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.settings import as_engine
 
 @dataclass(frozen=True)
 class Registered:
-    """Dependencies and parent are given as `<type> <name>`."""
+    """Dependencies and parent are `<type> <name>`."""
 
     type: str
     name: str
@@ -61,7 +61,7 @@ def deploy(
         recorder.azure, "ai-on-aks", stack, preview=preview, monitor=recorder, organization=ORGANIZATION
     )
 
-    # The SDK keeps the stack with outputs and transformations of the previous program.
+    # The SDK keeps the previous program's stack, with outputs and transformations.
     root = pulumi.runtime.get_root_resource()
     getattr(root, "outputs", {}).clear()
     getattr(root, "_transformations", []).clear()
@@ -89,10 +89,10 @@ def program(
     secret: Collection[str] = (),
     preview: bool = False,
 ) -> Recorder:
-    """Returns the resources and outputs that the program registers with the settings of a stack file.
+    """Returns the resources and outputs of the program with a stack file's settings.
 
-    Keys without a namespace get the project's. All login programs are on PATH, and `azure.fetch` answers requests to
-    Resource Manager. `secret` has the keys with encrypted values.
+    Keys without a namespace get the project's. All login programs are on PATH, and `azure.fetch` answers for Resource
+    Manager. `secret` has the keys with encrypted values.
     """
     pulumi.runtime.set_all_config(as_engine(settings), [f"ai-on-aks:{key}" for key in secret])
     azure = azure or Azure()
@@ -130,7 +130,7 @@ def _short(urn: str) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Returns a value with floats like 1.0 as int, because protobuf has only floats, and with secrets hidden."""
+    """Returns floats like 1.0 as int, because protobuf has only floats, and hides secrets."""
     if isinstance(value, dict):
         return SECRET if rpc._special_sig_key in value else {key: _plain(value[key]) for key in sorted(value)}
     if isinstance(value, list):

@@ -107,7 +107,7 @@ def make(arm: Arm, path: str, body: Body) -> Body:
 
 
 def make_endpoint(arm: Arm, name: str, service: str, group: str, of: str, *, recorded: bool = True) -> None:
-    """Creates a private endpoint and the zone `of`, linked to the network; `recorded` adds a zone group."""
+    """Creates a private endpoint and the zone `of`, linked to the network, and a zone group if `recorded`."""
     make(arm, endpoint(name), endpoint_body(service, group))
     make(arm, of, {"location": "global"})
     make(arm, link(of), link_body())

@@ -8,7 +8,7 @@ from simulator.host.paths import ROOT
 FENCED = re.compile(r"^```\w*\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
 """A picture or a file to copy."""
 NAMED = re.compile(r"(?:#!.*\n)?# ([\w./-]+)\n")
-"""The beginning of a file to copy: an optional shebang, then the file's name in a comment."""
+"""The start of a file to copy: an optional shebang, then its name in a comment."""
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 
 
@@ -31,6 +31,6 @@ def links(page: Path) -> list[str]:
 
 
 def rows(page: Path, first: str) -> list[list[str]]:
-    """Returns the cells of all tables whose first column has this heading, row by row."""
+    """Returns the rows of all tables whose first column has this heading."""
     tables = re.findall(rf"^\| {re.escape(first)} \|.*\n\|-.*\n((?:\|.*\n)+)", page.read_text("utf-8"), re.MULTILINE)
     return [[cell.strip() for cell in line.strip("|").split("|")] for text in tables for line in text.splitlines()]

@@ -14,7 +14,7 @@ from simulator.plugins.marshal import Properties
 
 @dataclass(frozen=True)
 class Row:
-    """An object, a change at a dotted path, and the paths that replace the object; none for an update."""
+    """An object, a change at a dotted path, and paths that replace the object; none for an update."""
 
     manifest: Properties
     path: str

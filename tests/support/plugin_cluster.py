@@ -40,7 +40,7 @@ def kube(control_plane: ControlPlane) -> Iterator[KubeClient]:
 
 
 def write_chart(folder: Path) -> Path:
-    """Writes a chart with a schema: a ConfigMap, and a Deployment if `replicas` is not 0."""
+    """Writes a chart with a schema: a ConfigMap, and a Deployment unless `replicas` is 0."""
     (folder / "templates").mkdir(parents=True)
     (folder / "Chart.yaml").write_text("apiVersion: v2\nname: demo\nversion: 1.2.3\nappVersion: '9'\n")
     (folder / "values.yaml").write_text("size: 1\nreplicas: 0\n")

@@ -35,7 +35,7 @@ class Resource:
 
 
 class Failed(Exception):
-    """`partial` is the partial state if the object was created anyway."""
+    """`partial` is the partial state of an object that was created anyway."""
 
     def __init__(self, error: grpc.RpcError) -> None:
         super().__init__(error.details())
@@ -113,7 +113,7 @@ class KubernetesPlugin:
         return Resource(resource.urn, response.id, decode(response.inputs), decode(response.properties))
 
     def refresh_unready(self, resource: Resource) -> Resource:
-        """Returns the partial state of the failure, as the engine keeps it."""
+        """Returns the failure's partial state, as the engine keeps it."""
         try:
             found = self.refresh(resource)
         except Failed as error:

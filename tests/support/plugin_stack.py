@@ -1,4 +1,4 @@
-"""A Pulumi stack with the official CLI and language host, a kubernetes plugin and a file backend."""
+"""A Pulumi stack with official CLI and language host, a kubernetes plugin and a file backend."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class PluginStack:
             "PULUMI_BACKEND_URL": f"file://{folder / 'state'}",
             "PULUMI_CONFIG_PASSPHRASE": "test",
             "PULUMI_SKIP_UPDATE_CHECK": "true",
-            "PULUMI_IGNORE_AMBIENT_PLUGINS": "",  # `make shell` sets it, and here the emulated plugins are in PATH
+            "PULUMI_IGNORE_AMBIENT_PLUGINS": "",  # set by `make shell`; emulated plugins are in PATH here
             "SIMULATOR_HOME": str(folder / "simulator"),
             "SIMULATOR_PYTHON": sys.executable,
             "KUBECONFIG_TEXT": kubeconfig,
@@ -74,7 +74,7 @@ class PluginStack:
 
 
 def outcome(process: subprocess.Popen[str], seconds: float) -> str:
-    """Kills the process group on a timeout and raises TimeoutExpired."""
+    """Raises TimeoutExpired, after killing the process group."""
     try:
         return process.communicate(timeout=seconds)[0]
     except subprocess.TimeoutExpired:

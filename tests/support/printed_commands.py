@@ -1,4 +1,4 @@
-"""Finds the commands that the product prints or documents, in Markdown, Python strings and data files.
+"""Finds printed and documented commands, in Markdown, Python strings and data files.
 
 A command is at the start of a line of code or of a string, or in backticks.
 """
@@ -21,7 +21,7 @@ from simulator.host.paths import ROOT
 FOLDERS = ("components", "config", "demos", "diagnosis", "docker", "k8s", "operators", "simulator", "workloads")
 TOOLS = ("az", "helm", "kubectl", "kubelogin", "pulumi")
 FILLED_IN = "1"
-"""The replacement for placeholders: valid as text and as a number."""
+"""The replacement for placeholders, valid as text and number."""
 _PLACEHOLDER = re.compile(r"<[^<>\n]*>|\{[^{}\n]*\}|\$\([^()]*\)|\$\{?\w+\}?|%[sd]")
 _START = re.compile(rf"(?:{'|'.join(TOOLS)}) [a-z]")
 _END = re.compile(r"\s+#\s.*|\s*(?:&&|\|\||[|;])\s*")
@@ -41,7 +41,7 @@ class Command:
 
 @functools.cache
 def commands() -> list[Command]:
-    """Returns each distinct command once, with the first file that prints it."""
+    """Returns each distinct command, with the first file that prints it."""
     found: dict[tuple[str, ...], Command] = {}
     for path in sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *_sources()]):
         for text in _texts(path):
@@ -70,7 +70,7 @@ def _texts(path: Path) -> Iterator[str]:
 
 
 def _python_strings(text: str) -> Iterator[str]:
-    """Placeholders stand for the expressions of f-strings."""
+    """Replaces expressions of f-strings by placeholders."""
     tree = ast.parse(text)
     inner = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in ast.walk(node)} - {
         id(node) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr)

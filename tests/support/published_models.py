@@ -1,7 +1,7 @@
 """Azure's published resource models from the azure-mgmt packages, in the form of our schemas.
 
-`published` in simulator/azure/types/<type>/schema.yaml names the package of a type. Models are recursive (a subnet has
-endpoints, which have subnets), so they are read only along requested paths.
+`published` in simulator/azure/types/<type>/schema.yaml names a type's package. Models are recursive (subnets have
+endpoints, which have subnets), so only requested paths are read.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ class Published:
     read_only: bool = False
     required: bool = False
     known: frozenset[str] = frozenset()
-    """The set is empty if the property is not an enumeration."""
+    """Empty if it is not an enumeration."""
     bounds: Mapping[str, Any] = field(default_factory=dict)
     """Values of minimum, maximum, pattern, min_items and max_items."""
     module: str = ""
     of: str = ""
-    """The model of an object, or the type of the items of an array or map, as the packages write types."""
+    """An object's model, or the type of the items of an array or map, as the packages write types."""
     inner: Mapping[str, Published] = field(default_factory=dict)
     """Properties of an object without a model: `properties`, which the packages flatten."""
 
@@ -62,7 +62,7 @@ def published(resource_type: str) -> Models:
 
 
 def unpublished(resource_type: str, body: Any) -> list[str]:
-    """Returns paths and types of an answer of simulated ARM that Azure's model does not have."""
+    """Returns paths and types of a simulated answer that Azure's model does not have."""
     models = published(resource_type)
 
     def walk(value: Any, path: str) -> Iterator[str]:
@@ -147,7 +147,7 @@ def _typed(module: str, kind: str, *, known: frozenset[str], rules: Mapping[str,
 
 
 def _known_values(model: Any) -> dict[str, frozenset[str]]:
-    """The packages list the values of enumerations only in docstrings."""
+    """The packages list enumerations' values only in docstrings."""
     parts = re.split(r":ivar (\w+):", model.__doc__ or "")
     found = {}
     for name, text in zip(parts[1::2], parts[2::2], strict=False):

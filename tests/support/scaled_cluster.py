@@ -1,4 +1,4 @@
-"""A simulated cluster with an autoscaler: simulated Azure creates the nodes, and the test sets the time."""
+"""A simulated cluster with an autoscaler. Simulated Azure creates nodes; the test sets the time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ QUIET = (TEN_MINUTES, 1, TEN_MINUTES, 1)
 
 
 def pod(name: str, node: str = "", owner: str = "Job", labels: dict[str, str] | None = None, **devices: Any) -> Object:
-    """Returns a pod for any GPU pool that is pending, or runs on `node`. `devices` has short names of NVIDIA's."""
+    """Returns a pod for any GPU pool, pending or on `node`. `devices` has short names of NVIDIA's."""
     limits = {f"nvidia.com/{device}": str(count) for device, count in devices.items()}
     owners = [{"kind": owner, "name": "x"}] if owner else []
     return {
@@ -57,7 +57,7 @@ class EvictingKube(FakeKube):
 
 
 class ScaledCluster:
-    """`look` runs one scan, some seconds after the last, and its operations in Azure."""
+    """`look` runs a scan, some seconds after the last, and its operations in Azure."""
 
     def __init__(self, arm: Arm) -> None:
         self.arm, self.kube, self.now, self.slow = arm, EvictingKube(), 1000.0, False

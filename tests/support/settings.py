@@ -110,7 +110,7 @@ def full_name(key: str) -> str:
 
 
 def settings_with(stack: str = "test", **parts: Any) -> Settings:
-    """The settings are not validated."""
+    """Does not validate the settings."""
     return Settings(project="ai-on-aks", stack=stack, rdma_resource="nvidia.com/mlnxnics", **parts)
 
 
@@ -122,7 +122,7 @@ def load(
     others: Mapping[str, Mapping[str, Any]] | None = None,
     known: WorkloadCatalogue = WORKLOADS,
 ) -> Settings:
-    """`others` has the outputs of other stacks."""
+    """`others` has other stacks' outputs."""
 
     def outputs_of(stack: str) -> Mapping[str, Any]:
         found = {f"organization/ai-on-aks/{other}": outputs for other, outputs in (others or {}).items()}
@@ -147,7 +147,7 @@ def problems(stack: Mapping[str, Any], **options: Any) -> list[Problem]:
 def platform(
     stack: Mapping[str, Any], known: WorkloadCatalogue = WORKLOADS, secret: tuple[str, ...] = ()
 ) -> dict[str, Any]:
-    """Returns the outputs of a stack with these keys that consumer stacks read before they are deployed."""
+    """Returns this stack's outputs for consumer stacks, before deployment."""
     output = {
         "settings": shared_settings(load(stack, known=known, secret=secret)),
         "loginServer": "registry.azurecr.io",

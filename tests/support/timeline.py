@@ -1,6 +1,6 @@
-"""Draws the README's picture of the duration of `pulumi up` of `dev` on Azure, from the resources of its golden file.
+"""Draws the README's picture of `pulumi up` of `dev` on Azure, from its golden file.
 
-After an intended change, run `python -m tests.support.timeline`. `make bench` draws the same picture of a real `up`.
+After an intended change, run `python -m tests.support.timeline`. `make bench` draws a real `up`.
 """
 
 from __future__ import annotations

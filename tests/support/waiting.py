@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 SLOWEST_S = 0.4
-"""Pauses grow up to this value because polls take CPU time from other processes."""
+"""Pauses grow to this value, because polls take CPU time from others."""
 
 
 def eventually(condition: Callable[[], Any], what: str = "it happens", seconds: float = 120, every: float = 0.1) -> Any:

@@ -35,7 +35,7 @@ runpy.run_path({program!r}, run_name="__main__")
 
 
 class CommandFailed(AssertionError):
-    """A command that failed; the message has its output."""
+    """A failed command; the message has its output."""
 
 
 @dataclass
@@ -45,7 +45,7 @@ class World:
 
     @functools.cached_property
     def environment(self) -> dict[str, str]:
-        """The environment of `make shell`. It does not change when the simulator stops."""
+        """The environment of `make shell`, also while the simulator is stopped."""
         return self.entered()
 
     def entered(self, *arguments: str) -> dict[str, str]:
@@ -117,15 +117,15 @@ class Stack:
     name: str
     folder: Path
     inside: str = ""
-    """The network of the stack's commands, as named by the simulator's commands; empty outside all networks."""
+    """The network of its commands, as in the simulator's commands; empty outside all networks."""
     pushes_images: bool = True
-    """Whether the images of `docker/` are pushed to the registries during an `up`, as `make up` does."""
+    """Whether an `up` pushes the images of `docker/`, like `make up`."""
 
     @classmethod
     def create(cls, world: World, name: str, folder: Path, config: Mapping[str, Any], like: str = "dev") -> Stack:
-        """Creates a stack with the settings of the committed stack `like`, changed by `config`.
+        """Creates a stack with the settings of the stack `like`, changed by `config`.
 
-        If UPSTREAM_CHARTS names a folder, its charts replace the simulator's.
+        Charts in the folder UPSTREAM_CHARTS replace the simulator's.
         """
         folder.mkdir(parents=True)
         for part in PARTS:
@@ -149,7 +149,7 @@ class Stack:
         self._write(settings)
 
     def alter(self, code: str) -> None:
-        """Runs `code` before the program, to emulate a mistake in it; an empty string restores the program."""
+        """Runs `code` before the program, to emulate a mistake; an empty string restores the program."""
         program = self.folder / "__main__.py"
         program.unlink()
         if code:
@@ -205,11 +205,11 @@ class Stack:
         return self.pulumi("destroy", "--yes", "--skip-preview", *arguments)
 
     def discard(self) -> None:
-        """Deletes the stack's resource group and then its state, ten times as fast as a `destroy`."""
+        """Deletes the stack's resource group, then its state, ten times as fast as `destroy`."""
         try:
             self.world.arm("DELETE", f"resourceGroups/ai-on-aks-{self.name}?api-version=2024-03-01")
         except httpx.HTTPStatusError as error:
-            if error.response.status_code != HTTPStatus.NOT_FOUND:  # the stack was never deployed, or was destroyed
+            if error.response.status_code != HTTPStatus.NOT_FOUND:  # never deployed, or destroyed
                 raise
         self.pulumi("stack", "rm", "--yes", "--force", self.name)
 
@@ -227,7 +227,7 @@ class Stack:
         return found
 
     def diagnose(self, *workload: str, namespace: str = "ai") -> str:
-        """Without a workload, returns the output for the platform."""
+        """Returns the output for the platform without a workload."""
         kubeconfig = f"KUBECONFIG={self.world.kubeconfig(self.name)}"
         command = ["env", kubeconfig, sys.executable, "-m", "diagnosis", "-n", namespace, *workload]
         return " ".join(self.world.run(command).stdout.split())
