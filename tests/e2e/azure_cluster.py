@@ -68,7 +68,7 @@ class AzureCluster:
         Registries(self.world.home / "registries").push(f"{self.name}images", repository, tag)
 
     def attach_registry(self) -> None:
-        """Assigns AcrPull to the kubelet identity, as `az aks update --attach-acr` does."""
+        """Assigns AcrPull to the kubelet identity, like `az aks update --attach-acr`."""
         cluster = self.arm("GET", self.path)
         identity = cluster["properties"]["identityProfile"]["kubeletidentity"]["objectId"]
         path = f"{self.registry}/providers/Microsoft.Authorization/roleAssignments/00000000-0000-0000-0000-000000000001"
@@ -87,7 +87,7 @@ class AzureCluster:
         self.arm("PUT", f"{self.account}/blobServices/default/containers/{name}", {"properties": {}})
 
     def sas(self, container: str, permissions: str, *, hours: float = 1) -> str:
-        """Returns a service SAS; it has expired if `hours` is negative."""
+        """Returns a service SAS, expired if `hours` is negative."""
         expiry = datetime.datetime.now(datetime.UTC) + datetime.timedelta(hours=hours)
         body = {
             "canonicalizedResource": f"/blob/{self.name}data/{container}",
@@ -109,7 +109,7 @@ class AzureCluster:
     # -- Kubernetes ----------------------------------------------------------------------------------------------------
 
     def mount_container(self, container: str, sas: str) -> None:
-        """A second call for the same container changes only the secret."""
+        """A second call for a container changes only the secret."""
         data = {"azurestorageaccountname": f"{self.name}data", "azurestorageaccountsastoken": sas}
         encoded = {name: base64.b64encode(text.encode()).decode() for name, text in data.items()}
         self.apply("v1", "Secret", container, data=encoded)

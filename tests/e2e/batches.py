@@ -12,7 +12,7 @@ from tests.support.world import Stack
 
 TEMPLATES = "resim-templates"
 LIGHT = 'sleep 0.5; for part in a b; do echo "$SCENARIO" >"$OUTPUT/$part"; sleep 0.1; done'
-"""A scenario that needs little CPU time; it can be killed between its two outputs."""
+"""A scenario with little CPU time, which can be killed between its two outputs."""
 
 
 def resim(stack: Stack, *arguments: str) -> str:
@@ -63,7 +63,7 @@ def most_at_once(spans: Iterable[tuple[str, float, float]]) -> dict[str, int]:
 
 
 def _peak(changes: Iterable[tuple[float, int]]) -> int:
-    """Times are in seconds, so ends sort before starts in the same second."""
+    """In a second, ends sort before starts."""
     now = most = 0
     for _, change in sorted(changes):
         now += change

@@ -1,6 +1,6 @@
 """Stacks on one simulator per test process, each with its own cluster.
 
-The tests of a file share its stack and run in order: each may need the state that the previous one left.
+The tests of a file share its stack and run in order: each may need the previous one's state.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 @pytest.fixture(scope="module")
 def new_stack(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Stack]]:
-    """Creates stacks with the settings of the committed stack `like`, changed by `config`.
+    """Creates stacks with the settings of the stack `like`, changed by `config`.
 
-    Of dev's workloads and data, keeps only the NCCL test. Discards all stacks after the module's tests, so that other
-    modules can use their names. Tests of `pulumi destroy` run it themselves.
+    Keeps only the NCCL test of dev's workloads and data. Discards all stacks after the module, so that others can use
+    their names. Tests of `pulumi destroy` run it themselves.
     """
     made: list[Stack] = []
 
@@ -46,7 +46,7 @@ def new_stack(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: Any) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Adds the state of the clusters to the report of a failed test: it may fail only once in a hundred runs."""
+    """Adds the clusters' state to the report of a failed test, which may fail only once in a hundred runs."""
     report = yield
     world = getattr(item, "funcargs", {}).get("world")
     if report.failed and world is not None:

@@ -12,7 +12,7 @@ from tests.support import golden
 from tests.support.arm import SUBSCRIPTION, Arm
 
 DIFFERENCES: dict[str, dict[str, str]] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
-"""Reasons for different values, by their paths."""
+"""Reasons for different values, by path."""
 OWN = {
     *(
         "id",

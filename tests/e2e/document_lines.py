@@ -42,13 +42,13 @@ def login() -> str:
 
 
 def role_of_machine(principal: str) -> tuple[str, str]:
-    """Returns the command of av-resim-on-aks that gives the jump box access to the cluster, and its output."""
+    """Returns av-resim-on-aks's command that gives the jump box access to the cluster, and its output."""
     role = "Azure Kubernetes Service RBAC Cluster Admin"
     return f"role assignment create --role '{role}' --assignee {principal} --scope {_CLUSTER}", principal
 
 
 def blob_tokens(account: str, container: str) -> list[tuple[str, str]]:
-    """Returns the commands of both documents that sign a SAS: with the account's key, and as a user."""
+    """Returns both documents' commands that sign a SAS: with the account's key, and as a user."""
     now = datetime.now(UTC)
     start, end = (each.strftime("%Y-%m-%dT%H:%MZ") for each in (now, now + timedelta(days=2)))
     generate = f"storage container generate-sas --account-name {account} --name {container}"

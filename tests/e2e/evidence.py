@@ -31,7 +31,7 @@ def _cluster(kubeconfig: Path) -> Iterator[str]:
                     yield from text.splitlines()[-_LOG_LINES:]
             warnings = [event for event in kube.list("v1", "Event") if event.get("type") == "Warning"]
             yield from (_event(event) for event in warnings[-_WARNINGS:])
-            for job in kube.list("batch.volcano.sh/v1alpha1", "Job"):  # last, because the kind may not exist
+            for job in kube.list("batch.volcano.sh/v1alpha1", "Job"):  # last: the kind may not exist
                 yield f"  Volcano's {job['metadata']['name']}: {job.get('status')}"
     except (ApiError, NoKindMatch, httpx.HTTPError, OSError) as error:  # the cluster may be stopping or deleted
         yield f"{type(error).__name__}: {error}"

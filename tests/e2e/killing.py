@@ -21,7 +21,7 @@ def state(checkout: Checkout) -> dict[str, Any]:
     file = checkout.home / STACK_STATE
     try:
         found: dict[str, Any] = json.loads(file.read_text())["checkpoint"]["latest"] or {}
-    except (FileNotFoundError, ValueError):  # not written yet, or being written
+    except (FileNotFoundError, ValueError):  # not completely written yet
         return {}
     return found
 
@@ -44,7 +44,7 @@ def installing(checkout: Checkout) -> bool:
 
 
 def held(checkout: Checkout, moment: Callable[[], bool]) -> bool:
-    """Stops all client processes at a moment. Returns whether the moment still holds after that."""
+    """Stops all client processes at a moment. Returns whether the moment holds after that."""
     if not moment():
         return False
     everything = clients(checkout.home)
@@ -62,9 +62,9 @@ def interrupted(
     what: str,
     while_stopped: Callable[[], object] = lambda: None,
 ) -> str:
-    """Kills `make <target>` and its children, except the simulator, at a moment. Returns the output until then.
+    """Kills `make <target>` and its children, except the simulator, at a moment. Returns the output so far.
 
-    `while_stopped` runs between the moment, at which all client processes are stopped, and the kill.
+    `while_stopped` runs before the kill, while all client processes are stopped.
     """
     command = checkout.begin(target)
     try:

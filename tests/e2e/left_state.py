@@ -1,4 +1,4 @@
-"""The results of stacks in simulated Azure, in the cluster and in Pulumi's state, by path."""
+"""Results of stacks in simulated Azure, the cluster and Pulumi's state, by path."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.world import Stack, eventually
 
 State = dict[str, Any]
 Reasons = Mapping[str, str]
-"""Reasons for different values, by regular expressions of their paths."""
+"""Reasons for different values, by regular expressions of paths."""
 
 
 def wait_until_settled(stack: Stack, reasons: Reasons) -> State:
@@ -62,7 +62,7 @@ def left(stack: Stack) -> State:
 
 
 def flat(value: Any, path: str) -> State:
-    """Returns the leaves of a value by their paths. List entries with unique names have these names as keys."""
+    """Returns a value's leaves by path. Unique names of list entries are their keys."""
     if isinstance(value, list):
         names = [each.get("name") if isinstance(each, dict) else None for each in value]
         by_name = None not in names and len({*names}) == len(names)

@@ -1,4 +1,4 @@
-"""Emulated mistakes in the program, as code that runs before it (`Stack.alter`)."""
+"""Emulated mistakes, as code that runs before the program (`Stack.alter`)."""
 
 from __future__ import annotations
 
@@ -30,6 +30,6 @@ WITHOUT_PREFLIGHT = "from components.preflight import azure\nazure.check_subscri
 
 
 def fixed_pool(name: str) -> str:
-    """Returns code that keeps the name of the pool and does not replace it when immutable fields change."""
+    """Returns code that keeps the pool's name, without a replacement when immutable fields change."""
     text = f"props['agent_pool_name'] = {name!r}\nopts.replace_on_changes = []"
     return mistake("azure-native:containerservice:AgentPool", "pool-gpu", text)

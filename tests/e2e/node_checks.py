@@ -15,7 +15,7 @@ LASTING: dict[str, Any] = {
     "idleChecks": True,
     "podOverrides": {"spec": {"containers": [{"name": CHECK, "command": ["sleep", "600"]}]}},
 }
-"""Options of a health check with pods that run for ten minutes, like checks that measure."""
+"""A health check with pods that run for ten minutes, like measurements."""
 
 
 @contextlib.contextmanager
@@ -57,9 +57,9 @@ def node_verdict(stack: Stack, name: str) -> str:
 
 
 def run_now(stack: Stack, cron_job: str, namespace: str, *, ends: bool = True) -> None:
-    """Starts a job of a CronJob. If it `ends` by itself, waits until it has succeeded.
+    """Starts a job of a CronJob. If it `ends`, waits until it has succeeded.
 
-    Suspends the CronJob, so that its schedule does not start other jobs. The program does not set that field.
+    Suspends the CronJob, a field that the program does not set, so that no other jobs start.
     """
     cron = stack.kube.patch("batch/v1", "CronJob", cron_job, namespace, {"spec": {"suspend": True}})
     name = f"now-{time.monotonic_ns()}"
@@ -77,7 +77,7 @@ def idle_pods(stack: Stack) -> list[Object]:
 
 
 def ready_for_idle_checks(stack: Stack, **settings: Any) -> None:
-    """Deploys the CronJob, deletes the Job of the same workload, and removes the time of the last check from nodes."""
+    """Deploys the CronJob, deletes its workload's Job, and removes nodes' times of the last check."""
     stack.set(workloads=CHECK, workloadOptions={CHECK: LASTING}, **settings)
     stack.up()
     stack.kube.delete("batch/v1", "Job", CHECK, NAMESPACE)

@@ -25,7 +25,7 @@ def claim(platform: Stack, namespace: str = "ai") -> str:
 
 
 def try_to_destroy(platform: Stack) -> str:
-    """Runs a `pulumi destroy` that must fail without deleting anything, and returns its output on one line."""
+    """Runs a `pulumi destroy` that must fail without deleting anything. Returns its output on one line."""
     before = platform.pulumi("stack", "export").count('"urn":')
     output = " ".join(platform.pulumi("destroy", "--yes", "--skip-preview", check=False).split())
     assert platform.returncode

@@ -43,7 +43,7 @@ def placed(kube: KubeClient, namespace: str, job: str) -> list[str]:
 
 
 def gang(name: str, pods: int) -> Object:
-    """Returns a Volcano job. Each of its pods takes all GPUs of a node and ends by itself."""
+    """Returns a Volcano job. Each pod takes all GPUs of a node and ends by itself."""
     spec = {
         "restartPolicy": "Never",
         "containers": [{"name": "main", "image": "alpine", "resources": {"limits": {"nvidia.com/gpu": "8"}}}],
@@ -55,7 +55,7 @@ def gang(name: str, pods: int) -> Object:
 
 
 def bound_job(name: str, node: str) -> Object:
-    """Returns a Job with pods that bypass the scheduler and take all GPUs of a node."""
+    """Returns a Job whose pods bypass the scheduler and take all GPUs of a node."""
     template = gang(name, 1)["spec"]["tasks"][0]["template"]
     template["spec"]["nodeName"] = node
     return manifest("batch/v1", "Job", name, "default", spec={"template": template})
@@ -73,7 +73,7 @@ def unschedulable_reason(stack: Stack, job: str, namespace: str = "default") -> 
             if group["metadata"]["ownerReferences"][0]["name"] == job
         ]
         message = str(condition(groups[0], "Unschedulable").get("message", "")) if groups else ""
-        return "" if "/0 tasks" in message else message  # the gang did not have pods yet
+        return "" if "/0 tasks" in message else message  # the gang had no pods yet
 
     return str(eventually(reason, f"the PodGroup of {job} has the reason why it waits"))
 

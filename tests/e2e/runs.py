@@ -57,7 +57,7 @@ def check_verdicts(workload: jobs.Workload) -> None:
 
 
 def run(platform: Stack, workload: str, namespace: str = "ai") -> str:
-    """Returns the uid of a workload's job or of the notebook's pod, which changes with each run."""
+    """Returns the uid of a workload's job or the notebook's pod, which changes with each run."""
     if workload in JOBS:
         job = platform.kube.get(JOBS[workload], "Job", workload, namespace)
         return str(job["metadata"]["uid"])
@@ -65,7 +65,7 @@ def run(platform: Stack, workload: str, namespace: str = "ai") -> str:
 
 
 def gpu_pod_nodes(platform: Stack, workload: str, namespace: str = "ai") -> list[str]:
-    """Returns the nodes of the run's pods in order, without masters of MPI jobs, which run in the system pool."""
+    """Returns the nodes of the run's pods in order, without MPI jobs' masters in the system pool."""
     if workload not in JOBS:
         pods = platform.kube.list("v1", "Pod", namespace, labels=_NOTEBOOK)
         return sorted(pod["spec"].get("nodeName", "") for pod in pods)

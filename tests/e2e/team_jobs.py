@@ -31,7 +31,7 @@ def kubectl(stack: Stack, *arguments: str) -> str:
 
 
 def as_member(platform: Stack, line: str, user: str, folder: Path = ROOT) -> str:
-    """Runs a kubectl command line of a stack's outputs as `user`."""
+    """Runs a kubectl command from a stack's outputs as `user`."""
     entered = re.sub(r"\bkubectl\b", f"kubectl --as {user}", line)
     kubeconfig = f"KUBECONFIG={platform.world.kubeconfig(platform.name)}"
     return platform.world.run(["env", kubeconfig, "bash", "-o", "pipefail", "-ec", entered], cwd=folder).stdout

@@ -1,4 +1,4 @@
-"""Two storage accounts of one stack: a pod reads one with a SAS and writes to the other with its identity."""
+"""Two accounts of one stack: a pod reads one with a SAS and writes to the other with its identity."""
 
 from __future__ import annotations
 
@@ -46,6 +46,6 @@ def run(stack: Stack, script: str) -> str:
     volumes = [{"name": each, "persistentVolumeClaim": {"claimName": claim}} for each, claim in mounts.items()]
     spec = {"restartPolicy": "Never", "serviceAccountName": "blobs", "containers": [container], "volumes": volumes}
     text = run_pod(stack.kube, "worker", spec)
-    stack.kube.delete("v1", "Pod", "worker", "ai")  # a claim is not deleted while a pod has it, even an ended one
+    stack.kube.delete("v1", "Pod", "worker", "ai")  # a pod, even an ended one, keeps its claim
     eventually(lambda: stack.kube.find("v1", "Pod", "worker", "ai") is None, "the pod is gone")
     return text

@@ -1,8 +1,8 @@
-"""A thousand AppWrappers are admitted as fast as with the released configuration of Kueue and AppWrapper.
+"""A thousand AppWrappers are admitted as fast as with the released configuration.
 
-Two clusters that differ only in this configuration take turns, so that other load affects both. A turn ends when its
-jobs have ended, because running jobs would slow the other cluster. AppWrapper's client is limited to 20 requests per
-second and takes most of the time: the test prints all times, but asserts only admission.
+Two clusters that differ only in this configuration take turns, so that other load affects both. A turn ends with its
+jobs, because they would slow the other cluster. AppWrapper's client, limited to 20 requests per second, takes most of
+the time: the test prints all times, but asserts only admission.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ queues.cluster_queue_spec = lambda *given: {
 }
 admission.policies = lambda *_: {}
 """
-"""Code that keeps the released manifests and chart values, a queue without a cohort, and no admission policies."""
+"""Code for the released manifests and chart values, a queue without a cohort, and no admission policies."""
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +71,7 @@ def stacks(new_stack: Callable[..., Stack]) -> dict[str, Stack]:
 
 
 def wrapper(name: str) -> Object:
-    """Returns an AppWrapper of a Job with one small pod, which the simulator ends after a second without a process."""
+    """Returns an AppWrapper of a Job with a small pod, which ends after a second without a process."""
     limits = {"cpu": "10m", "memory": "16Mi"}
     container = {"name": "main", "image": "registry.k8s.io/pause:3.10", "resources": {"limits": limits}}
     pod = {"restartPolicy": "Never", "containers": [container]}

@@ -18,7 +18,7 @@ API, TEAM, USER = "workload.codeflare.dev/v1beta2", "blue", "alice"
 OPERATORS: dict[str, Any] = {"appwrapper": {"enabled": True}, "kueue": {"enabled": True}, "scheduler": COSCHEDULER}
 QUICKLY = {"retryPausePeriodDuration": "1s"}
 TIMEOUT_S = 150
-"""AppWrapper checks once a minute for changes of ready pods."""
+"""AppWrapper checks for changes of ready pods once a minute."""
 
 
 @pytest.fixture(scope="module")
@@ -111,8 +111,8 @@ def upstreams_containers() -> list[Object]:
 def test_upstreams_documented_appwrapper_runs_unchanged(stack: Stack) -> None:
     """The AppWrapper sets neither queue nor scheduler (project-codeflare/mlbatch, setup.KubeConEU25/README.md).
 
-    The simulator runs vLLM, but not the load generator, so the test stops vLLM. Upstream's claim has the class of the
-    NFS provisioner, this one that of Azure Files.
+    The simulator runs vLLM without the load generator, so the test stops vLLM. Upstream's claim is of the NFS
+    provisioner's class, this one of Azure Files'.
     """
     claim: Object = {"accessModes": ["ReadWriteMany"], "storageClassName": "azurefile-csi"}
     claim |= {"resources": {"requests": {"storage": "50Gi"}}}

@@ -132,9 +132,7 @@ def messages(stack: Stack, reason: str) -> list[str]:
 
 
 def batch() -> Object:
-    """Returns a Job whose pod does not tolerate a cordon: otherwise its next pod could run on the machine that is being
-    evicted.
-    """
+    """Returns a Job whose pod does not tolerate a cordon: else its next pod could run on the machine being evicted."""
     script = "trap 'exit 1' TERM; while true; do sleep 1; done"
     container = {
         "name": "main",

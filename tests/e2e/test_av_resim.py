@@ -1,6 +1,6 @@
-"""The stack of `Pulumi.av-resim.yaml`, deployed in its two phases.
+"""The stack of `Pulumi.av-resim.yaml`, in its two phases.
 
-Its network is private, so all commands of the tests run inside it.
+All commands run inside its private network.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ def arm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arm]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SIMULATOR_HOME", str(home))
         patch.setattr(life, "ALLOCATION_S", 0.01)
-        patch.setattr(features, "CHANGING_S", 0.2)  # less than the Azure CLI takes to start
+        patch.setattr(features, "CHANGING_S", 0.2)  # less than the CLI's start
         started = start(home / "azure", FakeBackend())
         yield started
         started.stop()
@@ -93,7 +93,7 @@ def test_nodes_differ_from_those_of_the_program_only_for_documented_reasons(az: 
 def test_logs_out_and_in_as_another_principal(az: AzureCli) -> None:
     assert az.run("logout").code == 0
     assert "Please run 'az login'" in az.run("aks list").errors
-    for line in (login(), "aks show --resource-group rg --name aks"):  # the service principal is a Reader there
+    for line in (login(), "aks show --resource-group rg --name aks"):  # a Reader there
         result = az.run(line)
         assert result.code == 0, result.errors
     refused = az.run("identity create --resource-group rg --name theirs").errors

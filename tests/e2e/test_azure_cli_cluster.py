@@ -1,6 +1,6 @@
-"""The official Azure CLI on one simulated cluster and its blob service.
+"""The official Azure CLI on a simulated cluster and blob service.
 
-Other clients check the effect of each command: kubectl, the API server, and a blob client that has only a SAS.
+Other clients check the effects: kubectl, the API server, and a blob client with only a SAS.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def test_a_new_key_invalidates_sas_of_the_old_key(az: AzureCli, world: World) ->
     sas = run(az, f"{GENERATE} --expiry {expiry()}")
     assert put(world, sas) == (201, "")
     run(az, f"storage account keys renew --resource-group day-two --account-name {ACCOUNT} --key primary")
-    # This is Azurite's code. Azure's code is AuthenticationFailed.
+    # Azurite's code. Azure's is AuthenticationFailed.
     eventually(lambda: put(world, sas) == (403, "AuthorizationFailure"), "the old SAS is refused", TIMEOUT_S)
     assert put(world, run(az, f"{GENERATE} --expiry {expiry()}")) == (201, "")
 

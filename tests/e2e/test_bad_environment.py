@@ -95,7 +95,7 @@ def test_env_hides_credentials(checkout: Checkout, tmp_path: Path) -> None:
 
 
 def test_env_prints_only_shell_commands_even_without_tools(checkout: Checkout, tmp_path: Path) -> None:
-    """The cache has only the Python environment, because creating it takes minutes and prints progress on stderr."""
+    """The cache has only the Python environment, whose creation takes minutes and prints progress on stderr."""
     environment = Path(checkout.run("python3", "-m", "simulator.tools.bootstrap").stdout.strip())
     (tmp_path / "venv").mkdir()
     (tmp_path / "venv" / environment.name).symlink_to(environment)

@@ -14,7 +14,7 @@ from tests.support.world import Stack, World, eventually
 pytestmark = pytest.mark.simulator
 PLATFORM = "refusals"
 GOOD = {"vmSku": H100, "nodeCount": "2", "operators": {"volcano": {"enabled": False}}, "workloads": ""}
-"""All settings that the tests change, with the platform's values."""
+"""Settings that the tests change, with the platform's values."""
 WITH_A_JOB = {**GOOD, "operators": None, "workloads": "nccl-allreduce"}
 
 

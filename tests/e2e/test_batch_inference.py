@@ -23,9 +23,9 @@ CLAIM = "model-ibm-granite-granite-3.2-8b-instruct-azurefile-csi"
 OPERATORS: dict[str, Any] = {"scheduler": COSCHEDULER, "kueue": {"enabled": True}, "appwrapper": {"enabled": True}}
 OPTIONS: dict[str, Any] = {"team": TEAM, "prompts": 400}
 LONG: dict[str, Any] = {**OPTIONS, "prompts": 12_000}
-"""Options of a batch that takes minutes: 16 prompts at a time, a fifth of a second each."""
+"""A batch of minutes: 16 prompts at a time, a fifth of a second each."""
 TIMEOUT_S = 300
-"""AppWrapper, which checks once a minute, deletes a job and starts it again in this time."""
+"""AppWrapper, which checks once a minute, restarts a job in this time."""
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +95,7 @@ def test_a_claim_cannot_shrink_and_a_preview_reports_it(platform: Stack, stack: 
     assert "field can not be less than" in stack.pulumi("preview", check=False)
     assert "field can not be less than" in stack.up(check=False)
     stack.set(workloadOptions={NAME: OPTIONS})
-    stack.up()  # the plugin keeps the rejected inputs in the state
+    stack.up()  # the plugin keeps rejected inputs in the state
 
 
 def test_when_its_node_is_lost_the_batch_runs_on_the_other_node_with_the_cached_model(

@@ -111,7 +111,7 @@ def test_finished_scenarios_do_not_run_again(stack: Stack) -> None:
 
 @pytest.mark.long
 def test_destroy_works_while_a_batch_runs(stack: Stack) -> None:
-    """Jobs are deleted first, because a namespace would wait forever for pods whose Jobs exist (manifests.owner)."""
+    """Deletes Jobs first, because a namespace would wait forever for their pods (manifests.owner)."""
     add_template(stack, "lasting", "exec sleep 600")
     resim_json(stack, "submit", "--njobs", "20", "--name", "lasting", "--template", "lasting")
     eventually(lambda: running(stack, "lasting", set()), "a pod runs")
@@ -126,7 +126,7 @@ def span(pod: Object) -> tuple[str, float, float]:
 
 
 def disturb(stack: Stack, batch: str) -> None:
-    """Evicts running pods, some of them without a grace period, as when a node is deleted."""
+    """Evicts running pods, some without a grace period, like a deleted node's."""
     disturbed: set[str] = set()
     for number in range(EVICTIONS + KILLS):
         name = eventually(lambda: running(stack, batch, disturbed), "a pod runs", every=0.2)
@@ -136,7 +136,7 @@ def disturb(stack: Stack, batch: str) -> None:
 
 
 def running(stack: Stack, batch: str, but: set[str]) -> str:
-    """Returns a random running pod of the batch: the last by the random character at the end of its name."""
+    """Returns a random running pod of the batch: the last by its name's random last character."""
     pods = stack.kube.list("v1", "Pod", "ai", labels=f"ai-on-aks/batch={batch}")
     found = {pod["metadata"]["name"] for pod in pods if pod["status"].get("phase") == "Running"} - but
     return max(found, key=lambda name: name[-1], default="")

@@ -32,7 +32,7 @@ from tests.support.world import Stack, eventually, gpu_nodes, job_phase, log, na
 pytestmark = [pytest.mark.simulator, pytest.mark.charts]
 JOB = "batch.volcano.sh/v1alpha1"
 NVIDIA_DEFAULT = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
-FAILED = "Terminated"  # by the policy of the job's master; Failed would mean that Volcano gave up
+FAILED = "Terminated"  # by the master's policy; Failed would mean that Volcano gave up
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def run_again(stack: Stack, iterations: int) -> str:
 
 
 def reboot(stack: Stack, pod: Object) -> None:
-    """Deletes a pod, as a reboot does. Its DaemonSet may have deleted it before, because tolerations changed."""
+    """Deletes a pod like a reboot. Its DaemonSet may have deleted it, because tolerations changed."""
     try:
         stack.kube.delete("v1", "Pod", pod["metadata"]["name"], pod["metadata"]["namespace"])
     except ApiError as error:
@@ -93,7 +93,7 @@ def test_device_plugins_without_the_toleration_leave_nodes_without_gpus(stack: S
         eventually(lambda: not any(offered_gpus(stack)), "the nodes offer no GPUs")
         stack.kube.create(gang("hungry", 2))
         assert "gang unschedulable" in unschedulable_reason(stack, "hungry")
-        # The operator rolls out its DaemonSets one after the other, so any of them may be the first without pods.
+        # The operator rolls out DaemonSets one by one, so any may be the first without pods.
         cause = r"does not run: DaemonSet nvidia-[a-z-]+ has no toleration for taint sku=gpu:NoSchedule"
         assert re.search(cause, stack.diagnose("hungry", namespace="default"))
     finally:
@@ -193,7 +193,7 @@ def test_two_gangs_that_fit_alone_run_one_after_the_other(stack: Stack) -> None:
 
 
 def test_azure_rejects_a_pool_beyond_the_quota_before_anything_else_changes(stack: Stack) -> None:
-    """Emulates a quota that is used up after the program's own check."""
+    """Emulates a quota that is used up after the program's check."""
     job = stack.kube.get(JOB, "Job", "nccl-allreduce", "ai")
     stack.set(nodeCount="11")
     stack.alter(WITHOUT_PREFLIGHT)

@@ -51,7 +51,7 @@ def states_not_ready(stack: Stack) -> list[str]:
 
 
 def occupy(stack: Stack, node: str) -> Callable[[], None]:
-    """Starts a user's pod with GPUs and an emptyDir on the node; returns a function that deletes it."""
+    """Starts a user's pod with GPUs and an emptyDir on the node. Returns a function that deletes it."""
     spec = {
         "nodeName": node,
         "containers": [{"name": "main", "image": "alpine", "resources": {"limits": {"nvidia.com/gpu": "8"}}}],

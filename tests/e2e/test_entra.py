@@ -39,7 +39,7 @@ def kubectl(stack: Stack, *arguments: str, **variables: str) -> str:
 
 
 def as_automation(stack: Stack, *arguments: str) -> str:
-    """Runs kubectl as the service principal; all principals of the simulator have the same secret."""
+    """Runs kubectl as the service principal; all simulated principals have the same secret."""
     secret = stack.world.environment["IDENTITY_HEADER"]
     return kubectl(stack, *arguments, **OF_AUTOMATION, AZURE_CLIENT_SECRET=secret, AZURE_TENANT_ID=KNOWN.tenant_id)
 
@@ -114,7 +114,7 @@ def test_a_first_update_retries_until_the_deployers_role_takes_effect(new_stack:
 
 
 def _heal_once_assigned(stack: Stack) -> datetime:
-    """Lets roles take effect ten seconds after the deployer's role exists; returns the time."""
+    """Lets roles take effect ten seconds after the deployer's role exists. Returns the time."""
     role = f"managedClusters/ai-on-aks-{stack.name}/providers/Microsoft.Authorization/roleAssignments".lower()
     eventually(lambda: any(role in made.id.key for made in records(stack.world.home / "azure")), "the role exists")
     time.sleep(10)

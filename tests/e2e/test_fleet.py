@@ -16,7 +16,7 @@ POOLS: dict[str, Any] = {"spot": {"vmSku": "Standard_NC64as_T4_v3", "spot": True
 SLOTS = 5 * 4
 MANY, FEW = 2000, 100
 STEADY = 'sleep 6; echo "$SCENARIO" >"$OUTPUT/a"'
-"""The scenario is long enough for twenty to start before one ends, on any number of CPUs."""
+"""A scenario long enough that twenty start before one ends, on any CPUs."""
 EVICTED_AN_HOUR, SEED = 60, 17
 APART = 1.1
 

@@ -1,6 +1,6 @@
-"""Two hundred random arrivals on eight nodes: no gang of four starts partially, even if controllers are killed.
+"""Two hundred random arrivals on eight nodes: no gang of four starts partially, even after kills.
 
-Pods that bypass all quotas take nodes from gangs that Kueue has admitted, so the scheduler must keep gangs together.
+Pods that bypass quotas take nodes from admitted gangs, so the scheduler must keep gangs together.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ NODES, PODS, TEAM = 8, 4, "blue"
 ARRIVALS, GANGS, SEED = 200, 0.4, 18
 GROUP, GROUP_LABEL = "scheduling.x-k8s.io/v1alpha1", "scheduling.x-k8s.io/pod-group"
 TOGETHER_S = 15.0
-"""The scheduler binds the pods of a gang one by one, and may be killed in between."""
+"""The scheduler binds a gang's pods one by one, and may be killed in between."""
 KILLED = {
     50: "kueue-manager",
     100: "scheduler-plugins-scheduler",
     125: "kube-controller-manager",
     150: "kube-apiserver",
 }
-"""Processes to kill, by the number of the next arrival."""
+"""Processes to kill, by the next arrival's number."""
 
 
 @pytest.fixture(scope="module")

@@ -37,7 +37,7 @@ def test_the_readmes_commands_that_stop_the_cost_keep_the_files(stack: Stack) ->
 
 
 def test_destroy_does_not_delete_the_cluster_with_the_files(stack: Stack) -> None:
-    """Turns protection off and on first; previews name the data that lose it."""
+    """Turns protection off and on first; previews name the affected data."""
     unprotected = {"protect": False, "containers": {"data": {}}}
     ends, deletes = "ends the protection against deletion of the cluster", "with all files of storage.containers.data"
     for storage, warning in ((unprotected, ends), ({"protect": True}, deletes)):

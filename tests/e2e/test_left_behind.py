@@ -1,6 +1,6 @@
 """A consumer stack loses its node, and then its platform.
 
-Each `down` stops the simulator, and the test starts it again.
+Each `down` stops the simulator, which is then restarted.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def test_diagnosis_reports_a_pod_on_a_lost_node(platform: Stack, consumer: Stack
 def test_down_reports_the_pod_it_waits_for_and_continues_when_the_node_is_back(
     platform: Stack, new_stack: Callable[..., Stack]
 ) -> None:
-    """Waits for a pod in the namespace of the stack, which `down` deletes because it has no files."""
+    """Waits for a pod in the stack's namespace, which `down` deletes because it has no files."""
     platform.world.simulator("heal")
     stack = new_stack(SECOND, SECOND, platformStack=PLATFORM, workloadOptions={SECOND: {"numNodes": 1}})
     stack.up()

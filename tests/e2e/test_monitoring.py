@@ -197,7 +197,7 @@ def test_each_panel_of_each_dashboard_has_data(stack: Stack, begun: float, name:
 
 @pytest.mark.parametrize("name", dashboards())
 def test_each_dashboard_is_drawn(stack: Stack, begun: float, name: str) -> None:
-    """Writes the pictures of the docs if PICTURES is their folder (`docs/dashboards`)."""
+    """Writes the docs' pictures into the folder PICTURES (`docs/dashboards`), if set."""
     charts = [chart(stack, panel, begun) for panel in dashboards()[name].panels]
     folder = Path(os.environ.get("PICTURES", stack.folder))
     folder.mkdir(exist_ok=True)

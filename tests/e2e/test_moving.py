@@ -44,7 +44,7 @@ def check_rejected(stack: Stack, *command: str) -> str:
 
 
 def commands(output: str) -> list[str]:
-    """Returns the commands of an error: the first keeps the stack, the second creates another stack."""
+    """Returns an error's commands: the first keeps the stack, the second creates another."""
     return re.findall(r"^ +(pulumi .*)$", output, re.MULTILINE)
 
 

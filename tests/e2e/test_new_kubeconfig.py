@@ -56,7 +56,7 @@ def test_a_cluster_without_local_accounts_keeps_its_objects_and_releases(stack: 
 
 
 def test_local_accounts_can_be_enabled_again(stack: Stack) -> None:
-    """The certificate is unknown before the update, so the preview uses the login and does not update the provider."""
+    """The certificate is unknown before the update, so the preview uses the login and keeps the provider."""
     stack.set(cluster={"localAccounts": True})
     expected = {CLUSTER: "update", ROLE: "delete"}
     assert planned(stack) == expected

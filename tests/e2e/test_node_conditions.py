@@ -1,4 +1,4 @@
-"""The stack has two nodes; the second stays healthy."""
+"""The second of two nodes stays healthy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.world import Stack, eventually, gpu_nodes, names
 
 pytestmark = [pytest.mark.simulator, pytest.mark.long]
 WAIT_S = 180
-"""The time of two runs of the slowest check, with a reserve."""
+"""Two runs of the slowest check, with a reserve."""
 AT_ONCE = {
     "GPUXidCritical": ("xid", "--device", "0", "--code", "48"),
     "GPUXidWarning": ("xid", "--device", "1", "--code", "31"),
@@ -125,14 +125,14 @@ def test_with_a_lost_gpu_conditions_of_all_gpus_are_unknown(stack: Stack, sick: 
 
 
 def runs(stack: Stack, operator: str) -> bool:
-    """A Deployment's status does not count terminating pods, which still act."""
+    """A Deployment's status omits terminating pods, which still act."""
     pods = stack.kube.list("v1", "Pod", NVIDIA_NAMESPACE)
     owners = [owner for pod in pods for owner in pod["metadata"].get("ownerReferences", [])]
     return any(owner["kind"] == "ReplicaSet" and owner["name"].startswith(f"{operator}-") for owner in owners)
 
 
 def without(stack: Stack, operator: str, daemon_set: Callable[[Object], bool]) -> None:
-    """Stops the driver's operator first, so that it does not install the driver again."""
+    """Stops the driver's operator first, so that it does not reinstall the driver."""
     stack.kube.patch("apps/v1", "Deployment", operator, NVIDIA_NAMESPACE, {"spec": {"replicas": 0}})
     eventually(lambda: not runs(stack, operator), "the operator is stopped", 60)
     (found,) = filter(daemon_set, stack.kube.list("apps/v1", "DaemonSet", NVIDIA_NAMESPACE))

@@ -1,4 +1,4 @@
-"""The stack has Volcano; that of test_node_health_queued.py has Kueue. Each test restores the program."""
+"""The stack has Volcano; test_node_health_queued.py's has Kueue. Each test restores the program."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_jobs_are_evicted_after_the_grace_period(stack: Stack, bad: str) -> None
     stack.up()
     run_now(stack, "node-health", "node-tools")
     assert node(stack, bad)["metadata"]["labels"][LABEL] == VALUE
-    assert taint(stack, bad) == ["NoSchedule"]  # AppWrapper gets one period to move its jobs
+    assert taint(stack, bad) == ["NoSchedule"]  # AppWrapper gets a period to move jobs
     run_now(stack, "node-health", "node-tools")
     assert taint(stack, bad) == ["NoExecute"]
 

@@ -77,7 +77,7 @@ def test_a_teams_job_is_requeued_and_moves_to_a_good_node(platform: Stack, stack
 
 
 def test_checks_of_idle_nodes_yield_to_a_teams_job(platform: Stack, stack: Stack, bad: str) -> None:
-    """No scheduler evicts pods for the job's priority class of teams, so the CronJob deletes its checks."""
+    """The CronJob deletes its checks, because no scheduler evicts pods for teams' priority class."""
     platform.world.simulator("heal")
     ready_for_idle_checks(platform)
     for number in (1, 2):  # one node in each run
@@ -93,7 +93,7 @@ def test_checks_of_idle_nodes_yield_to_a_teams_job(platform: Stack, stack: Stack
 
 
 def test_a_ray_job_gets_a_worker_on_another_node(platform: Stack, bad: str, new_stack: Callable[..., Stack]) -> None:
-    """The head, which has no GPU, stays on its node."""
+    """The head, without a GPU, stays on its node."""
     platform.world.simulator("fault", "link", "--node", bad, "--device", "mlx5_4", "--gbps", "100")
     options = {"team": TEAM, "model": "facebook/opt-125m", "epochs": 20, "nodeCheck": "light"}
     tuned = new_stack("tune", RAY, platformStack=platform.name, workloadOptions={RAY: options})

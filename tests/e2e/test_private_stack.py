@@ -52,7 +52,7 @@ def test_from_outside_only_the_first_phase_is_deployed(stack: Stack) -> None:
 
 
 def test_the_jump_box_can_be_removed_and_added_again(stack: Stack) -> None:
-    """The subnets stay, because Azure rejects their deletion before that of the jump box."""
+    """The subnets stay, because Azure does not delete them before the jump box."""
     chosen = yaml.safe_load((paths.ROOT / "Pulumi.private.yaml").read_text())["config"]["ai-on-aks:network"]
     machines = f"{GROUP}/providers/Microsoft.Compute/virtualMachines?api-version={API['Microsoft.Compute']}"
     stack.set(network={key: value for key, value in chosen.items() if key != "jumpBox"})
@@ -94,7 +94,7 @@ def test_the_registry_denies_access_from_outside(stack: Stack) -> None:
 
 
 def test_a_user_without_a_role_has_no_access_inside(stack: Stack) -> None:
-    """Only the jump box's identity has the role; the deployer of the first phase does not."""
+    """Only the jump box's identity has the role, not the first phase's deployer."""
     stack.inside = f"ai-on-aks-{NAME}"
     deployer = stack.environment | {"IDENTITY_ENDPOINT": stack.world.environment["IDENTITY_ENDPOINT"]}
     command = ["kubectl", "--context", f"ai-on-aks-{NAME}+ai-on-aks-{NAME}", "get", "nodes"]

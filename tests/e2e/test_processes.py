@@ -43,7 +43,7 @@ def current(kube: KubeClient) -> dict[str, tuple[str, bool]]:
             f"{obj['metadata'].get('namespace', '')}/{obj['metadata']['name']}": (obj["metadata"]["uid"], is_ready(obj))
             for obj in (*kube.list("v1", "Node"), *pods)
         }
-    except (ApiError, httpx.HTTPError) as error:  # the API server is still starting
+    except (ApiError, httpx.HTTPError) as error:  # the API server is starting
         return {f"{type(error).__name__}: {error}": ("", False)}
 
 
@@ -109,9 +109,9 @@ def test_state_survives_a_stop(stack: Stack) -> None:
 
 
 def begin_job(stack: Stack) -> None:
-    """Replaces the job as Pulumi does, and returns once it runs.
+    """Replaces the job like Pulumi, and returns once it runs.
 
-    Deletes it in the foreground: otherwise Volcano may ignore the new job of the same name (volcano-sh/volcano#3968).
+    Deletes it in the foreground: otherwise Volcano may ignore the new job (volcano-sh/volcano#3968).
     """
     kube = stack.kube
     job = kube.get(*JOB)

@@ -31,7 +31,7 @@ OPERATORS: dict[str, Any] = {
 }
 OPTIONS: dict[str, Any] = {"team": TEAM, "modelSize": "125m", "steps": 1500, "checkpointSteps": 100}
 TIMEOUT_S = 300
-"""AppWrapper, which checks once a minute, deletes a job and starts it again in this time."""
+"""AppWrapper, which checks once a minute, restarts a job in this time."""
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +83,7 @@ def test_destroy_of_its_platform_is_rejected(platform: Stack, stack: Stack) -> N
 
 
 def test_recovery_keeps_its_objects_after_the_rejected_destroy(platform: Stack, stack: Stack) -> None:
-    """`make down` deletes leftovers of failed updates before it tries again (simulator/command/recovery.py)."""
+    """`make down` deletes leftovers of failed updates before a retry (simulator/command/recovery.py)."""
     take = f"recovery.delete_unrecorded({platform.name!r}, [{stack.name!r}], print)"
     command = [sys.executable, "-c", f"from simulator.command import recovery; {take}"]
     assert platform.world.run(command, environment=platform.environment).stdout == ""
@@ -151,7 +151,7 @@ def test_as_a_plain_job_on_two_nodes_it_resumes_and_uses_infiniband(platform: St
 
 
 def test_it_trains_in_fp8_on_files_of_a_blob_container(platform: Stack, stack: Stack, tmp_path: Path) -> None:
-    """Uploads the files as docs/pytorch-pretraining.md describes."""
+    """Uploads the files as in docs/pytorch-pretraining.md."""
     (tmp_path / "corpus.bin").write_bytes(struct.pack("<4096H", *range(4096)))
     outputs = platform.outputs("--show-secrets")
     url = f"{outputs['platform']['containers']['tokens']['url']}/corpus.bin?{outputs['sas']['tokens']['uploadSas']}"
@@ -169,7 +169,7 @@ def test_it_trains_in_fp8_on_files_of_a_blob_container(platform: Stack, stack: S
 
 def test_a_member_reads_its_metrics_with_a_command_of_the_outputs(platform: Stack, stack: Stack) -> None:
     kubectl(platform, "delete", "appwrapper", JOB, "--as", USER, "-n", TEAM)
-    labels = f"training.kubeflow.org/job-name={JOB}"  # without the ended pod of the data check
+    labels = f"training.kubeflow.org/job-name={JOB}"  # without the data check's ended pod
     eventually(lambda: not platform.kube.list("v1", "Pod", TEAM, labels=labels), "its pods are gone", TIMEOUT_S)
     lines = as_member(platform, stack.workloads()[NAME]["results"], USER).splitlines()
     metrics = [json.loads(each) for each in lines if each.startswith("{")]

@@ -1,4 +1,4 @@
-"""The simulator does not run Ray in the pods, so jobs do not start."""
+"""Jobs do not start, because the simulator does not run Ray in the pods."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_a_job_waits_without_a_cluster_until_its_quota_is_free(stack: Stack) -> 
 
 
 def test_an_ended_job_frees_its_nodes_and_deletes_its_cluster(stack: Stack) -> None:
-    """The job fails here: its submitter has ended, but no dashboard has the job."""
+    """The job fails here: its submitter ended, but no dashboard has the job."""
 
     def has_failed() -> bool:
         status = stack.kube.get(API, "RayJob", "train", TEAM).get("status", {})

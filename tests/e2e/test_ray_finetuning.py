@@ -192,7 +192,7 @@ def test_it_finishes_and_its_cluster_is_deleted(platform: Stack, stack: Stack) -
 
 
 def test_a_member_reads_its_evaluation_and_copies_its_adapter(platform: Stack, stack: Stack, tmp_path: Path) -> None:
-    """The commands of the outputs also work after the cluster is deleted."""
+    """The outputs' commands also work after the cluster is deleted."""
     commands = stack.workloads()[NAME]
     lines = as_member(platform, commands["results"], USER).splitlines()
     result = json.loads(lines[-1])

@@ -39,7 +39,7 @@ def test_killed_while_a_release_is_installed(checkout: Checkout) -> None:
 
 
 def test_only_the_plugin_killed_while_a_release_is_installed(checkout: Checkout) -> None:
-    """The engine then ends by itself, and Helm with the plugin, because it is part of the official plugin."""
+    """The engine then ends, and Helm, as a part of the official plugin."""
     command = checkout.begin("up")
 
     def plugin() -> list[int]:
@@ -62,9 +62,9 @@ def is_kubernetes_plugin(pid: int) -> bool:
 
 @contextmanager
 def admission_held(kube: KubeClient, group: str) -> Iterator[socket.socket]:
-    """Blocks the creation of objects of an API group with a webhook that accepts connections and never answers.
+    """Blocks the creation of objects of an API group with a webhook that never answers.
 
-    When the socket is closed, the API server ignores the webhook and creates the object.
+    After the socket is closed, the API server ignores the webhook and creates the object.
     """
     hold = f"hold.{group}"
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -86,7 +86,7 @@ def admission_held(kube: KubeClient, group: str) -> Iterator[socket.socket]:
 
 
 def test_killed_while_a_custom_resource_is_created(checkout: Checkout) -> None:
-    """The API server has created it, the plugin has no answer, and the engine records it as being created."""
+    """The API server created it, the plugin has no answer, and the engine records it as being created."""
     with (
         KubeClient.from_kubeconfig((checkout.home / CLUSTER / "admin.kubeconfig").read_text()) as kube,
         admission_held(kube, "mellanox.com") as webhook,
@@ -131,7 +131,7 @@ def test_up_adopts_objects_that_a_killed_plugin_created(checkout: Checkout) -> N
 
 
 def test_down_deletes_objects_that_a_killed_plugin_created(checkout: Checkout) -> None:
-    """The objects are a claim, which keeps its volume, and the job that mounts it."""
+    """The objects are a claim, which keeps its volume, and its job."""
     claim = next(r["urn"] for r in state(checkout)["resources"] if r["urn"].endswith("::claim-olmo-data"))
     checkout.inside(f"pulumi state delete --yes --stack dev --non-interactive --target-dependents '{claim}'")
     with pytest.raises(CommandFailed, match="already exists"):

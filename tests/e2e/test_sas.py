@@ -1,6 +1,6 @@
 """SAS that the deployer's login signs.
 
-The platform has a premium account with folders, and the blob driver of the chart. A consumer stack uses the same data.
+The platform has a premium account with folders, and the chart's blob driver. A consumer stack uses the same data.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def platform(new_stack: Callable[..., Stack]) -> Stack:
 
 @pytest.fixture(scope="module")
 def consumer(platform: Stack, new_stack: Callable[..., Stack]) -> Stack:
-    """The stack needs two data files; one exists."""
+    """The stack needs two data files, of which one exists."""
     options = {"olmo": {**TRAINING, "maxFiles": 2, "prepare": False}}
     made = new_stack(CONSUMER, "olmo", platformStack=PLATFORM, workloadOptions=options)
     assert train_phase(platform, platform) == "Complete"

@@ -1,4 +1,4 @@
-"""Shared files on an NFS server, with the provisioner of project-codeflare/mlbatch as class of all claims."""
+"""Shared files on an NFS server, with project-codeflare/mlbatch's provisioner as all claims' class."""
 
 from __future__ import annotations
 

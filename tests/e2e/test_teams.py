@@ -1,6 +1,6 @@
 """Teams that share a cluster, as in project-codeflare/mlbatch.
 
-The stack has three nodes of eight GPUs: one for each of two teams, and one as slack.
+The stack has three nodes of eight GPUs: one for each of two teams, one as slack.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def stack(new_stack: Callable[..., Stack]) -> Stack:
 def submit(
     stack: Stack, namespace: str, name: str, *, user: str = "", labels: Any = QUEUED, count: int = 8, **more: str
 ) -> None:
-    """Creates a Job by default as the team's member, without a team as the administrator.
+    """Creates a Job, by default as the team's member or, without a team, as the administrator.
 
     `more` has fields of its pods' spec.
     """
@@ -72,7 +72,7 @@ def wait_until_started(stack: Stack, team: str, name: str) -> None:
 
 
 def check_stays_held(stack: Stack, team: str, name: str) -> None:
-    """Other jobs start during the five seconds of this check."""
+    """Waits five seconds, in which other jobs start."""
     for _ in range(5):
         assert is_held(stack, team, name)
         time.sleep(1)
@@ -177,7 +177,7 @@ MAY: dict[str, set[str]] = {
     "kueue.x-k8s.io/workloads": READ,
     "visibility.kueue.x-k8s.io/localqueues/pendingworkloads": {"get"},
 }
-"""Rights of members in their team's namespace. They have no other rights, in no namespace."""
+"""Members' rights in their team's namespace. They have no others."""
 FORBIDDEN = (
     "apps/daemonsets",
     "batch/cronjobs",
@@ -293,7 +293,7 @@ def test_removing_a_team_deletes_its_jobs_and_keeps_those_of_others(stack: Stack
 
 
 def test_destroy_leaves_nothing(stack: Stack) -> None:
-    """Workloads are deleted before Kueue, which must remove their finalizers."""
+    """Deletes workloads before Kueue, which must remove their finalizers."""
     assert runs(stack, "blue", "first")
     stack.destroy()
     assert not stack.world.kubeconfig("teams").exists()

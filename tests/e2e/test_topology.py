@@ -69,7 +69,7 @@ def test_the_nodes_of_a_pool_are_one_block_until_one_gets_its_own_partition(stac
     alone = sorted(node["metadata"]["name"] for node in gpu_nodes(stack.kube))[0]
     stack.world.simulator("fault", "partition", "--node", alone)
     for pod in stack.kube.list("v1", "Pod", "node-tools", labels="app.kubernetes.io/name=node-labeler"):
-        # The labeler checks again only after five minutes.
+        # The labeler checks again after five minutes.
         stack.kube.delete("v1", "Pod", pod["metadata"]["name"], "node-tools")
     eventually(lambda: sizes(stack) == [1, 2], "the labels have changed", 180)
     stack.up("--expect-no-changes")

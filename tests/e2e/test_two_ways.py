@@ -1,6 +1,6 @@
-"""Several ways to the same settings end with the same state of Azure, of the cluster and of Pulumi.
+"""Several ways to the same settings end with the same state of Azure, the cluster and Pulumi.
 
-The test does not need the expected state. All stacks have the same name, so names of resources are equal.
+The test does not need the expected state. All stacks have one name, so resources' names are equal.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def direct(stack: Stack) -> State:
 
 @pytest.fixture(scope="module")
 def paths() -> Iterator[set[str]]:
-    """At the end, each reason must have been used, except that of a port."""
+    """At the end, each reason must have been used, except a port's."""
     found: set[str] = set()
     yield found
     assert used(REASONS, [*found]) | {PORT} == {*REASONS}

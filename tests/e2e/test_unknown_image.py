@@ -38,7 +38,7 @@ def test_the_job_completes_without_a_verdict(checkout: Checkout) -> None:
 
 
 def test_with_a_recipe_the_job_runs_without_a_restart_of_the_simulator(checkout: Checkout) -> None:
-    """Uses the files of docker/aksnhc under the name of the user's image."""
+    """Uses docker/aksnhc's files under the user's image name."""
     recipes = checkout.folder / "simulator" / "sandbox" / "recipes"
     shutil.copy(recipes / "aksnhc.yaml", recipes / "mine.yaml")
     shutil.copytree(checkout.folder / "docker" / "aksnhc", checkout.folder / "docker" / "mine")

@@ -1,4 +1,4 @@
-"""Volcano creates the pods of a team's PyTorchJob only when there are nodes for all of them."""
+"""Volcano creates a PyTorchJob's pods only when all have nodes."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def consumer_stack(platform: Stack, name: str, folder: Path) -> Iterator[Stack]:
 
 
 def standing(platform: Stack, namespace: str) -> dict[str, str]:
-    """Leaves out objects that register consumer stacks."""
+    """Omits objects that register consumer stacks."""
     found = {kind: platform.kube.list(*kind, namespace) for kind in MADE_OF}
     return {
         f"{kind} {obj['metadata']['name']}": obj["metadata"]["uid"]
@@ -150,7 +150,7 @@ def test_each_job_runs_on_both_nodes_in_its_own_stack(name: str, platform: Stack
 
 @pytest.mark.long
 def test_olmo_on_two_nodes_resumes_from_checkpoints_after_a_pod_is_deleted(platform: Stack, tmp_path: Path) -> None:
-    """Each node has its own mount, which must show the checkpoint of the first node in time."""
+    """Each node's own mount must show the first node's checkpoint in time."""
     with consumer_stack(platform, "olmo", tmp_path) as consumer:
         check_all_pass(consumer, platform)
         assert gpu_pod_nodes(platform, "olmo", namespace="olmo") == names(gpu_nodes(platform.kube))
@@ -200,7 +200,7 @@ def test_destroying_a_consumer_stack_affects_neither_another_nor_dev(platform: S
 
 
 def check_guard(platform: Stack, consumer: str) -> None:
-    """Checks that `destroy` fails while a consumer stack exists, and that a refresh restores a deleted guard."""
+    """Checks that `destroy` fails while a consumer exists, and that a refresh restores a deleted guard."""
     guard = platform_guard.NAME
     refused = " ".join(platform.pulumi("destroy", "--yes", "--skip-preview", check=False).split())
     assert f"stack {consumer} runs on this platform. Destroy it first: pulumi destroy -s {consumer}" in refused
@@ -219,7 +219,7 @@ def deleted(platform: Stack, guard: str) -> bool:
 
 
 def rerun(platform: Stack, name: str, before: str, nodes: list[str]) -> Object:
-    """Returns whether a workload has a new run, the number of its placed pods, and nodes outside the given ones."""
+    """Returns whether a workload has a new run, how many pods are placed, and nodes outside the given ones."""
     used = gpu_pod_nodes(platform, name)
     return {"is new": run(platform, name) != before, "pods": len(used), "other nodes": sorted(set(used) - set(nodes))}
 
