@@ -1,6 +1,6 @@
-"""Parses commands with the Azure CLI's parser. Runs with azure-cli's packages.
+"""Parses commands with the Azure CLI's parser and packages.
 
-Input: one JSON list of words per line, `az` first. Output: the words, and the parser's error ("" if there is none).
+Input: one JSON list of words per line, `az` first. Output: the words, and the parser's error or "".
 """
 
 from __future__ import annotations

@@ -17,11 +17,11 @@ from tests.support.printed_commands import FILLED_IN, Command, commands
 
 pytestmark = pytest.mark.long
 EXTENSIONS = {("network", "bastion")}
-"""Extensions are not installed because they are downloaded from Microsoft."""
+"""Extensions are not installed, because they come from Microsoft."""
 PROSE = {"itself"}
 PRINTED = [each for each in commands() if each.words[0] == "az" and each.words[1] not in PROSE]
 ONE_OF = {("role", "assignment", "create"): ("--assignee", "--assignee-object-id")}
-"""A command requires one of these options, but the parser does not check it."""
+"""A command requires one of these options, which the parser does not check."""
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def stated(command: Command) -> tuple[str, ...]:
 
 
 def is_complete(command: Command) -> bool:
-    """A command without options only mentions a name; so does a command on a page without a placeholder."""
+    """A command without options, or on a page without a placeholder, only mentions a name."""
     is_mention = command.where.endswith(".md") and FILLED_IN not in command.words
     return stated(command) == command.words and any(word.startswith("-") for word in command.words) and not is_mention
 
@@ -56,7 +56,7 @@ def test_the_parser_accepts_the_command(command: Command, objections: dict[tuple
     words, objection = stated(command), objections[stated(command)].partition("\n\n")[0]
     is_extension = words[1:3] in EXTENSIONS and "misspelled or not recognized" in objection
     is_incomplete = not is_complete(command) and re.search("arguments are required|expected one argument", objection)
-    is_filled_in = f"'{FILLED_IN}'" in objection  # the parser compares the value with a list
+    is_filled_in = f"'{FILLED_IN}'" in objection  # the parser compares it with a list
     assert not objection or is_extension or is_incomplete or is_filled_in, objection
 
 

@@ -1,4 +1,4 @@
-"""Rules of names in Azure's published requests, which the azure-mgmt packages check before they send a request."""
+"""Rules of names in Azure's published requests, which azure-mgmt packages check before sending."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def request(resource_type: str) -> Request:
 
 
 class _Recorder:
-    """A fake of the packages' serializer that records the rules of path parameters."""
+    """A fake serializer of the packages, which records rules of path parameters."""
 
     def __init__(self) -> None:
         self.rules: dict[str, dict[str, Any]] = {}

@@ -13,7 +13,7 @@ NEWER = {"Microsoft.Network/privateEndpoints": {"properties.ipVersionType"}}
 (network/private_endpoint/_create.py).
 """
 BARE_OBJECT = {"object", "map"}
-"""A map of strings and a free object have the same form."""
+"""Maps of strings and free objects have the same form."""
 
 
 @pytest.fixture(scope="module", params=sorted(schema.type for schema in schemas().values()))
@@ -95,7 +95,7 @@ def names(longest: int) -> list[str]:
 
 
 def test_names_are_valid_as_in_azure(resource_type: str) -> None:
-    """Tries all short strings of some letters, digits and signs, and long strings."""
+    """Tries all short strings of some characters, and long strings."""
     rules, schema = published_request(resource_type).name, schemas()[resource_type.lower()]
     tried = names(rules.max_length or 0)
     taken = {name for name in tried if not schema.name_problems(name)}

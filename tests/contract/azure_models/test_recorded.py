@@ -1,4 +1,4 @@
-"""`recorded.yaml` has facts of runs that azure-native's own tests recorded."""
+"""`recorded.yaml` has facts that azure-native's own tests recorded."""
 
 from __future__ import annotations
 

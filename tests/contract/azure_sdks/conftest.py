@@ -13,7 +13,7 @@ from tests.support.azure_resources import parents
 
 @pytest.fixture(scope="module")
 def arm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arm]:
-    """This process gets the environment variables of simulated Azure."""
+    """This process gets simulated Azure's environment variables."""
     home = tmp_path_factory.mktemp("home")
     with pytest.MonkeyPatch.context() as patch:
         for name in environment.unset():

@@ -1,4 +1,4 @@
-"""The operations of the azure-mgmt packages on a resource type, found by the names of Microsoft's generator."""
+"""The azure-mgmt packages' operations on a type, found by the names of Microsoft's generator."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.arm import SUBSCRIPTION
 from tests.support.azure_resources import EXAMPLES, Body
 
 _REQUEST = re.compile(r"_(\w*?)_?operations\.build_(\w*?)_?(create(?:_or_update)?)_request")
-"""The group of operations, before or after `build`, and the function that creates."""
+"""The group of operations, before or after `build`, and the creating function."""
 _LISTS = ("list_by_resource_group", "list_by_managed_cluster", "list_for_scope", "list")
 
 
@@ -52,7 +52,7 @@ class Operations:
         self._call("delete", *self.arguments)
 
     def _call(self, name: str, *arguments: Any) -> Any:
-        """Names of long-running operations have the prefix `begin_`."""
+        """Long-running operations have the prefix `begin_`."""
         awaited = getattr(self._group, f"begin_{name}", None)
         if awaited:
             return awaited(*arguments, **self._version).result()

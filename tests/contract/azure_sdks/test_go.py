@@ -1,4 +1,4 @@
-"""Azure's SDK for Go on simulated Azure, with the versions and calls of the azure-native plugin."""
+"""Azure's SDK for Go on simulated Azure, with the azure-native plugin's versions and calls."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ POOLS = "Microsoft.ContainerService/managedClusters/agentPools"
 
 
 class GoClient:
-    """`go/main.go`, which finds the cloud and signs in with its environment variables."""
+    """`go/main.go`, which finds the cloud and signs in by environment variables."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
@@ -40,7 +40,7 @@ class GoClient:
 
 @pytest.fixture(scope="session")
 def executable(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The client is built before simulated Azure starts, whose proxy does not let Go modules through."""
+    """Builds the client before simulated Azure starts, whose proxy blocks Go modules."""
     made = tmp_path_factory.mktemp("go") / "client"
     build = ["go", "build", "-trimpath", "-mod=readonly", "-o", str(made), "."]
     settings = {"CGO_ENABLED": "0", "GOWORK": "off"}
@@ -104,7 +104,7 @@ def test_functions_use_post(client: GoClient) -> None:
 
 
 def test_a_service_principal(arm: Arm, executable: Path) -> None:
-    """A client secret has precedence over a managed identity, as for a stack with `clientId` and `clientSecret`."""
+    """A client secret precedes a managed identity, as for a stack with `clientId` and `clientSecret`."""
     who = {"ARM_CLIENT_ID": SUBSCRIPTION.client_id, "ARM_TENANT_ID": SUBSCRIPTION.tenant_id}
     with started(executable, **who, ARM_CLIENT_SECRET=arm.server.tokens.secret) as client:
         assert client("GET", GROUPS)["code"] == "ResourceGroupNotFound"

@@ -13,14 +13,14 @@ from tests.contract.conformance import stack
 from tests.contract.conformance.stack import ConformanceStack
 from tests.support.plugin_cluster import control_plane, kube, kubeconfig, write_chart
 
-__all__ = ["control_plane", "kube", "kubeconfig"]  # fixtures shared with the emulated plugin's tests
+__all__ = ["control_plane", "kube", "kubeconfig"]  # shared with the emulated plugin's tests
 ROW = "conformance row"
 WIDTH = 72
 NewStack = Callable[[], ConformanceStack]
 
 
 class Rows:
-    """Comparisons of a test. Each method fails at once; the table has all comparisons until then."""
+    """Comparisons of a test. Each method fails at once; the table has all comparisons so far."""
 
     def __init__(self, record: Callable[[str, object], None], section: str) -> None:
         self._record = record

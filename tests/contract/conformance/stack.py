@@ -1,7 +1,7 @@
 """A Pulumi stack on the active kubernetes plugin.
 
-CONFORMANCE_PULUMI_HOME names a PULUMI_HOME with the official plugin; without it, this checkout's emulated plugin is
-used. The tests do not depend on the plugin: they use the CLI, programs in Python and the API server.
+CONFORMANCE_PULUMI_HOME names a PULUMI_HOME with the official plugin; the default is this checkout's emulated plugin.
+The tests use only the CLI, programs in Python and the API server.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def serving() -> Path:
 
 
 class ConformanceStack(PluginStack):
-    """A stack whose program (`__main__.py` after PREAMBLE) has the arguments of `program` in the dict `values`."""
+    """A stack whose program (`__main__.py` after PREAMBLE) has `program`'s arguments in the dict `values`."""
 
     def __init__(self, folder: Path, kubeconfig: str) -> None:
         super().__init__(folder, kubeconfig)
@@ -71,7 +71,7 @@ class ConformanceStack(PluginStack):
         (self.folder / "__main__.py").write_text(PREAMBLE + READ_VALUES + text)
 
     def helm(self, *arguments: str) -> Result:
-        """Runs Helm on the stack's cluster, without Pulumi."""
+        """Runs Helm on the stack's cluster."""
         file = self.folder / "kubeconfig"
         file.touch(mode=0o600)
         file.write_text(self.environment["KUBECONFIG_TEXT"])
@@ -103,7 +103,7 @@ class Preview:
         return [step["op"] for step in self._of(name)]
 
     def operation(self, name: str) -> str:
-        """Returns `same`, `create`, `update`, `delete`, or `replace` for the three steps of a replacement."""
+        """Returns `same`, `create`, `update`, `delete`, or `replace` for a replacement's three steps."""
         found = set(self.operations(name))
         return "replace" if "replace" in found else " and ".join(sorted(found)) or "none"
 

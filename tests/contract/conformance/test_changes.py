@@ -17,9 +17,7 @@ REJECTED = {
     "PriorityClass value": "is invalid: value: Forbidden: may not be changed in an update",
     "PersistentVolumeClaim request": "failed to fully initialize or become live:",
 }
-"""The API server's errors for changes that the plugin previews as updates. The error of a claim depends on whether it
-is bound.
-"""
+"""The API server's errors for changes that the plugin previews as updates. A claim's depends on whether it is bound."""
 
 PROGRAM = """
 import re
@@ -57,7 +55,7 @@ def stack(new_stack: NewStack, space: str, kube: KubeClient) -> Iterator[Conform
 
 @pytest.fixture(scope="module")
 def previewed(stack: ConformanceStack, space: str) -> Preview:
-    """Leaves out changes that the API server rejects, because they end a preview."""
+    """Omits changes that the API server rejects, because they end a preview."""
     stack.program(PROGRAM, **objects(space, second=ROWS.keys() - REJECTED.keys()))
     found = stack.preview()
     assert found.code == 0, found.diagnostics

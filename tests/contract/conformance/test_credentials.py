@@ -31,7 +31,7 @@ def test_another_kubeconfig(new_stack: NewStack, space: str, rows: Rows) -> None
     assert up.code == 0, up.output
     stack.program(PROGRAM, namespace=space, renewed="yes")
     preview = stack.preview()
-    # provider.go, DiffConfig: with an unchanged clusterIdentifier nothing is replaced.
+    # provider.go, DiffConfig: an unchanged clusterIdentifier replaces nothing.
     rows.is_("a provider with clusterIdentifier", "update", preview.operation("named"))
     rows.is_("its objects", "same", preview.operation("kept"))
     rows.is_("a provider without clusterIdentifier", "replace", preview.operation("unnamed"))

@@ -41,7 +41,7 @@ def test_drift(stack: ConformanceStack, space: str, kube: KubeClient, rows: Rows
     kube.patch("v1", "ConfigMap", "edited", space, {"metadata": {"labels": {"of": "others"}}})
     kube.delete("v1", "ConfigMap", "gone", space)
 
-    # provider.go, Diff: the state's live object, cut to the shape of the inputs, against the new inputs.
+    # provider.go, Diff: the live object, cut to the inputs' shape, against the new inputs.
     rows.is_("drift, without a refresh", "same", stack.preview().operation("edited"))
     # provider.go, Read: the live object as state and, cut to the inputs' shape, as inputs; 404 leaves the state.
     refreshed = stack.preview("--refresh")
@@ -49,7 +49,7 @@ def test_drift(stack: ConformanceStack, space: str, kube: KubeClient, rows: Rows
     rows.is_("a field that another client added is not drift", ["data.a"], refreshed.changes("edited"))
     rows.is_("a deleted object, after a refresh", "create", refreshed.operation("gone"))
     repaired = stack.pulumi("up", "--yes", "--skip-preview", "--refresh")
-    # await.go, fixCSAFieldManagers: fields of managers that begin with `kubectl` become the resource's own.
+    # await.go, fixCSAFieldManagers: fields of managers named `kubectl...` become the resource's own.
     rows.is_("drift by kubectl edit is reverted", "1", value(kube, space, "edited"))
     rows.is_("a label of another client stays", {"of": "others"}, labels(kube, space, "edited"))
     rows.is_("a deleted object is created again", "1", value(kube, space, "gone"))
@@ -62,7 +62,7 @@ def test_conflicts(stack: ConformanceStack, space: str, kube: KubeClient, rows: 
         kube.apply(taken | {"data": {"a": "theirs"}}, field_manager="other", force=True)
     stack.program(PROGRAM, namespace=space, **dict.fromkeys(NAMES, "2") | {"edited": "1", "gone": "1"})
     preview = stack.preview()
-    # provider.go, Diff: enableConfigMapMutable takes `data` out of the properties that replace.
+    # provider.go, Diff: enableConfigMapMutable excludes `data` from properties that replace.
     rows.is_("enableConfigMapMutable: ConfigMap data", "update", preview.operation("changed"))
     rows.is_("a field in ignoreChanges", "same", preview.operation("ignored"))
     up = stack.pulumi("up", "--yes", "--skip-preview", "--continue-on-error")

@@ -97,7 +97,7 @@ def test_import_on_the_command_line(new_stack: NewStack, space: str, kube: KubeC
     imported = stack.pulumi("import", *found, "--yes", "--skip-preview")
     assert imported.code == 0, imported.output
     inputs = next(item["inputs"] for item in stack.resources() if item["urn"].endswith("::found"))
-    # provider.go, Read: the imported object becomes inputs, without defaults of the API server.
+    # provider.go, Read: the imported object becomes inputs, without the API server's defaults.
     expected = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "1"}}
     rows.is_("pulumi import", expected | {"metadata": {"name": "found", "namespace": space}}, inputs)
 
@@ -106,7 +106,7 @@ def test_replacement_and_deletion(stack: ConformanceStack, space: str, kube: Kub
     kube.create(config_map("conformance-space", "any"))
     version(stack, space, 2)
     preview = stack.preview()
-    # provider.go, Diff: deleteBeforeReplace if the user chose the name and it does not change.
+    # provider.go, Diff: deleteBeforeReplace if the user chose the name and keeps it.
     rows.is_("replacing an object with a name of the user", BEFORE, preview.operations("named"))
     rows.is_("replacing an object with a generated name", AFTER, preview.operations("unnamed"))
     rows.is_("the same with delete_before_replace", BEFORE, preview.operations("deleted-first"))
@@ -121,7 +121,7 @@ def test_replacement_and_deletion(stack: ConformanceStack, space: str, kube: Kub
     rows.is_(
         "resources that were not deleted stay in the state", {"by-annotation", "by-option", "required"}, kept(stack)
     )
-    # await.go, Deletion: the plugin gives up the fields of a Patch resource, and the object stays.
+    # await.go, Deletion: a Patch resource's fields are given up, and the object stays.
     rows.is_("deletion of a Patch resource", {"theirs": "1"}, data(kube, space, "patched"))
     # provider.go, Delete, and await/error.go, IsDeleteRequiredFieldErr.
     rows.contains("deletion of a Patch resource that has a required field", SOLE, up.output)
@@ -135,7 +135,7 @@ def test_deletion_continues(stack: ConformanceStack, space: str, kube: KubeClien
     up = stack.pulumi("up", "--yes", "--skip-preview", "--continue-on-error")
     # await.go, Deletion: nilIfGVKDeleted.
     rows.is_("deletion of a deleted object", {"required"}, kept(stack))
-    # ssa/actions.go, Relinquish: applies an object without fields, whether or not it exists.
+    # ssa/actions.go, Relinquish: applies an object without fields, existing or not.
     rows.contains("deletion of a Patch resource of a deleted object", SOLE, up.output)
     up = stack.pulumi("up", "--yes", "--skip-preview", "--refresh")
     rows.is_("after a refresh", set(), kept(stack))

@@ -1,4 +1,4 @@
-"""Another manager sets a field of an item of an atomic list that the program does not set."""
+"""Another manager sets an unset field of an item of an atomic list."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_field_of_an_item(new_stack: NewStack, space: str, kube: KubeClient, r
     assert stack.up().code == 0
     ports = [{"port": 80, "protocol": "TCP"}]
     kube.patch(*KIND, space, {"spec": {"ingress": [{**item(), "ports": ports}]}})
-    # provider.go, pruneLiveState: item by item, cut to the inputs' shape.
+    # provider.go, pruneLiveState: each item, cut to the inputs' shape.
     rows.is_(
         "a field of an item that another manager set, after a refresh",
         "same",
@@ -41,6 +41,6 @@ def test_a_field_of_an_item(new_stack: NewStack, space: str, kube: KubeClient, r
     assert stack.pulumi("up", "--yes", "--skip-preview", "--refresh").code == 0
     rows.is_("it stays", ports, item().get("ports"))
     stack.program(PROGRAM, namespace=space, app="b")
-    # await.go, patchForce: without it, a conflict, because `spec.ingress` is an atomic list.
+    # await.go, patchForce: else a conflict, because `spec.ingress` is an atomic list.
     assert stack.pulumi("up", "--yes", "--skip-preview").code == 0
     rows.is_("a forced update of the item removes it", None, item().get("ports"))

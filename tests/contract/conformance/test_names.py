@@ -94,7 +94,7 @@ def test_outputs(state: dict[str, Json], space: str, rows: Rows) -> None:
 
 
 def test_secrets(state: dict[str, Json], stack: ConformanceStack, rows: Rows) -> None:
-    # provider.go, annotateSecrets: an output is secret if its input is, for each leaf of an object.
+    # provider.go, annotateSecrets: an output is secret if its input is, for each leaf.
     rows.is_("a secret value in a map", True, SECRET in state["half"]["outputs"]["data"]["a"])
     annotations = state["labelled"]["outputs"]["metadata"]["annotations"]
     rows.is_("a secret annotation", True, SECRET in annotations["hidden"])

@@ -23,7 +23,7 @@ for name, arguments in values["releases"].items():
     k8s.helm.v3.Release(name, name=name, chart=values["chart"], namespace=values["namespace"], opts=options,
         **arguments)
 """
-SLOW = {"size": 5, "replicas": 1}  # with a Deployment whose pods never run
+SLOW = {"size": 5, "replicas": 1}  # its Deployment's pods never run
 FIRST: Json = {
     "changed": {"values": {"size": 5}},
     "removed": {"values": {"size": 5}},
@@ -65,13 +65,13 @@ class ReleasedStack:
         return f"{kept['outputs']['status']['revision']} {kept['outputs']['status']['status']}"
 
     def records(self, name: str) -> list[str]:
-        """Returns revisions and their status in the cluster."""
+        """Returns revisions and statuses in the cluster."""
         secrets = self.kube.list("v1", "Secret", self.space, labels=f"owner=helm,name={name}")
         labels = [secret["metadata"]["labels"] for secret in secrets]
         return sorted(f"{label['version']} {label['status']}" for label in labels)
 
     def make_pending(self, name: str) -> None:
-        """Creates a newer, pending revision, as a Helm that is killed during an upgrade does."""
+        """Creates a newer, pending revision, like a killed Helm upgrade."""
         secret = self.kube.get("v1", "Secret", f"sh.helm.release.v1.{name}.v1", self.space)
         record = json.loads(gzip.decompress(base64.b64decode(base64.b64decode(secret["data"]["release"]))))
         record["version"], record["info"]["status"] = 2, "pending-upgrade"
@@ -147,7 +147,7 @@ def test_an_upgrade(world: ReleasedStack, rows: Rows) -> None:
     rows.is_("a failed upgrade", ("6", "2 failed"), (world.size("broken"), world.status("broken")))
     rows.is_("an atomic one is rolled back", "5", world.size("rolled"))
     rows.is_("its revisions", ["1 superseded", "2 failed", "3 deployed"], world.records("rolled"))
-    # helm_release.go, helmUpdate: the state has the revision that Helm's upgrade returns, which is the failed one.
+    # helm_release.go, helmUpdate: the state has the failed revision, which Helm's upgrade returns.
     rows.is_("its state has the upgrade's revision", "2 failed", world.status("rolled"))
     assert up.code != 0
 
@@ -158,7 +158,7 @@ def test_drift_of_a_release(world: ReleasedStack, rows: Rows) -> None:
     world.stack.helm("uninstall", "removed", "-n", world.space)
     rows.is_("an upgrade by Helm, without a refresh", "same", world.stack.preview().operation("changed"))
     refreshed = world.stack.preview("--refresh")
-    # helm_release.go, Read: values of the latest revision override those of the state.
+    # helm_release.go, Read: the latest revision's values override the state's.
     rows.is_("an upgrade by Helm, after a refresh", ["values.size"], refreshed.changes("changed"))
     rows.is_("an uninstalled release, after a refresh", "create", refreshed.operation("removed"))
 

@@ -1,4 +1,4 @@
-"""All objects become ready in the second version of one stack."""
+"""All objects become ready in the stack's second version."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_objects_that_never_become_ready(stack: ConformanceStack, space: str, ku
     stack.program(PROGRAM, namespace=space, timeout=TIMEOUT_SECONDS, stuck=True)
     started = time.monotonic()
     up = stack.pulumi("up", "--yes", "--skip-preview", "--continue-on-error")
-    # The text continues with "start", or with "succeed" if the Job started before the first poll.
+    # Continues with "start", or with "succeed" if the Job started before the first poll.
     rows.contains("Job, while it waits", 'Waiting for Job "conformance-waiting/job" to s', up.output)
     rows.contains(
         "Deployment, while it waits", "Waiting for app ReplicaSet to be available (0/1 Pods available)", up.output
@@ -66,7 +66,7 @@ def test_objects_that_never_become_ready(stack: ConformanceStack, space: str, ku
     rows.contains("the object's conditions", why, up.output)
     state = {resource["urn"].rpartition("::")[2]: resource for resource in stack.resources()}
     rows.is_("a failed object stays in the state", True, unready(state, "stuck"))
-    # After the timeout, the plugin checks a Service again: it is ready with an address and without unready endpoints.
+    # After the timeout, the plugin checks a Service again: ready with an address and no unready endpoints.
     rows.is_("core/v1:Service with a selector without pods, timed out", False, unready(state, "service"))
     rows.is_("and in the cluster", True, kube.find("apps/v1", "Deployment", "stuck", space) is not None)
     rows.is_("a Job has succeeded", 1, state["job"]["outputs"]["status"].get("succeeded"))

@@ -1,6 +1,6 @@
-"""Thirty kills of processes at random moments, repeatable by seed: the same command then converges.
+"""Thirty kills at random moments, repeatable by seed: the same command then converges.
 
-Only `make kills` runs them; they take about an hour on two cores. Up and down take turns on one checkout.
+Only `make kills` runs them, for about an hour on two cores. Up and down take turns on one checkout.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ STATE = Path("state/.pulumi/stacks/ai-on-aks/dev.json")
 VICTIMS = ("engine", "plugin", "kube-apiserver", "etcd")
 ENGINE = "pulumi"
 SHARES = {"up": (0.05, 0.95), "down": (0.05, 0.9)}
-"""Ranges for the share of created resources (up) or of deleted objects in the cluster (down) at the time of the kill.
-Later, `down` has deleted the API server.
+"""Ranges for the share of created resources (up) or of deleted objects in the cluster (down) at the kill. Later, `down`
+has deleted the API server.
 """
 
 
 @dataclass(frozen=True)
 class Kill:
-    """The command's progress at that time is from 0 to 1."""
+    """The command's progress at the kill is from 0 to 1."""
 
     command: str
     victim: str
@@ -72,7 +72,7 @@ def counted(checkout: Checkout, command: str) -> int:
 def resources(checkout: Checkout) -> list[dict[str, Any]]:
     try:
         latest = json.loads((checkout.home / STATE).read_text())["checkpoint"]["latest"] or {}
-    except (FileNotFoundError, ValueError):  # not written yet, or being written
+    except (FileNotFoundError, ValueError):  # not completely written yet
         return []
     found: list[dict[str, Any]] = latest.get("resources") or []
     return found
@@ -117,7 +117,7 @@ def test_the_same_command_converges(checkout: Checkout, sizes: dict[str, int], s
         if command.poll() is None:
             os.killpg(command.pid, signal.SIGKILL)
     assert killed, f"{planned.command} ended before there was a process to kill: {output}"
-    while left := clients(checkout.home):  # children of a killed engine
+    while left := clients(checkout.home):  # a killed engine's children
         kill(left)
     checkout.make(planned.command)
     if planned.command == "up":

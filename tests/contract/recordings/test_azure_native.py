@@ -19,7 +19,7 @@ RECORDED: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("azure_native
 
 @pytest.fixture
 def plugin() -> AzureNativeProvider:
-    """None of these checks reads a location, so the plugin needs no Azure."""
+    """No check reads a location, so the plugin needs no Azure."""
     made = AzureNativeProvider()
     made.Configure(provider_pb2.ConfigureRequest(variables={"azure-native:config:location": "westus2"}), NO_CONTEXT)
     return made

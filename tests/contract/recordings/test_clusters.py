@@ -16,7 +16,7 @@ LISTED = "locations/eastus/kubernetesVersions"
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Leaves of the cluster's answer by their paths without `properties`, and of a pool's answer below `pool`."""
+    """Leaves of the cluster's answer by path without `properties`, and of a pool's below `pool`."""
     arm = start(tmp_path_factory.mktemp("recorded") / "azure", FakeBackend())
     try:
         arm.put(GROUP, {"location": "eastus"})

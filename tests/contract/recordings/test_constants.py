@@ -1,4 +1,4 @@
-"""Compares constants that no other test checks with published lists."""
+"""Compares otherwise unchecked constants with published lists."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def cluster(tmp_path: Path) -> Iterator[Arm]:
 
 
 def answer(arm: Arm, request: dict[str, Any]) -> httpx.Response:
-    """With `then`, sends the request again with these properties. Returns the last answer."""
+    """Sends the request again with any properties in `then`. Returns the last answer."""
     if "cluster" in request:
         path = f"{CLUSTER.rpartition('/')[0]}/{request['cluster']}"
         body = cluster_body(**request["properties"]) if "properties" in request else None

@@ -60,7 +60,7 @@ class PublishedExample:
 
     @property
     def kinds(self) -> dict[str, str]:
-        """Leaves out the fields of `values`."""
+        """Omits the fields of `values`."""
         shown = {path: kind for kind, paths in self.facts.get("shown", {}).items() for path in _flat(paths)}
         return {_full(path): kind for path, kind in shown.items()}
 
@@ -92,7 +92,7 @@ EXAMPLES = [PublishedExample(section, facts) for section, found in SECTIONS.item
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, list[httpx.Response]]]:
-    """Sends each request once for each status of the example."""
+    """Sends each request once for each of the example's statuses."""
     arm, found = start(tmp_path_factory.mktemp("examples") / "azure", FakeBackend()), {}
     try:
         for path, body in parents().items():
@@ -108,7 +108,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, list
 
 
 def _sent(arm: Arm, example: PublishedExample, last: httpx.Response | None) -> httpx.Response:
-    """`<location>` stands for the Location header of the previous answer."""
+    """`<location>` stands for the previous answer's Location header."""
     method, path = example.facts["request"].split()
     if path == "location" and last is not None:
         path = urlsplit(last.headers["location"]).path

@@ -18,7 +18,7 @@ LISTED = {
 }
 CAPABILITIES = [(name, facts) for one in RECORDED["capabilities"] for name, facts in one["sizes"].items()]
 NOT_LISTED = {"Standard_ND128isrG5_GB300_v6"}
-"""Sizes on Azure's pages that its API did not list on that day."""
+"""Sizes on Azure's pages that its API did not list that day."""
 NO_GPUS_LISTED = {"Standard_ND128isr_NDR_GB200_v6", "Standard_ND128isr_GB300_v6"}
 """Azure's API lists no GPUs for these sizes; its pages list four."""
 

@@ -1,7 +1,7 @@
-"""Compares the simulator's charts with upstream's, both rendered with the program's values.
+"""Compares the simulator's charts with upstream's, rendered with the program's values.
 
-The simulator's charts may leave out parts that are not needed here (docs/simulator.md lists them). All other parts must
-be equal to upstream's, and the charts must not accept values that upstream rejects.
+The simulator's charts may omit parts that are not needed here (docs/simulator.md lists them). Other parts must be
+equal, and no chart may accept values that upstream rejects.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ pytestmark = pytest.mark.upstream
 
 
 class _Loader(yaml.CSafeLoader):
-    """The fast loader in C, for megabytes of CRDs. It reads an unquoted `=` (in a CRD's enum) as text."""
+    """The fast loader in C, for megabytes of CRDs. Reads an unquoted `=` (in a CRD's enum) as text."""
 
 
 _Loader.add_constructor("tag:yaml.org,2002:value", lambda _, node: node.value)
 Grant = tuple[str, str, str, str]
-"""API group, resource, verb, and name of the object, or * for all."""
+"""API group, resource, verb, and object name, or * for all."""
 HOOK = "helm.sh/hook"
 OF_HOOKS = {"Secret prometheus-kube-prometheus-admission"}
-"""Objects of the simulator's chart that a hook's Job creates in upstream's chart."""
+"""Objects that upstream's chart creates by a hook's Job."""
 
 
 @pytest.fixture(scope="session")
@@ -121,7 +121,7 @@ def by_name(webhooks: list[Object]) -> dict[str, Object]:
 
 
 def defaulted(webhook: Object) -> Object:
-    """Returns a webhook with the API server's defaults, and without a certificate, which upstream's hook writes."""
+    """Returns a webhook with the API server's defaults, and without the certificate from upstream's hook."""
     rules = [{"scope": "*"} | rule for rule in webhook["rules"]]
     client = {key: value for key, value in webhook["clientConfig"].items() if key != "caBundle"}
     return {"objectSelector": {}} | webhook | {"rules": rules, "clientConfig": client}
@@ -131,7 +131,7 @@ SAME = ("type", "default", "enum", "pattern", "minimum", "maximum", "minLength",
 
 
 def closed(crd: Object) -> Iterator[tuple[str, Object]]:
-    """Yields every level of a CRD's specs with its path; omits open levels and the constraints of quantities."""
+    """Yields every level of a CRD's specs with its path; omits open levels and constraints of quantities."""
 
     def below(schema: Object, path: str) -> Iterator[tuple[str, Object]]:
         if schema.get("x-kubernetes-preserve-unknown-fields"):
