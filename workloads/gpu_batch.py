@@ -1,4 +1,4 @@
-"""A batch of pods that each load one GPU for a while. The pods queue for free GPUs, and share sliced GPUs."""
+"""A batch of pods that each load one GPU for a while. They queue for free GPUs, and share sliced GPUs."""
 
 from __future__ import annotations
 

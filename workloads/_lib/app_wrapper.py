@@ -33,7 +33,7 @@ def team_job(
 ) -> None:
     """Creates the job: in an AppWrapper with the retry options `wrapper`, or plain if that is None.
 
-    A change of the spec replaces the job. The old job is deleted first, after its pods have ended, since the name
+    A change of the spec replaces the job. The old one is deleted first, after its pods have ended, since the name
     stays.
     """
     types = {True: f"kubernetes:{API}:{KIND}", False: f"kubernetes:{job['apiVersion']}:{job['kind']}"}

@@ -1,7 +1,7 @@
 """Builds the configuration of aznhc for one VM size: the checks and their limits.
 
-A check is either light (seconds) or measures bandwidth (minutes). A pod with some of a node's GPUs sees only these
-GPUs, but all other parts of the node.
+A check is either light (seconds) or measures bandwidth (minutes). A pod with some of a node's GPUs sees only these, but
+all other parts of the node.
 
 Names, arguments and order come from Azure/azurehpc-health-checks v0.4.5 (customTests/*.nhc, conf/*.conf) and mej/nhc
 1.4.3 (scripts/lbnl_hw.nhc). On AKS, HCAs are mlx5_0 and up (conf/ has mlx5_ib0), and a pod has no network interfaces
@@ -37,9 +37,9 @@ CheckName = Literal[
 ]
 
 ECC_ERRORS, SRAM_ECC_ERRORS = 20_000_000, 10_000
-"""Limits of a GPU's corrected errors in DRAM and in SRAM; conf/ has the same for all sizes."""
+"""Limits of a GPU's corrected errors in DRAM and in SRAM, as in conf/ for all sizes."""
 FLAP_HOURS = 6
-"""Interval in hours: two failures within it make a link flapping; the same in all of conf/."""
+"""The interval in hours in which two failures make a link flapping, as in all of conf/."""
 _REPEATS = 1
 
 WITHOUT_DEVICES = frozenset(
@@ -48,7 +48,7 @@ WITHOUT_DEVICES = frozenset(
         *("check_gpu_xid", "check_ib_link_flapping"),
     }
 )
-"""Checks of the node's /proc, /sys and log, which need no devices."""
+"""Checks of the node's /proc, /sys and log, without devices."""
 LOGS = frozenset({"check_gpu_xid", "check_ib_link_flapping"})
 """Checks of the node's log, which need a host folder."""
 MEASURES = frozenset({"check_gpu_bw", "check_nccl_allreduce", "check_nccl_allreduce_ib_loopback", "check_ib_bw_gdr"})
@@ -64,7 +64,7 @@ def configuration(
     """Returns nhc's configuration file, without checks that have unknown limits.
 
     `topology` is the path of NCCL's topology file in the pod. With `gpus`, the pod has that many of the node's GPUs,
-    and only checks that it can run. Checks in `own` replace those with the same name.
+    and only checks that it can run. Checks in `own` replace those of the same name.
     """
     own = list(own)
     out = {*leave_out, *(name for name, _ in own), *(MEASURES | _ALL_GPUS if gpus is not None else ())}

@@ -30,7 +30,7 @@ class Run(Generic[Options]):
 
     @classmethod
     def placed(cls, context: WorkloadContext, placement: Placement[Any], image: str, **more: Any) -> Self:
-        """Returns the run that the settings define. `image` is its folder in `docker/` unless an option replaces it."""
+        """Returns the run of the settings. `image` is its folder in `docker/` unless an option replaces it."""
         return cls(
             options=placement.options,
             pool=context.pools[placement.pool_key],
@@ -62,7 +62,7 @@ class Deployed:
     command: pulumi.Output[str]
     more: Mapping[str, pulumi.Output[str]] = field(default_factory=dict)
     ends: bool = True
-    """Whether it soon ends by itself: true for tests; false for services, and for trainings without a set length."""
+    """Whether it soon ends by itself: true for tests, false for services and for trainings without a set length."""
 
     def shown(self, placement: Placement[Any]) -> pulumi.Output[str]:
         return pulumi.Output.concat(self.command, f"    # {placement.where}; if it waits or fails: ", self._why())
@@ -89,7 +89,7 @@ def deploy(workload: Workload[Chosen], context: WorkloadContext, placement: Plac
 
 
 class Workload(WorkloadSpec[Chosen], Protocol[Chosen]):
-    """The interface of a workload: what the settings need of it, and its deployment."""
+    """The interface of a workload: the settings' needs, and its deployment."""
 
     def deploy(self, context: WorkloadContext, placement: Placement[Chosen]) -> Deployed:
         """Creates the workload's resources. Uses only the arguments and the workload's own files."""

@@ -28,13 +28,13 @@ def kept_claim(
     size: Path = (),
     after: Sequence[pulumi.Resource] = (),
 ) -> kubernetes.core.v1.PersistentVolumeClaimPatch:
-    """Creates the claim `name`, or adopts an existing one. `resource` is the Pulumi name of the claim.
+    """Creates the claim `name`, or adopts an existing one. `resource` is its Pulumi name.
 
     A Patch resource creates a missing object and updates an existing one (pulumi-kubernetes, await.go, Creation). With
-    `retain_on_delete`, Pulumi removes the claim from its state and keeps it in the cluster.
+    `retain_on_delete`, Pulumi removes the claim from its state, not from the cluster.
 
-    `size` is the path of the setting for `gib`, if one exists. If `awaited`, the update waits for the volume. That
-    needs the right to read storage classes, which members of teams lack.
+    `size` is the path of the setting for `gib`, if any. If `awaited`, the update waits for the volume, which needs the
+    right to read storage classes: members of teams lack it.
     """
     hooks = pulumi.ResourceHookBinding(before_update=[shrinking_warning(resource, size)])
     return kubernetes.core.v1.PersistentVolumeClaimPatch(
@@ -67,6 +67,6 @@ def shrinking_warning(resource: str, size: Path) -> pulumi.ResourceHook:
 
 
 def _gib(inputs: Mapping[str, Any] | None) -> int:
-    """Returns the requested size in GiB. A refresh may store it in another unit, such as 1Ti for 1024Gi."""
+    """Returns the requested size in GiB. A refresh may store another unit, such as 1Ti for 1024Gi."""
     requests = ((inputs or {}).get("spec") or {}).get("resources", {}).get("requests", {})
     return count(requests.get("storage")) // 2**30

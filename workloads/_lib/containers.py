@@ -1,4 +1,4 @@
-"""Checks that a workload's blob containers exist and allow the access that it needs."""
+"""Checks that a workload's blob containers exist and allow the needed access."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WRITE = "racwdl"
 _WRITE_HIERARCHICAL = "racwdlmp"
 """The same for a hierarchical namespace (ContainerSettings.permissions)."""
 _SHARE = 10 * 2**30
-"""The least bytes of a checkpoint file, or of a process's share of one."""
+"""The least bytes of a checkpoint file, or of one process's share."""
 
 
 def container_problems(

@@ -1,4 +1,4 @@
-"""Jobs that check a training's data before the training is created and holds GPUs."""
+"""Jobs that check a training's data before the training holds GPUs."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from workloads._lib.results import reading_job
 from workloads._lib.team_training import TrainingRun
 
 TIMEOUT = "30m"
-"""The timeout of `pulumi up`: for the queue, for a node of an autoscaled pool, and for the image."""
+"""The timeout of `pulumi up`: for the queue, a node of an autoscaled pool, and the image."""
 _AGAIN = {"pulumi.com/replaceUnready": "true"}
-"""Annotation that makes the next `pulumi up` re-create a failed Job instead of waiting for it (pulumi-kubernetes,
+"""Annotation that makes the next `pulumi up` re-create a failed Job, not wait for it (pulumi-kubernetes,
 provider/pkg/provider/provider.go, Diff).
 """
 
 SHOWS_LOG: Manifest = {"terminationMessagePolicy": "FallbackToLogsOnError"}
 """Container field that adds the log to Pulumi's error."""
 RULES: Manifest = {"rules": [IGNORE_DISRUPTIONS]}
-"""The podFailurePolicy of a check. No rule fails the Job by exit code, since Pulumi recognizes only failures with
-reason BackoffLimitExceeded or DeadlineExceeded (pulumi-kubernetes, provider/pkg/await/checker/job/check.go).
+"""The podFailurePolicy of a check. No rule fails the Job by exit code: Pulumi recognizes only failures with reason
+BackoffLimitExceeded or DeadlineExceeded (pulumi-kubernetes, provider/pkg/await/checker/job/check.go).
 """
 _LIMITS = {"memory": "1Gi"}
 

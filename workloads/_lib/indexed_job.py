@@ -26,7 +26,7 @@ HOPELESS = 64
 def failure_policy(container: str, template: Manifest, hopeless: Literal["FailJob", "FailIndex"]) -> Manifest:
     """Returns a podFailurePolicy: lost or bad nodes are no failures; errors that a retry cannot fix end the job.
 
-    The rule for disruptions is first, because the others would count an eviction's exit code.
+    The rule for disruptions is first: the others would count an eviction's exit code.
     """
     exit_codes = {"containerName": container, "operator": "In", "values": [HOPELESS]}
     return {"rules": [IGNORE_DISRUPTIONS, *failure_rules(template), {"action": hopeless, "onExitCodes": exit_codes}]}
@@ -35,8 +35,8 @@ def failure_policy(container: str, template: Manifest, hopeless: Literal["FailJo
 def indexed_job_spec(name: str, nodes: int, template: Manifest, **more: Any) -> Manifest:
     """Returns the spec of a Job with `nodes` pods in the gang that `indexed_job` creates.
 
-    The gang is explicit: Volcano 1.10 creates gangs of one member for a Job's pods and has no annotation for the size,
-    and Coscheduling needs a PodGroup. Only pods that run together are certain to use different nodes.
+    The gang is explicit: Volcano 1.10 creates gangs of one for a Job's pods and has no annotation for the size, and
+    Coscheduling needs a PodGroup. Only pods that run together are certain to use different nodes.
     """
     pods = in_gang(name, template)
     return {"completionMode": "Indexed", "completions": nodes, "parallelism": nodes, "template": pods, **more}
@@ -57,7 +57,7 @@ def batch_job_spec(
 ) -> Manifest:
     """Returns the spec of a Job without a gang: each index is retried separately.
 
-    Jobs and their pods stay until a user deletes them, since they have the result of each index.
+    Jobs and pods stay until a user deletes them, since they have each index's result.
     """
     return {
         "completionMode": "Indexed",

@@ -39,7 +39,7 @@ Options = TypeVar("Options", bound=MpiOptions, covariant=True)
 
 @dataclass(frozen=True, kw_only=True)
 class MpiRun(Run[Options]):
-    """One run of an MPI job. The service account lets its master read pods of the namespace."""
+    """One run of an MPI job. With the service account, its master reads pods of the namespace."""
 
     service_account: pulumi.Input[str]
 
@@ -55,7 +55,7 @@ class MpiJob:
     repeatable: bool = False
 
     def environment(self) -> dict[str, str]:
-        """Returns the master's variables; hosts.sh passes those of NCCL and UCX to the ranks."""
+        """Returns the master's variables; hosts.sh passes NCCL's and UCX's to the ranks."""
         sku = self.run.pool.sku
         return {
             **nccl_variables(self.run.pool, self.files, sharp=self.sharp),
@@ -67,7 +67,7 @@ class MpiJob:
         }
 
     def spec(self) -> Manifest:
-        """Returns the spec of the Volcano Job; `podOverrides` apply to the workers, which are the pods on GPU nodes."""
+        """Returns the spec of the Volcano Job; `podOverrides` apply to the workers, the pods on GPU nodes."""
         mounts = [self.files.mount()]
         worker = GpuPod(
             pool=self.run.pool,
@@ -90,9 +90,9 @@ class MpiJob:
     def deploy(self, name: str, context: WorkloadContext) -> pulumi.Output[str]:
         """Creates the ConfigMap and the Volcano Job; returns the command that shows the master's log.
 
-        Volcano rejects changes of a Job's spec, so a change replaces the Job. Since its name stays, the old Job is
-        deleted first, in the foreground (the provider's default), after its pods. Otherwise Volcano may ignore a Job
-        while pods of its predecessor still end (volcano-sh/volcano#3968 and #5973, both open in 1.15).
+        Volcano rejects changes of a Job's spec, so a change replaces the Job. Its name stays, so the old one is deleted
+        first, in the foreground (the provider's default), after its pods. Otherwise Volcano may ignore a Job while pods
+        of its predecessor still end (volcano-sh/volcano#3968 and #5973, both open in 1.15).
         """
         kubernetes.apiextensions.CustomResource(
             name,
@@ -120,7 +120,7 @@ def _volcano_spec(*, workers: int, worker: Manifest, master: Manifest, node_chec
 
     The ssh plugin gives all pods one key pair and host names; the svc plugin writes the workers' names to
     /etc/volcano/mpiworker.host. The job completes or fails with the master. With a `node_check`, a failed worker means
-    a bad node, and all pods restart on other nodes.
+    a bad node: all pods restart on other nodes.
     """
     policies = {"policies": [{"event": "PodFailed", "action": "RestartJob"}]} if node_check else {}
     return {
@@ -147,7 +147,7 @@ def _volcano_spec(*, workers: int, worker: Manifest, master: Manifest, node_chec
 
 
 def _master_template(container: Manifest, *, service_account: pulumi.Input[str], mounts: Sequence[Mount]) -> Manifest:
-    """Returns the master's pod: without devices, on the system pool, tainted or not, to keep GPU nodes for workers."""
+    """Returns the master's pod, without devices, on the system pool, tainted or not, to keep GPU nodes for workers."""
     requests = {"cpu": "500m", "memory": "1Gi"}
     mounted = [mount.mount() for mount in mounts]
     spec = {

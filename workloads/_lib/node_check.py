@@ -13,7 +13,7 @@ from workloads._lib.pods import Manifest, Mount, environment
 
 CONTAINER = "node-check"
 FAILED = 1
-"""Exit code on a bad node that it has tainted (docker/aksnhc/check-node.sh)."""
+"""Exit code on a bad node, which it has tainted (docker/aksnhc/check-node.sh)."""
 SCRIPT = "/opt/aksnhc/check-node.sh"
 NODE_NAME = {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
 KERNEL_LOGS = "/host/var/log"
@@ -25,14 +25,14 @@ _ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 def kernel_logs() -> Mount:
     """Returns the mount of the node's logs, which two checks search for GPU errors and flapping links.
 
-    It is the folder, because the file's name differs (syslog on Ubuntu, messages elsewhere) and logs are rotated.
+    It is the folder, because the file's name differs (syslog on Ubuntu, else messages) and logs are rotated.
     """
     source = {"hostPath": {"path": "/var/log", "type": "Directory"}}
     return Mount(name="kernel-logs", path=KERNEL_LOGS, source=source, read_only=True)
 
 
 def _token() -> Mount:
-    """Returns the mount of a service account token for the check only: the job's own programs must not change nodes."""
+    """Returns the mount of a service account token for the check only: the job's programs must not change nodes."""
     ca = {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}}
     token = {"serviceAccountToken": {"path": "token", "expirationSeconds": 3600}}
     return Mount(name="check-token", path=_ACCOUNT, source={"projected": {"sources": [token, ca]}}, read_only=True)
@@ -50,10 +50,10 @@ class NodeCheck:
     image: str
     taint_effect: str
     of_team: bool
-    """Whether it runs in a team's namespace, where pods may not mount host folders such as logs."""
+    """Whether it runs in a team's namespace, where pods may not mount host folders (logs)."""
 
     def added(self, template: Manifest, pool: GpuPool, gpus: int | None, topology: str) -> Manifest:
-        """Returns the pod template with the check as first init container, with the devices of the first container.
+        """Returns the pod template with the check as first init container, with the first container's devices.
 
         `gpus` are the pod's GPUs; None means all devices of a whole node. `topology` is the path of NCCL's topology
         file in the pod, or empty.
@@ -98,8 +98,7 @@ class NodeCheck:
 def failure_rules(template: Manifest) -> list[Manifest]:
     """Returns the podFailurePolicy rules of a Job with these pods: a bad node does not count as a failure.
 
-    If the check cannot taint the node, it uses another exit code, which counts: otherwise the pod could return there
-    forever.
+    If the check cannot taint the node, its exit code counts: otherwise the pod could return there forever.
     """
     names = [each["name"] for each in template["spec"].get("initContainers", [])]
     exit_codes = {"containerName": CONTAINER, "operator": "In", "values": [FAILED]}

@@ -1,4 +1,4 @@
-"""Builds pods that use GPUs and RDMA, from a pool and a workload's additions."""
+"""Builds pods with GPUs and RDMA, from a pool and a workload's additions."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ Manifest = dict[str, Any]
 NOT_AWAITED = {"pulumi.com/skipAwait": "true", "pulumi.com/deletionPropagationPolicy": "background"}
 """Annotations of resources that `pulumi up` should not wait for: jobs, Services without ready pods, claims.
 
-The first also stops Pulumi from waiting for a Job's deletion, so that a new Job would find the old one with its name.
-With the second, the Job is deleted immediately and its pods afterwards.
+The first also stops Pulumi from waiting for a Job's deletion, so that a new Job would find the old one. With the
+second, the Job is deleted immediately and its pods afterwards.
 """
 NOT_EVICTED = {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
 """Annotation of pods that would lose work. Without it, the cluster autoscaler evicts pods of Jobs from nodes with less
@@ -34,15 +34,15 @@ _SHM_FRACTION = 14
 
 @dataclass(frozen=True, kw_only=True)
 class Mount:
-    """One volume of a pod and its mount path."""
+    """A pod's volume and its mount path."""
 
     name: str
     path: str
     source: Manifest
-    """The volume's source in the pod spec, such as {"configMap": {...}}."""
+    """The volume's source in the pod spec, as in {"configMap": {...}}."""
     read_only: bool = False
     annotations: Mapping[str, pulumi.Input[str]] = field(default_factory=dict)
-    """Annotations of pods that mount it. They change with the content, so that pods are replaced."""
+    """Annotations of pods that mount it. They change with the content, which replaces pods."""
     service_account: pulumi.Input[str] | None = None
     """The only service account that can mount it, if any."""
 
@@ -55,13 +55,13 @@ class Mount:
 
 @dataclass(frozen=True, kw_only=True)
 class GpuPod:
-    """A workload's pod on a GPU node. The method `template` adds everything that the hardware requires."""
+    """A workload's pod on a GPU node. The method `template` adds all that the hardware requires."""
 
     pool: GpuPool
     others: Sequence[GpuPool] = ()
     rdma_resource: str
     container: Manifest
-    """Name, image, command and other fields; devices, environment, mounts and rights are added."""
+    """Name, image, command and other fields, without devices, environment, mounts and rights."""
     variables: Mapping[str, str] = field(default_factory=dict)
     mounts: Sequence[Mount] = ()
     beside: Sequence[Manifest] = ()
@@ -72,7 +72,7 @@ class GpuPod:
     """Path of NCCL's topology file in the pod, or empty."""
     node_check: NodeCheck | None = None
     repeatable: bool = False
-    """Whether its work is cheap to repeat, so that the cluster autoscaler may evict it from an underused node."""
+    """Whether its work is cheap to repeat: the cluster autoscaler may then evict it from an underused node."""
     spec: Manifest = field(default_factory=dict)
     overrides: Manifest = field(default_factory=dict)
 
@@ -102,7 +102,7 @@ class GpuPod:
 
 
 RDMA_RIGHTS = {"capabilities": {"add": ["IPC_LOCK"]}}
-"""Capability to pin memory for RDMA, beyond the default limit of 64 KiB; no other privilege is needed."""
+"""Capability to pin memory for RDMA beyond the default 64 KiB; no other privilege is needed."""
 
 
 def pod_template(spec: Manifest, mounts: Sequence[Mount]) -> Manifest:
@@ -118,7 +118,7 @@ def pod_template(spec: Manifest, mounts: Sequence[Mount]) -> Manifest:
 
 
 def devices(pool: GpuPool, rdma_resource: str, gpus: int | None = None) -> Manifest:
-    """Returns requests and limits for `gpus` GPUs, or for all devices of a node, including all slices of sliced GPUs.
+    """Returns requests and limits for `gpus` GPUs, or for all devices of a node, with all slices of sliced GPUs.
 
     Without the RDMA resource, NCCL would use TCP.
 
@@ -134,15 +134,15 @@ def devices(pool: GpuPool, rdma_resource: str, gpus: int | None = None) -> Manif
 
 
 def shared_memory(pool: GpuPool) -> Mount:
-    """Returns /dev/shm in RAM: the runtime's default of 64 MiB is too small for NCCL. It counts as pod memory."""
+    """Returns /dev/shm in RAM, which counts as pod memory: the runtime's default of 64 MiB is too small for NCCL."""
     size = max(1, pool.sku.memory_gib // _SHM_FRACTION)
     return Mount(name="shm", path="/dev/shm", source={"emptyDir": {"medium": "Memory", "sizeLimit": f"{size}Gi"}})
 
 
 def scratch(pool: GpuPool, path: str) -> Mount:
-    """Returns the node's NVMe scratch, or the pods' disk if the VM size has no NVMe, which is slower and smaller.
+    """Returns the node's NVMe scratch, or the pods' disk, slower and smaller, if the VM size has no NVMe.
 
-    The type of the volume makes pods wait until the scratch is mounted.
+    The volume's type makes pods wait until the scratch is mounted.
     """
     if pool.scratch is None:
         return Mount(name="scratch", path=path, source={"emptyDir": {}})
@@ -169,5 +169,5 @@ def on_pools(*pools: GpuPool) -> Manifest:
 
 
 def environment(variables: Mapping[str, str]) -> list[Manifest]:
-    """Returns a container's environment, ordered by name so that equal settings make equal manifests."""
+    """Returns a container's environment, ordered by name: equal settings make equal manifests."""
     return [{"name": name, "value": value} for name, value in sorted(variables.items())]

@@ -1,6 +1,6 @@
 """Lets members of a team read a job's results: a second Job mounts the results' volume for some minutes.
 
-Members may only create pods through queued jobs, so that `kubectl run` and `kubectl debug` are forbidden
+Members may only create pods through queued jobs: `kubectl run` and `kubectl debug` are forbidden
 (operators/kueue/rights.py). The Job requests no GPU, only reads, and deletes itself. A ConfigMap has its manifest.
 """
 
@@ -29,7 +29,7 @@ _RESTRICTED = {
     "runAsUser": _NOBODY,
     "seccompProfile": {"type": "RuntimeDefault"},
 }
-"""Security context for the level `restricted`, although namespaces of teams allow more."""
+"""Security context for `restricted`, although teams' namespaces allow more."""
 
 
 def reading_job(
@@ -64,7 +64,7 @@ def reading_job(
 
 @dataclass(frozen=True, kw_only=True)
 class Results:
-    """A job's results, and the placement of the pod that reads them."""
+    """A job's results, and the placement of their reader."""
 
     job: str
     image: str

@@ -1,4 +1,4 @@
-"""Workloads in a team's namespace and queue: options, checks of these, and common parts of their objects."""
+"""Workloads in a team's namespace and queue: options, their checks, and common parts of objects."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LOST: list[dict[str, Any]] = [
     {"key": f"node.kubernetes.io/{what}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30}
     for what in ("not-ready", "unreachable")
 ]
-"""Tolerations that evict pods from a lost node after this time instead of Kubernetes' five minutes."""
+"""Tolerations that evict pods from a lost node after this time, not Kubernetes' five minutes."""
 _SHARE = 0.9
 """Share of a node's CPU and memory for jobs; the rest is for DaemonSets."""
 QUEUED = {QUEUE_LABEL: LOCAL_QUEUE}
@@ -33,7 +33,7 @@ WRAPPED = ("runs in an AppWrapper", "appWrapper: false")
 def share_of_node(sku: VmSku, gpus: int, *, cpus: int = 0, memory_gib: int = 0) -> dict[str, str]:
     """Returns CPU and memory requests in proportion to the GPUs, as teams' quotas are.
 
-    `cpus` and `memory_gib` of that share are reserved for the pod's other containers.
+    `cpus` and `memory_gib` of them are for the pod's other containers.
     """
     node, share = allocatable(sku), _SHARE * gpus / sku.gpus
     cpu, memory = int(node.cpu_millis * share / 1000), int(node.memory_kib * share / 2**20)
@@ -50,7 +50,7 @@ class TeamOptions(WorkloadOptions):
 
     @property
     def member(self) -> Member | None:
-        """The user who creates it, with the team; None without a team."""
+        """The user who creates it, with the team; None without one."""
         return Member(self.team, self.user) if self.team else None
 
 
@@ -101,7 +101,7 @@ def _user_problems(where: Path, options: TeamOptions, candidate: Candidate) -> I
 
 
 def most_gpus(options: TeamOptions, candidate: Candidate) -> int | None:
-    """Returns the most GPUs that a job of the team can have; None if the platform has no such team."""
+    """Returns the most GPUs that a job of the team can have; None without such a team."""
     known = options.team in candidate.teams
     return reachable_gpus(candidate.teams, candidate.slack_gpus, str(options.team)) if known else None
 
@@ -146,7 +146,7 @@ def bf16_sizes() -> list[VmSku]:
 
 
 def other_pool(option: Path, sizes: list[str]) -> Iterator[Way]:
-    """Yields other VM sizes as an alternative. The user changes them by hand, since most cost more."""
+    """Yields other VM sizes as an alternative, which the user sets by hand, since most cost more."""
     if sizes:
         yield f"a pool of {by_price(sizes)}", by_hand(option)
 

@@ -1,4 +1,4 @@
-"""Common parts of trainings in teams: checks of hardware, quota and storage, and their checkpoints."""
+"""Common parts of trainings in teams: checks of hardware, quota and storage, and checkpoints."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class TrainingRun(Run[Options]):
         size: float,
         **more: Any,
     ) -> Self:
-        """Returns the training that the settings define; `size` is the bytes of all checkpoints."""
+        """Returns the training of the settings; `size` is the bytes of all checkpoints."""
         options, name = placement.options, name_of(workload, context.prefix)
         data = options.data_container
         return cls.placed(
@@ -90,8 +90,8 @@ def batch_problems(
 def storage_problems(
     workload: str, data: str | None, checkpoints: str | None, options: TeamOptions, candidate: Candidate
 ) -> Iterator[Problem]:
-    """Yields problems with containers and shared files. In a team's namespace, containers need a SAS: an identity is
-    limited to the stack's own namespace.
+    """Yields problems with containers and shared files. In a team's namespace, containers need a SAS: identities only
+    work in the stack's own.
     """
     if data:
         yield from container_problems(workload, candidate, "dataContainer", data)

@@ -1,4 +1,4 @@
-"""Common calculations of trainings: operations per token, peak performance and usable memory."""
+"""Trainings' operations per token, peak performance and usable memory."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def flops_per_token(*, weights: int, layers: int, width: int, sequence: int) -> 
     """Returns the floating-point operations of one token's forward and backward pass through a decoder.
 
     `weights` are those that multiply a token: the layers' and the output's, without the embedding lookup. Each costs
-    one multiplication and one addition forward and twice that backward. Attention over `sequence` tokens needs an
-    additional 12 * layers * width * sequence. Recomputation and the mask's savings do not count, so that the share of
-    the peak is the MFU of Chowdhery et al. (PaLM, 2022, appendix B).
+    one multiplication and one addition forward and twice that backward. Attention over `sequence` tokens adds 12 *
+    layers * width * sequence. Recomputation and the mask's savings do not count, so that the share of the peak is the
+    MFU of Chowdhery et al. (PaLM, 2022, appendix B).
     """
     return 6 * weights + 12 * layers * width * sequence
 

@@ -22,7 +22,7 @@ from workloads.batch_inference.options import NAME, BatchInferenceOptions
 from workloads.batch_inference.problems import problems
 
 _LEAST_GIB = 100
-"""The least size of an NFS share, also used for unknown models."""
+"""The least size of an NFS share, also for unknown models."""
 
 
 class BatchInference(Workload[BatchInferenceOptions]):
@@ -36,7 +36,7 @@ class BatchInference(Workload[BatchInferenceOptions]):
         return problems(options, candidate)
 
     def deploy(self, context: WorkloadContext, placement: Placement[BatchInferenceOptions]) -> Deployed:
-        """Creates scripts, token and claim. They are outside the AppWrapper, whose controller may not create them."""
+        """Creates scripts, token and claim, outside the AppWrapper, whose controller may not create them."""
         options = placement.options
         shared = context.shared_class
         if shared is None:

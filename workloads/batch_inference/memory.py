@@ -1,4 +1,4 @@
-"""Estimates whether a model and its concurrent prompts fit into memory: weights, and the key-value cache."""
+"""Estimates whether a model and its concurrent prompts fit into memory: weights and key-value cache."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from workloads._lib.training import GB
 from workloads.batch_inference.options import BatchInferenceOptions
 
 UTILIZATION = 0.92
-"""Share of a GPU's memory that vLLM uses by default (v0.33.0, vllm/config/cache.py, gpu_memory_utilization)."""
+"""vLLM's default share of a GPU's memory (v0.33.0, vllm/config/cache.py, gpu_memory_utilization)."""
 OVERHEAD = 4e9
 """Estimated bytes on each GPU for activations, CUDA graphs and NCCL."""
 

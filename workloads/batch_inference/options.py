@@ -66,7 +66,7 @@ class BatchInferenceOptions(TeamOptions):
 
     @property
     def longest(self) -> int:
-        """The server's longest sequence: a random prompt may be read as a few more tokens than it was made of."""
+        """The server's longest sequence: a random prompt may be read as a few more tokens than it has."""
         if self.facts is None:
             return self.tokens
         return max(self.tokens, min(self.tokens + _SLACK, self.facts.context))

@@ -1,4 +1,4 @@
-"""Runs Azure's node health checks on every node, to find missing or slow hardware."""
+"""Runs Azure's health checks on every node, to find missing or slow hardware."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from workloads.health_check.problems import problems
 
 
 class HealthCheck(Workload[HealthCheckOptions]):
-    """An Indexed Job with a pod for each node, which reports the node's health."""
+    """An Indexed Job that reports each node's health from a pod there."""
 
     name = NAME
     options = HealthCheckOptions

@@ -37,7 +37,7 @@ def files(run: Run) -> Files:
 def template(run: Run) -> Manifest:
     """Returns the template of a pod that checks its node with all devices.
 
-    It also checks nodes that failed before, and removes their taint if they pass all configured checks.
+    It also checks nodes that failed before, and removes their taint if all configured checks pass.
     """
     found = files(run)
     variables = {"CONFIGURATION": found.path(CONFIGURATION), **taint_variables(run.taint_effect, everything=True)}
@@ -47,7 +47,7 @@ def template(run: Run) -> Manifest:
 def template_without_devices(run: Run) -> Manifest:
     """Returns the template of a pod for nodes that offer fewer devices than they have: no pod can request all of them.
 
-    This pod requests no devices and measures nothing, so it starts anywhere and disturbs no job.
+    It requests no devices and measures nothing, so it starts anywhere and disturbs no job.
     """
     wanted = devices(run.pool, run.rdma_resource)["limits"]
     out = {*get_args(CheckName)} - (WITHOUT_DEVICES - {*run.options.leave_out})
@@ -87,7 +87,8 @@ def _pod(
 
 
 def job_spec(run: Run) -> Manifest:
-    """Returns an Indexed Job with one pod on each node, without retries. It fails after all have ended if any fails."""
+    """Returns an Indexed Job with one pod on each node, without retries. If any fails, it fails after all have ended.
+    """
     return _job_spec(run, run.name, template(run))
 
 
@@ -115,7 +116,7 @@ def _job_spec(run: Run, name: str, pod: Manifest) -> Manifest:
 
 
 def _on_nodes(run: Run) -> Manifest:
-    """Returns affinity to the named nodes; AKS labels nodes with their names."""
+    """Returns affinity to the named nodes, by AKS's labels."""
     affinity = on_pools(run.pool)
     (term,) = affinity["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
     term["matchExpressions"].append({"key": _HOSTNAME, "operator": "In", "values": list(run.options.node_names)})

@@ -93,7 +93,7 @@ def _class(context: WorkloadContext) -> kubernetes.storage.v1.StorageClass:
 
 
 def _server(notebook: Notebook, context: WorkloadContext, needed: list[pulumi.Resource]) -> None:
-    """Creates Deployment and Service, without waiting: all GPUs may be in use, and the image has several GB."""
+    """Creates Deployment and Service without waiting: all GPUs may be in use, and the image has several GB."""
     metadata = {"name": NAME, "namespace": context.namespace, "annotations": NOT_AWAITED}
     kubernetes.apps.v1.Deployment(
         NAME,

@@ -20,9 +20,9 @@ PORT = 8888
 LABELS = {"app.kubernetes.io/name": NAME}
 HOME = "/home/jovyan"
 _USER, _GROUP = 1000, 100
-"""User jovyan and group users, in the images of Jupyter's docker-stacks."""
+"""User jovyan and group users of the images of Jupyter's docker-stacks."""
 _CONFIG_FOLDER = "/usr/local/etc/jupyter"
-"""A folder on Jupyter's configuration path that is empty in these images."""
+"""A folder of Jupyter's configuration path that is empty in these images."""
 
 MOUNT_OPTIONS = [
     f"uid={_USER}",
@@ -35,7 +35,7 @@ MOUNT_OPTIONS = [
     "actimeo=30",
     "nosharesock",
 ]
-"""Options of the SMB share beside the driver's defaults (kubernetes-sigs/azurefile-csi-driver, deploy/example)."""
+"""Options of the SMB share besides the driver's defaults (kubernetes-sigs/azurefile-csi-driver, deploy/example)."""
 # Jupyter's own cost parameters: jupyter_server/auth/security.py, passwd().
 _MEMORY_KIB, _ITERATIONS, _LANES = 10240, 10, 8
 _HASH_BYTES, _SALT_BYTES = 32, 16
@@ -62,7 +62,7 @@ def storage_class() -> Manifest:
 
 
 def deployment_spec(notebook: Notebook) -> Manifest:
-    """Returns a Deployment with one pod. A new pod starts after the old one ends: they share files and maybe GPUs."""
+    """Returns a Deployment with one pod. A new one starts after the old one ends: they share files and maybe GPUs."""
     return {
         "replicas": 1,
         "strategy": {"type": "Recreate"},
@@ -122,7 +122,7 @@ def _files(claim: str) -> Mount:
 
 
 def _configuration(server_config: str) -> Mount:
-    """Returns the mount of the secret file. Its annotation has a digest, so that a new password replaces the pod."""
+    """Returns the mount of the secret file, annotated with a digest, so that a new password replaces the pod."""
     digest = hashlib.sha256(server_config.encode()).hexdigest()[:16]
     source = {"secret": {"secretName": NAME, "defaultMode": 0o440}}
     annotations = {"ai-on-aks/configuration": digest}

@@ -18,7 +18,7 @@ from workloads.metaseq.problems import problems
 
 
 class Metaseq(Workload[MetaseqOptions]):
-    """A Volcano job that trains a language model on synthetic data."""
+    """A Volcano job that trains on synthetic data."""
 
     name = NAME
     requires = Requirements(mpi=True, infiniband=True, one_node_without=True)

@@ -12,12 +12,12 @@ from config.data.skus import Facts
 
 
 class ModelSize(Facts):
-    """One model size: the shape of its decoder and its training parameters."""
+    """One model size: its decoder's shape and its training parameters."""
 
     name: str
     layers: int
     width: int
-    """Decoder embedding dimension; that of the feed-forward layers is four times larger."""
+    """Decoder embedding dimension; the feed-forward layers' is four times larger."""
     heads: int
     batch: int
     """Tokens in one update, over all GPUs."""
@@ -27,7 +27,7 @@ class ModelSize(Facts):
 
 
 class Models(Facts):
-    """The table of sizes, with their common values."""
+    """The table of sizes, with common values."""
 
     sequence: int
     vocabulary: int

@@ -12,7 +12,7 @@ from workloads.nccl_allreduce.options import NAME, NcclAllreduceOptions
 
 
 class NcclAllreduce(Workload[NcclAllreduceOptions]):
-    """A Volcano job with a script that reports whether it passed."""
+    """A Volcano job whose script reports whether it passed."""
 
     name = NAME
     requires = Requirements(mpi=True, infiniband=True)

@@ -18,8 +18,7 @@ def files(pool: GpuPool) -> Files:
 
 
 def floor_gbs(run: Run) -> float:
-    """Returns the minimum bus bandwidth that passes, GB/s. Raises ValueError if neither the options nor the VM size
-    define one.
+    """Returns the minimum bus bandwidth that passes, GB/s. Raises ValueError if neither options nor VM size define one.
     """
     floor = run.options.floor_gbs or run.pool.sku.busbw_floor(run.nodes, sharp=run.options.sharp)
     if floor is None:
@@ -28,7 +27,7 @@ def floor_gbs(run: Run) -> float:
 
 
 def expected_gbs(run: Run) -> float | None:
-    """Returns the bus bandwidth of a healthy fabric, GB/s; None if none is published for this VM size."""
+    """Returns the bus bandwidth of a healthy fabric, GB/s; None if unpublished for this VM size."""
     busbw = run.pool.sku.nccl_busbw
     return busbw.healthy.at(run.nodes, sharp=run.options.sharp) if busbw else None
 

@@ -17,7 +17,7 @@ Size = Annotated[
     AS_TEXT,
     may_be("a number of bytes, or a number with K, M or G such as 8M; minBytes at most maxBytes"),
 ]
-"""A message size in the format of nccl-tests: bytes, or a number with K, M or G."""
+"""A message size in nccl-tests' format: bytes, or a number with K, M or G."""
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 

@@ -17,7 +17,7 @@ from workloads.nccl_bisection.options import NAME, NcclBisectionOptions, problem
 
 
 class NcclBisection(Workload[NcclBisectionOptions]):
-    """A Volcano job; its master measures parts of the pool until it knows which are slow."""
+    """A Volcano job whose master measures parts of the pool until it knows which are slow."""
 
     name = NAME
     requires = Requirements(mpi=True, infiniband=True)

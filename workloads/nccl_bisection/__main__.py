@@ -1,4 +1,4 @@
-"""Draws the fabric from the job's log or its JSON: `python -m workloads.nccl_bisection [FILE]`."""
+"""Draws the fabric from the job's log or JSON: `python -m workloads.nccl_bisection [FILE]`."""
 
 from __future__ import annotations
 

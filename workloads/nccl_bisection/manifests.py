@@ -13,7 +13,7 @@ from workloads.nccl_bisection.options import NAME, NcclBisectionOptions
 
 Run = MpiRun[NcclBisectionOptions]
 BYTES = 16 << 30
-"""Message size between whole nodes; published floors have this size. Each rail has its share."""
+"""Message size between whole nodes, as for published floors. Each rail has its share."""
 ITERATIONS = 10
 """Iterations, as in Azure's quick check (ai-infrastructure-on-azure 6ac01e7,
 skills/ai-infra/references/nccl_diagnosis.md).
@@ -26,9 +26,9 @@ def files(pool: GpuPool) -> Files:
 
 
 def baselines(run: Run) -> dict[str, dict[str, float]]:
-    """Returns bus bandwidths in GB/s by number of nodes: the minimum that passes, and the value of a healthy fabric.
+    """Returns bus bandwidths in GB/s by number of nodes: the minimum that passes, and a healthy fabric's.
 
-    Values are without SHARP, since many parts are measured together. A switch port reduces for one job at a time, and
+    Values are without SHARP, since many parts are measured together: a switch port reduces for one job at a time, and
     on HDR a whole switch does (NVIDIA SHARP 3.13, General Information).
     """
     sku = run.pool.sku
@@ -55,7 +55,7 @@ def job(run: Run) -> MpiJob:
             "HCAS": str(sku.infiniband.hcas if sku.infiniband else 0),
             "BYTES": str(BYTES),
             "ITERATIONS": str(ITERATIONS),
-            # MPI starts over the pod network. Otherwise one failed HCA would prevent all measurements.
+            # MPI starts over the pod network: otherwise one failed HCA would prevent all measurements.
             **nccl_profiles()["ethernet"].ucx,
         },
         sharp=False,

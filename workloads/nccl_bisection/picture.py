@@ -27,7 +27,7 @@ class NoResult(ValueError):
 
 
 def result(text: str) -> Result:
-    """Returns the result from the job's log or from a JSON file. Raises NoResult."""
+    """Returns the result from the job's log or a JSON file. Raises NoResult."""
     lines = [line.removeprefix(LINE) for line in text.splitlines() if line.startswith(LINE)]
     try:
         found = json.loads(lines[-1] if lines else text)

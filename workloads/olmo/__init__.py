@@ -1,4 +1,4 @@
-"""Pre-trains AI2's open language models, OLMo, on their own data from blob storage."""
+"""Pre-trains AI2's open language models, OLMo, on their data from blob storage."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from workloads.olmo.options import NAME, OlmoOptions
 from workloads.olmo.problems import problems
 
 _FIRST_POD = f"{JOB_LABEL}={NAME},batch.kubernetes.io/job-completion-index=0"
-"""Selector of the pod of rank 0, the only one that logs steps."""
+"""Selector of rank 0's pod, the only one that logs steps."""
 
 
 class Olmo(Workload[OlmoOptions]):

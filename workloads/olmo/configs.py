@@ -15,7 +15,7 @@ SOURCE_FOLDER = "/opt/OLMo"
 
 
 class TrainingConfig(Facts):
-    """One training config; `configs.yaml` explains its numbers."""
+    """One training config, as `configs.yaml` explains it."""
 
     name: str
     path: str
@@ -31,7 +31,7 @@ class TrainingConfig(Facts):
     sequence_length: int
     batch: int
     micro_batch: int
-    """Sequences that one GPU processes together, unless an option or the memory limits it."""
+    """Sequences that one GPU processes together, unless an option or memory limits it."""
 
     @property
     def file(self) -> str:

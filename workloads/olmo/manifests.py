@@ -23,15 +23,15 @@ _MEETING_TIMEOUT_S = 1800
 SAVING_THREADS = 2
 """Checkpoint files that each rank writes and reads in parallel.
 
-The default is 16 (OLMo-core v1.8.0, src/olmo_core/utils.py, get_default_thread_count), but blobfuse2 has too few
-blocks for 8 ranks with so many (config/data/blobfuse.yaml, sequential).
+The default is 16 (OLMo-core v1.8.0, src/olmo_core/utils.py, get_default_thread_count), but blobfuse2 has too few blocks
+for 8 ranks with so many (config/data/blobfuse.yaml, sequential).
 """
 _DATA_TIMEOUT_S = 48 * 3600
-"""Seconds that the training waits for its data, while it holds its nodes."""
+"""Seconds that the training waits for its data, and holds its nodes."""
 _DATA_SILENCE_S = 1800
 """Seconds that the training waits without a sign of the preparation, which reports every minute.
 
-Between two of its tries, at most six minutes pass, plus the pull of a large image.
+Between two tries, at most six minutes pass, plus the pull of a large image.
 """
 DATA, CHECKPOINTS, SCRATCH = "/data", "/checkpoints", "/scratch"
 _SCRIPTS = Path(__file__).parent / "scripts"
@@ -78,14 +78,14 @@ def variables(run: Run) -> dict[str, str]:
         "DATA_TIMEOUT_S": str(_DATA_TIMEOUT_S),
         "DATA_SILENCE_S": str(_DATA_SILENCE_S),
         "MEETING_TIMEOUT_S": str(_MEETING_TIMEOUT_S),
-        # All nodes share one folder of checkpoints, so only global rank 0 creates and renames folders there.
+        # All nodes share one folder of checkpoints: only global rank 0 creates and renames folders there.
         "OLMO_SHARED_FS": "1",
         "OLMO_NUM_THREADS": str(SAVING_THREADS),
     }
 
 
 def job_spec(run: Run) -> Manifest:
-    """Returns an Indexed Job: pod `i` is node rank `i`, with the host name `olmo-<i>.olmo`."""
+    """Returns an Indexed Job: pod `i` is node rank `i`, with host name `olmo-<i>.olmo`."""
     pod = GpuPod(
         pool=run.pool,
         rdma_resource=run.rdma_resource,
@@ -113,14 +113,14 @@ def job_spec(run: Run) -> Manifest:
         NAME,
         run.nodes,
         template,
-        # A failed node also ends the processes on the others: each failure of the job counts once per pod.
+        # A failed node also ends the others' processes: each failure of the job counts once per pod.
         backoffLimit=run.options.restarts * run.nodes,
         podFailurePolicy=failure_policy(CONTAINER, template, "FailJob"),
     )
 
 
 def service_spec() -> Manifest:
-    """Returns a headless Service, which names each pod, even before it is ready: the nodes must connect first."""
+    """Returns a headless Service, which names pods before they are ready: the nodes must connect first."""
     return {
         "clusterIP": "None",
         "publishNotReadyAddresses": True,

@@ -1,4 +1,4 @@
-"""Calculates the GPU memory of an OLMo training: the sum of the tensors that it keeps, each with its reason.
+"""Calculates the GPU memory of an OLMo training: the sum of its tensors, each with its reason.
 
 The numbers are from allenai/OLMo 59a53e3 with its configs: no activation checkpointing, and no compilation except in
 OLMo-7B, where it only saves memory. AI2's scripts for OLMo2-7B and 13B confirm them: with micro-batches of 2 they
@@ -22,11 +22,10 @@ All configs have `fsdp.precision: mixed`: it computes in bf16, but keeps weights
 
 
 def micro_batch(options: OlmoOptions, size: VmSku, nodes: int) -> int:
-    """Returns the micro-batch: the configured one, or the largest that the GPUs can share and hold, up to the config's
-    value.
+    """Returns the configured micro-batch, or the largest that the GPUs can share and hold, up to the config's value.
 
-    The micro-batch does not change the results, since gradients are accumulated. If none fits, it is the smallest one
-    that can be shared, or the config's.
+    It does not change the results, since gradients are accumulated. If none fits, it is the smallest that can be
+    shared, or the config's.
     """
     training = options.training
     if options.micro_batch:
@@ -46,7 +45,7 @@ def state_bytes_per_gpu(training: TrainingConfig, gpus: int) -> float:
 
 
 def bytes_per_gpu(training: TrainingConfig, *, gpus: int, micro_batch: int) -> float:
-    """Returns the peak bytes of one GPU if `gpus` GPUs train the model, each with `micro_batch` sequences.
+    """Returns the peak bytes of one of `gpus` GPUs that train the model, each with `micro_batch` sequences.
 
     The peak is at the loss, before any layer's activations are freed. Accumulated gradients need no more memory.
     """
@@ -76,14 +75,14 @@ def _logit_bytes(training: TrainingConfig) -> int:
     """Returns the bytes of one logit at the loss: in bf16, and again without each sequence's last (olmo/train.py,
     model_forward).
 
-    A fused loss keeps nothing else, and its gradient replaces the first copy. Otherwise autocast converts to float32,
-    also for the softmax (cross_entropy_loss).
+    A fused loss keeps nothing else: its gradient replaces the first copy. Otherwise autocast converts to float32, also
+    for the softmax (cross_entropy_loss).
     """
     return 4 if training.rms_norms else 12
 
 
 def _gathered_bytes(training: TrainingConfig) -> int:
-    """Returns the bytes that FSDP has gathered in bf16: embedding and output, or everything if layers are not wrapped.
+    """Returns the bytes that FSDP has gathered in bf16: embedding and output, or everything without wrapped layers.
 
     The backward pass gathers a layer and its gradients after the logits are freed, and needs about as much.
     """

@@ -75,7 +75,7 @@ class OlmoOptions(WorkloadOptions):
 
     @property
     def open_end(self) -> str:
-        """The unset option that would set an end. By default, the training takes weeks."""
+        """The unset option that would set an end; by default, training takes weeks."""
         return "" if self.stop_at else "stopAt"
 
     @property

@@ -22,11 +22,11 @@ _SCRIPTS = Path(__file__).parent / "scripts"
 _SHARED = ("dataset.awk", "dataset.sh")
 _NOBODY = 65534
 _RETRIES = 20
-"""Retries of the copying, which continues at each. Kubernetes waits up to six minutes between them."""
+"""Retries of the copying, which then continues. Kubernetes waits up to six minutes between them."""
 
 
 def files() -> Files:
-    """Returns its scripts. They have their own ConfigMap: changed training scripts must not restart the copying."""
+    """Returns its scripts, in their own ConfigMap: changed training scripts must not restart the copying."""
     scripts = texts(_SCRIPTS, "prepare*") | {name: (_SCRIPTS / name).read_text(encoding="utf-8") for name in _SHARED}
     return Files(config_map=JOB, folder=f"/opt/{JOB}", contents=scripts)
 

@@ -33,8 +33,8 @@ def _seen_by_all(options: OlmoOptions, candidate: Candidate) -> Iterator[Problem
     """Yields a problem if nodes see new checkpoints too late.
 
     Rank 0 creates and renames a checkpoint's folder, and the others wait 10 s to see it (allenai/OLMo 59a53e3,
-    olmo/checkpoint.py, _temporary_wd; olmo/util.py, wait_for). The first checkpoint is before the first step
-    (scripts/train.py). Ranks of one node share a mount, which shows their changes.
+    olmo/checkpoint.py, _temporary_wd; olmo/util.py, wait_for), first before the first step (scripts/train.py). Ranks of
+    one node share a mount, which shows their changes.
     """
     name = options.checkpoint_container
     account = candidate.storage.by_container().get(name)
@@ -71,7 +71,7 @@ def _upload(options: OlmoOptions, candidate: Candidate) -> Iterator[Problem]:
 
 
 def _scratch(candidate: Candidate) -> Iterator[Problem]:
-    """Yields a problem if a VM size with local NVMe disks has no scratch for caches; other sizes use the pods' disk."""
+    """Yields a problem if a VM size with local NVMe has no scratch for caches; others use the pods' disk."""
     if candidate.scratch or candidate.pool.sku.nvme is None:
         return
     what = f"is {candidate.pool_key}, but its nodes have no NVMe scratch, which workload {NAME} needs for caches"

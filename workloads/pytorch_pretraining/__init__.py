@@ -34,7 +34,7 @@ class PytorchPretraining(Workload[PretrainingOptions]):
         return problems(options, candidate)
 
     def deploy(self, context: WorkloadContext, placement: Placement[PretrainingOptions]) -> Deployed:
-        """Creates script and claim. They are outside the AppWrapper, whose controller may not create them."""
+        """Creates script and claim, outside the AppWrapper, whose controller may not create them."""
         options = placement.options
         shared_class = context.shared_class.name if context.shared_class else ""
         run = Run.in_team(context, placement, NAME, size=kept_bytes(options), shared_class=shared_class)

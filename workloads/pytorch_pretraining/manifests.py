@@ -17,9 +17,9 @@ from workloads.pytorch_pretraining.options import NAME, PretrainingOptions
 CONTAINER = "pytorch"
 """The name that the training operator's webhook requires."""
 HEAD = 128
-"""Dimensions of a head (docs/performance.md): 64, as in OPT, is slower."""
+"""Dimensions of a head: OPT's 64 are slower (docs/performance.md)."""
 UNFIT = 2
-"""Exit code of the trainer for errors that a retry cannot fix (pretraining/options.py)."""
+"""The trainer's exit code for errors that a retry cannot fix (pretraining/options.py)."""
 _SCRIPTS = Path(__file__).parent / "scripts"
 
 
@@ -93,8 +93,8 @@ def template(run: Run, restart_policy: str) -> Manifest:
 def pytorch_job(run: Run) -> Manifest:
     """Returns a PyTorchJob without metadata: one pod on each node; the first is the master.
 
-    In an AppWrapper, a failed pod ends the job and all of it restarts, since torchrun's ranks cannot join later. In a
-    plain job, each pod restarts and waits for the others.
+    In an AppWrapper, a failed pod ends the job and all of it restarts: torchrun's ranks cannot join later. In a plain
+    job, each pod restarts and waits for the others.
     """
     wrapped = run.options.app_wrapper
     policy = "Never" if wrapped else "OnFailure"

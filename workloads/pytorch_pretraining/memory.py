@@ -1,7 +1,7 @@
 """Calculates the trainer's memory, the size of checkpoints, and the longest time to write them.
 
-The memory formulas are those of docker/pytorch-pretraining/pretraining/memory.py. The program cannot import that
-file from the image; a test compares both.
+The memory formulas are those of docker/pytorch-pretraining/pretraining/memory.py, which the program cannot import from
+the image; a test compares both.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from workloads.pytorch_pretraining.options import PretrainingOptions
 PER_LAYER, PER_LAYER_FP8, PER_LAYER_RECOMPUTED, PER_SYMBOL = 28, 21, 2, 2.4
 """Bytes per token kept for backward, per unit of a layer's width and of the vocabulary (docs/performance.md)."""
 GATHERED_BLOCK, GATHERED_REST = 8, 2
-"""Bytes per parameter that FSDP gathers together: of a block, and of parameters outside blocks."""
+"""Bytes per parameter that FSDP gathers together: of a block, and outside blocks."""
 WRITTEN = 12
-"""Bytes of a checkpoint per parameter: the fp32 master and two moments."""
+"""A checkpoint's bytes per parameter: the fp32 master and two moments."""
 _KEPT = 3
 """Checkpoints on disk: two, and the one being written."""
 _CONTAINER_BYTES_S = 0.5e9
 """A node's estimated rate to blob storage, bytes per second."""
 _STANDARD_BYTES_S = 60 * 2**20
-"""Rate of a standard share for all its clients, bytes per second. `azurefile-csi` creates one in an account without
-large file shares (Azure, Scalability and performance targets for Azure Files; azurefile-csi-driver,
+"""Rate of a standard share for all clients, bytes per second. `azurefile-csi` creates one in an account without large
+file shares (Azure, Scalability and performance targets for Azure Files; azurefile-csi-driver,
 docs/driver-parameters.md).
 """
 _LAST_STEP_S = 120
@@ -71,8 +71,7 @@ def kept_bytes(options: PretrainingOptions) -> int:
 def saving_seconds(options: PretrainingOptions, nodes: int, shared_class: str) -> int:
     """Returns the seconds that pods may save after the stop signal: the checkpoint being written, then the last one.
 
-    `shared_class` is their claim's class, if they have one. Nodes share the rate of a share, and each has its own rate
-    to a container.
+    `shared_class` is their claim's class, if any. Nodes share the rate of a share, but not that to a container.
     """
     rate = nodes * _CONTAINER_BYTES_S if options.checkpoint_container else _share_bytes_s(shared_class, options)
     return _LAST_STEP_S + math.ceil(2 * checkpoint_bytes(options) / rate)

@@ -49,7 +49,7 @@ class PretrainingOptions(TeamOptions):
 
     @property
     def open_end(self) -> str:
-        """The unset option that would set an end. By default, the training takes weeks."""
+        """The unset option that would set an end; by default, training takes weeks."""
         return "" if self.steps else "steps"
 
     @property

@@ -1,7 +1,7 @@
 """Checks of the fine-tuning's options and placement, before deployment.
 
 Memory is the sum of frozen bf16 weights, LoRA's parameters, a pack's activations without checkpointing, and some
-logits. OPT-1.3b with packs of 16,384 tokens was measured at 17.1 GiB (docs/performance.md); other shapes are estimates.
+logits. OPT-1.3b with packs of 16,384 tokens was measured at 17.1 GiB (docs/performance.md); others are estimates.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _DEFAULT = FinetuningOptions.model_fields["model"].default
 _OPTIONS: Path = ("workloadOptions", NAME)
 _LEAST_PACK = 512
 _FROZEN, _LEARNT = 2, 16
-"""Bytes of a weight: frozen in bf16; trained in fp32 with its gradient and two moments."""
+"""Bytes of a weight: frozen in bf16; trained in fp32 with gradient and two moments."""
 _KEPT_WIDTH, _KEPT_KEYS = 10, 4
 """Bytes of a token per unit of a layer's width (inputs of both norms, of attention, queries and output, in bf16) and of
 its keys' and values' width.
@@ -88,7 +88,7 @@ def _evaluation(options: FinetuningOptions) -> Iterator[Problem]:
 
 
 def _memory(options: FinetuningOptions, candidate: Candidate) -> Iterator[Problem]:
-    """Yields a problem with memory. Each GPU has the whole model, so more GPUs do not help."""
+    """Yields a problem with memory. Each GPU has the whole model: more GPUs do not help."""
     model, sku = options.known, candidate.pool.sku
     if model is None or not sku.gpu_bf16_tflops or fits(model, options, sku):
         return

@@ -6,7 +6,7 @@ import sys
 
 
 def _command() -> int:
-    """Runs the command. Imports take seconds, during which the user may already interrupt it."""
+    """Runs the command. Imports take seconds, and the user may already interrupt them."""
     try:
         from workloads.resim.cli.arguments import main
 

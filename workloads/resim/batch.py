@@ -1,4 +1,4 @@
-"""Defines a batch: its scenarios, its name, its place in the output container, and errors of commands."""
+"""Defines a batch: its scenarios, name and place in the output container, and errors of commands."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 MOST_SCENARIOS = 100_000
-"""The largest number of scenarios in a batch, which is one Job. With more indexes, Kubernetes also limits failed and
-parallel ones (pkg/apis/batch/validation/validation.go, completionsSoftLimit).
+"""The largest number of scenarios in a batch, one Job. With more indexes, Kubernetes also limits failed and parallel
+ones (pkg/apis/batch/validation/validation.go, completionsSoftLimit).
 """
 MAX_NAME = 100
 MAX_BATCH_NAME = 40
@@ -53,12 +53,12 @@ class Layout:
 
     @property
     def results(self) -> str:
-        """The folder with one folder per finished scenario, put there in one step."""
+        """The folder with one folder per finished scenario, which appears in one step."""
         return f"{self.root}/results/"
 
     @property
     def attempts(self) -> str:
-        """The folder with the files of unsuccessful attempts, by scenario and pod."""
+        """The folder with files of unsuccessful attempts, by scenario and pod."""
         return f"{self.root}/attempts/"
 
 
@@ -78,7 +78,7 @@ def parse(content: bytes, source: str) -> list[str]:
     """Returns the scenarios of a file, one per line, without empty lines and comments. Raises Refused with the first
     errors.
 
-    The file is UTF-8, or UTF-16 or UTF-32 as PowerShell writes it. As in JSON, its first character is ASCII.
+    The file is UTF-8, or UTF-16 or UTF-32 as from PowerShell. As in JSON, its first character is ASCII.
     """
     try:
         text = content.decode(json.detect_encoding(content))

@@ -1,4 +1,4 @@
-"""Builds the Jobs of batches, for both the program and `python -m workloads.resim`."""
+"""Builds the Jobs of batches, for the program and `python -m workloads.resim`."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from workloads.resim.options import NAME, ResimOptions
 
 TEMPLATES = f"{NAME}-templates"
 OWNER = f"{NAME}-batches"
-"""ConfigMap that owns the Jobs of submitted batches, so that they are deleted with the stack."""
+"""ConfigMap that owns submitted batches' Jobs, so that they are deleted with the stack."""
 TEST_IO = "test-io"
 BATCH_LABEL = "ai-on-aks/batch"
 RUN_LABEL = "ai-on-aks/run"
 DIGEST_ANNOTATION = "ai-on-aks/scenarios"
 GRACE_S = 25
-"""Grace period in seconds. Azure announces an eviction 30 seconds before, and a drain starts a little later."""
+"""Grace period in seconds. Azure announces an eviction 30 seconds before; a drain starts a little later."""
 _INPUT, _OUTPUT = "/input", "/output"
 _SCRIPTS = Path(__file__).parent / "scripts"
 
@@ -44,11 +44,11 @@ class Run(_base.Run[ResimOptions]):
 
 @dataclass(frozen=True)
 class Batch:
-    """One run of a batch. Its scenarios are listed or numbered."""
+    """One run of a batch, with listed or numbered scenarios."""
 
     name: str
     run: int = 0
-    """Number of the run; 0 is the stack's own batch with numbered scenarios."""
+    """The run's number; 0 is the stack's own batch with numbered scenarios."""
 
     @property
     def job(self) -> str:
@@ -138,14 +138,14 @@ def blueprint(run: Run, load: Load) -> Manifest:
 
 
 def results_of(made_of: Mapping[str, Any]) -> str:
-    """Returns a digest of everything that determines a scenario's outputs: image, command and input path."""
+    """Returns a digest of all that determines a scenario's outputs: image, command and input path."""
     container = _container(made_of)
     decides = (container["image"], container["command"], _inputs(made_of), made_of["inputContainer"])
     return hashlib.sha256(json.dumps(decides).encode()).hexdigest()
 
 
 def own_folder(made_of: Mapping[str, Any]) -> str:
-    """Returns the folder of the stack's own batch, which differs by dataset to keep results apart."""
+    """Returns the folder of the stack's own batch, different by dataset to keep results apart."""
     dataset = _inputs(made_of).removeprefix(_INPUT).strip("/")
     return f"{NAME}@{dataset.replace('/', '@')}" if dataset else NAME
 
@@ -178,7 +178,7 @@ def job_spec(made_of: Mapping[str, Any], batch: Batch, count: int) -> Manifest:
 
 
 def owner(uid: str) -> Manifest:
-    """Returns the owner reference that ties a Job to the stack, by the uid of its ConfigMap.
+    """Returns the owner reference that ties a Job to the stack, by its ConfigMap's uid.
 
     A deleted namespace deletes pods before their Jobs (kubernetes, pkg/controller/namespace/deletion
     /namespaced_resources_deleter.go, OrderedNamespaceDeletion) and would hang: the Job controller keeps an interrupted
@@ -204,7 +204,7 @@ def job(made_of: Mapping[str, Any], batch: Batch, count: int, *, namespace: str,
 
 
 def _verdict(count: int, most_failed: int, enough: int) -> Manifest:
-    """Returns when the remaining scenarios are stopped. Empty if all must run in any case."""
+    """Returns when the remaining scenarios are stopped; empty if all must run."""
     found: Manifest = {}
     if most_failed < 100:
         found["maxFailedIndexes"] = count * most_failed // 100

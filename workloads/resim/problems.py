@@ -76,7 +76,7 @@ def _permissions(account: Account, name: str, key: str, needed: str) -> Iterator
 
 
 def _outlives(account: Account, name: str, hours: int) -> Iterator[Problem]:
-    """Yields a problem if even a fresh SAS is too short. `submit` checks how long a used one still lasts."""
+    """Yields a problem if even a fresh SAS is too short. `submit` checks the rest of a used one."""
     container = account.settings.containers[name]
     if account.settings.auth == "identity" or hours < container.days * 24:
         return
@@ -93,8 +93,8 @@ def _outlives(account: Account, name: str, hours: int) -> Iterator[Problem]:
 def _one_folder(account: Account, name: str) -> Iterator[Problem]:
     """Yields a problem if pods of a node would share a folder of blocks.
 
-    With `auth: identity`, each pod has its own mount (nodeserver.go, NodePublishVolume). Each mount empties the folder
-    of blocks at its start and end, and fails to start while another writes there (azure-storage-fuse 2.5.4,
+    With `auth: identity`, each pod has its own mount (nodeserver.go, NodePublishVolume). Each empties the folder of
+    blocks at its start and end, and fails to start while another writes there (azure-storage-fuse 2.5.4,
     block_cache.go, Configure: "temp directory not empty").
     """
     profile = account.settings.containers[name].profile
@@ -107,7 +107,7 @@ def _one_folder(account: Account, name: str) -> Iterator[Problem]:
 
 
 def _flat(candidate: Candidate, name: str) -> Iterator[Problem]:
-    """Yields a problem for an account without a hierarchical namespace: blobfuse2 renames a folder there blob by blob,
+    """Yields a problem for an account without a hierarchical namespace, where blobfuse2 renames a folder blob by blob,
     which can leave half an output.
     """
     account = candidate.storage.by_container().get(name)

@@ -74,14 +74,14 @@ class Summary:
     failed: int
     running: int
     evicted: int
-    """Attempts that an eviction, a lost node or `cancel` ended."""
+    """Attempts ended by an eviction, a lost node or `cancel`."""
     retried: int
     input_bytes: int
     output_bytes: int
     seconds: float
     """Seconds from the first start to the last end of finished scenarios."""
     scenario_seconds: float
-    """Sum of their durations in seconds: their work."""
+    """Their total work in seconds."""
     node_hours: float
     cost: Cost
     reason: str = ""
@@ -125,7 +125,7 @@ def _count(indexes: str) -> int:
 
 
 def node_hours(results: Iterable[Mapping[str, Any]]) -> dict[str, float]:
-    """Returns the hours that each node worked on any scenario; parallel scenarios count once."""
+    """Returns the hours of each node with any scenario; parallel ones count once."""
     spans: dict[str, list[tuple[float, float]]] = {}
     for each in results:
         spans.setdefault(each["node"], []).append((each["started"], each["ended"]))
@@ -153,7 +153,7 @@ def cost(hours: Mapping[str, float], pools: Mapping[str, tuple[str, bool]], regi
 
 
 def evicted(attempts: Mapping[tuple[str, str], Collection[str]], known: Collection[str]) -> int:
-    """Returns how many attempts ended without success or failure; pods in `known` are still running."""
+    """Returns how many attempts ended without success or failure; pods in `known` still run."""
     return sum(FAILED not in files and pod not in known for (_, pod), files in attempts.items())
 
 
@@ -181,7 +181,7 @@ def summarised(
         scenarios=scenarios,
         succeeded=succeeded,
         failed=run.failed,
-        running=min(run.active, scenarios - succeeded),  # outputs exist before Kubernetes registers their pods' end
+        running=min(run.active, scenarios - succeeded),  # outputs exist before Kubernetes registers pods' end
         evicted=evictions,
         retried=sum(each["attempts"] > 1 for each in results) + retried_left,
         input_bytes=sum(each.get("inputBytes", 0) for each in results),

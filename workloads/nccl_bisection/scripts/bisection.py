@@ -1,8 +1,8 @@
 """Finds the slow nodes, links and rails of a fabric by bisection. The caller passes the function that measures.
 
-A rail is the GPU and the HCA with one index on every node, so that all rails can be measured in parallel. A bad group
-is measured in halves, all halves in the same round, until single nodes are left. Each of these is measured with a good
-node, and again with another, before it is reported. Azure describes the same procedure, by hand and for whole nodes
+A rail is the GPU and the HCA with one index on every node: all rails can be measured in parallel. A bad group is
+measured in halves, all in the same round, until single nodes are left. Each of these is measured with a good node, and
+again with another, before it is reported. Azure describes the same procedure, by hand and for whole nodes
 (Azure/ai-infrastructure-on-azure 6ac01e7, skills/ai-infra/references/nccl_diagnosis.md).
 """
 
@@ -25,7 +25,7 @@ Rails = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Group:
-    """Nodes that are measured together, with the GPUs and HCAs of some rails."""
+    """Nodes measured together, with the GPUs and HCAs of some rails."""
 
     nodes: Nodes
     rails: Rails
@@ -33,7 +33,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result for one group: bus bandwidth and floor in GB/s, and another reason if it is not good."""
+    """One group's result: bus bandwidth and floor in GB/s, and another reason if it is not good."""
 
     state: str
     busbw: float = 0.0
@@ -59,9 +59,9 @@ class Report:
     measurements: int = 0
     findings: list[Finding] = field(default_factory=list)
     chance: list[Finding] = field(default_factory=list)
-    """Parts that were bad once, and good the next time."""
+    """Parts that were bad once, and then good."""
     rest: Outcome | None = None
-    """Outcome of all parts without findings, together; None if they are too few to measure."""
+    """Outcome of all parts without findings together; None if too few to measure."""
 
 
 Measure = Callable[[Sequence[Group]], Sequence[Outcome]]
@@ -117,7 +117,7 @@ def bisect(
 
 
 def _side_by_side(measure: Measure, searches: Mapping[Rails, _Search]) -> dict[Rails, _Found]:
-    """Returns the result of each search by rails. All searches run in the same rounds."""
+    """Returns each search's result by rails. All run in the same rounds."""
     found: dict[Rails, _Found] = {}
     asked = {rails: next(search) for rails, search in searches.items()}
     while asked:
@@ -133,7 +133,7 @@ def _side_by_side(measure: Measure, searches: Mapping[Rails, _Search]) -> dict[R
 
 
 def _search(nodes: Nodes) -> _Search:
-    """Searches all nodes, then pairs, whose good nodes are partners of the others, then the others by halves."""
+    """Searches all nodes, then pairs, whose good nodes are the others' partners, then the others by halves."""
     [all_nodes] = yield [nodes]
     found = _Found(all_nodes)
     if all_nodes.state == GOOD:
@@ -163,7 +163,7 @@ def _search(nodes: Nodes) -> _Search:
 def _halve(
     nodes: Nodes, good: list[str]
 ) -> Generator[list[Nodes], list[Outcome], tuple[dict[str, Outcome], dict[str, str]]]:
-    """Returns the remaining single nodes, and the partner of each. Adds the nodes of good parts to `good`."""
+    """Returns the remaining single nodes, and each one's partner. Adds good parts' nodes to `good`."""
     suspects: dict[str, Outcome] = {}
     partners: dict[str, str] = {}
     groups = [tuple(node for node in nodes if node not in set(good))]
@@ -179,9 +179,9 @@ def _halve(
 def _measure_parts(
     parts: Iterable[Nodes], good: Sequence[str], partners: dict[str, str]
 ) -> Generator[list[Nodes], list[Outcome], dict[Nodes, Outcome]]:
-    """Returns the outcome of each part. A single node is measured with a good one that is not its earlier partner.
+    """Returns the outcome of each part. A single node is measured with another good one than before.
 
-    Each good node has one partner at a time, so a few good nodes need more rounds.
+    Each good node has one partner at a time: a few good nodes need more rounds.
     """
     measured: dict[Nodes, Outcome] = {}
     waiting = list(parts)
@@ -204,7 +204,7 @@ def _halves(group: Nodes) -> list[Nodes]:
 
 
 def _sample(nodes: Nodes) -> Nodes:
-    """Returns some of the nodes, from all parts of the pool."""
+    """Returns some nodes from all parts of the pool."""
     count = min(len(nodes), SAMPLE)
     return tuple(nodes[number * len(nodes) // count] for number in range(count))
 
@@ -230,7 +230,7 @@ def _mostly(outcomes: Sequence[Outcome]) -> Outcome:
 def _findings(
     nodes: Sequence[str], by_rail: Mapping[int, _Found], down: Mapping[tuple[str, int], str]
 ) -> Iterator[Finding]:
-    """Yields the bad rails and the other bad links; a node replaces its links if all of them are bad."""
+    """Yields the bad rails and the other bad links; a node replaces its links if all are bad."""
     rails = {rail: each.everywhere for rail, each in by_rail.items() if each.everywhere}
     if len(rails) == len(by_rail) > 1 and len({outcome.state for outcome in rails.values()}) == 1:
         yield Finding(POOL, max(rails.values(), key=lambda outcome: outcome.busbw))
@@ -255,7 +255,7 @@ def _chance(by_rail: Mapping[int, _Found]) -> Iterator[Finding]:
 
 
 def _search_rest(report: Report, nodes: Sequence[str], every: Rails, measure: Measure) -> None:
-    """Searches the rest with all devices: for slow nodes with good links, and for a slow pool."""
+    """Searches the rest with all devices, for slow nodes with good links and for a slow pool."""
     findings = report.findings
     left = tuple(node for node in nodes if node not in {finding.node for finding in findings})
     rails = tuple(rail for rail in every if rail not in {each.rail for each in findings if each.kind == RAIL})

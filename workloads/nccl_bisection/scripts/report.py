@@ -67,7 +67,7 @@ _SHOWN = 8
 
 
 def exit_code(result: Result) -> int:
-    """Returns 0 if all is good, 1 if a part is bad, 2 if a part could not be measured."""
+    """Returns 0 if all is good, 1 if a part is bad, 2 if one could not be measured."""
     states = {each["state"] for each in result["findings"]}
     return 1 if BAD in states else 2 if UNKNOWN in states else 0
 

@@ -1,9 +1,9 @@
-"""Searches the fabric of a pool: reads the list of its nodes, measures, and prints the result.
+"""Searches the fabric of a pool: reads its nodes, measures, and prints the result.
 
 Usage: search.py FLEET, a file with lines HOST host, LOST host why (launch.sh) and NODE host node ports (links.sh).
 Reads: VM_SIZE; POOL; BASELINES, bus bandwidth in GB/s of one node, two and more, as JSON; HCAS, their number per node;
-BYTES of a message between whole nodes; and the variables of measure.sh.
-Exit code: 0 all is good, 1 a part is bad, 2 a part could not be measured.
+BYTES of a message between whole nodes; and measure.sh's variables. Exit code: 0 all is good, 1 a part is bad, 2 a part
+could not be measured.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ AT_ONCE = 64
 A node takes part in one run per rail. From ten connections on, sshd may reject some (MaxStartups).
 """
 LIMIT_S = 900
-"""Timeout of one measurement, which takes seconds, or minutes over TCP. NCCL may hang if a port goes down."""
+"""Timeout of a measurement, which takes seconds, or minutes over TCP. NCCL may hang if a port goes down."""
 BUSBW = re.compile(r"busbw=([0-9.]+) GB/s")
 
 
@@ -44,11 +44,11 @@ class Fleet:
     """InfiniBand ports such as mlx5_0:1; the index is the rail."""
     down: dict[tuple[str, int], str] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
-    """Reasons by node, or by host if the node is unknown."""
+    """Reasons by node, or by host if that is unknown."""
 
     @classmethod
     def read(cls, lines: Iterable[str], hcas: int) -> Fleet:
-        """Returns the fleet, without nodes that have other ports than most: their rails would differ."""
+        """Returns the fleet without nodes that have other ports than most: their rails would differ."""
         fleet, hosts, ports_of = cls(), dict[str, str](), dict[str, dict[str, str]]()
         for kind, name, *words in (line.split() for line in lines if line.startswith(("HOST ", "LOST ", "NODE "))):
             if kind == "HOST":
@@ -116,7 +116,7 @@ class Meter:
 
 
 def outcome(code: int, printed: str, floor: float) -> Outcome:
-    """Returns the outcome of a run of measure.sh."""
+    """Returns the outcome of a measure.sh run."""
     verdict = next((line for line in reversed(printed.splitlines()) if line.startswith("VERDICT: ")), "")
     found = BUSBW.search(verdict)
     state = {0: GOOD, 1: BAD}.get(code, UNKNOWN) if verdict else UNKNOWN

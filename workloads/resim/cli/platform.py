@@ -1,4 +1,4 @@
-"""Reads a stack's platform from its outputs: namespace, cluster, containers with their credentials, and pools."""
+"""Reads a stack's platform from its outputs: namespace, cluster, containers with credentials, and pools."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from workloads.resim.options import NAME
 
 @dataclass(frozen=True)
 class Container:
-    """A blob container of the platform, and its SAS if it has one."""
+    """A blob container of the platform, and its SAS, if any."""
 
     name: str
     url: str
@@ -26,7 +26,7 @@ class Container:
     account_key: str = ""
 
     def check_lasts(self, hours: int, now: datetime, stack: str) -> None:
-        """Checks that a batch of this many hours ends before the SAS. Raises Refused."""
+        """Raises Refused unless a batch of this many hours ends before the SAS."""
         if self.expiry is None or now + timedelta(hours=hours) < self.expiry:
             return
         most = int((self.expiry - now) / timedelta(hours=1))
@@ -53,7 +53,7 @@ class Platform:
     kubeconfig: str
     containers: Mapping[str, Container]
     pools: Mapping[str, Pool]
-    """Pools by their names in ARM, which node names contain."""
+    """Pools by their ARM names, which node names contain."""
 
     def container(self, name: str) -> Container:
         """Returns a container of the outputs. Raises Refused if it does not exist."""
@@ -64,7 +64,7 @@ class Platform:
 
 
 def platform(stack: str, own: Mapping[str, Any], shared: Mapping[str, Any]) -> Platform:
-    """Returns the platform from a stack's `own` outputs and those of its platform's stack, which may be the same.
+    """Returns the platform from a stack's `own` outputs and those of its platform's stack, maybe the same.
 
     Raises Refused if the stack has no resim or is not deployed.
     """

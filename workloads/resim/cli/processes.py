@@ -1,4 +1,4 @@
-"""Runs pulumi for a stack's outputs and kubectl for its cluster, as a user would."""
+"""Runs pulumi for a stack's outputs and kubectl for its cluster, as users do."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _run(*command: str, given: str | None = None) -> str:
 
 
 def outputs(stack: str) -> Mapping[str, Any]:
-    """Returns all outputs of a stack with secrets; an empty name means the selected stack. Raises Refused."""
+    """Returns all outputs of a stack with secrets; empty means the selected stack. Raises Refused."""
     chosen = ["--stack", stack] if stack else []
     try:
         text = _run("pulumi", "stack", "output", "--json", "--show-secrets", "--non-interactive", *chosen)

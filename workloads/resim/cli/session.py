@@ -1,4 +1,4 @@
-"""Gives a command access to its stack: the platform, the cluster and the container of a batch."""
+"""Gives a command access to its stack: platform, cluster and the batch's container."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Implements `status`, which reports a batch from its Jobs and its outputs, and `cancel`."""
+"""Implements `status`, which reports a batch from its Jobs and outputs, and `cancel`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _report(text: str) -> None:
 
 
 def summary(session: Session, batch: str) -> Summary:
-    """Returns the summary of a batch from its Jobs and the container. Raises Refused if the batch does not exist."""
+    """Returns the summary of a batch from its Jobs and container. Raises Refused if it does not exist."""
     with session.store(batch) as store:
         names = session.scenarios(batch, store)
         kept, run = store.kept(), LastRun.of(session.jobs(batch))
@@ -69,7 +69,7 @@ def _region(session: Session) -> str:
 
 
 def cancel(session: Session, batch: str) -> list[str]:
-    """Deletes a batch's Jobs and returns their names; finished scenarios stay. Raises Refused if it has no Jobs."""
+    """Deletes a batch's Jobs and returns their names; finished scenarios stay. Raises Refused without Jobs."""
     jobs = [job["metadata"]["name"] for job in session.jobs(batch)]
     if not jobs:
         allowed = ", ".join(session.batches()) or "a submitted batch"

@@ -1,4 +1,4 @@
-"""Reads and writes a batch in the output container through REST, with the stack's SAS or a login."""
+"""Reads and writes a batch in the output container by REST, with the stack's SAS or a login."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Kept:
 
 
 class Store:
-    """One batch's part of the container. Methods raise Refused if storage returns an error."""
+    """A batch's part of the container. Methods raise Refused for storage's errors."""
 
     def __init__(self, client: ContainerClient, container: Container, layout: Layout) -> None:
         self._client, self._container, self._layout = client, container, layout
@@ -41,7 +41,7 @@ class Store:
         return found
 
     def scenarios(self) -> list[str]:
-        """Returns all scenarios of the batch, which are those of its first run."""
+        """Returns all scenarios of the batch: its first run's."""
         return self.run(1)
 
     def run(self, number: int) -> list[str]:
