@@ -1,4 +1,4 @@
-"""Unit tests use only the tools that `make tools` builds, because a new machine has no others."""
+"""Unit tests use only the tools of `make tools`, because a new machine has no others."""
 
 from __future__ import annotations
 

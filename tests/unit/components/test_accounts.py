@@ -53,7 +53,7 @@ def test_a_second_account_does_not_change_the_first() -> None:
 
 
 def test_a_container_of_another_account_needs_another_volume() -> None:
-    """Nodes keep a mount under the name of its volume, even if the container moves."""
+    """Nodes keep a mount under its volume's name, even if the container moves."""
     accounts = [Account(key, AccountSettings.model_validate(DATA)) for key in ("", "input", "output")]
     assert len({account.generation("data") for account in accounts}) == 3
 

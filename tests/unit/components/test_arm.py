@@ -22,7 +22,7 @@ FORBIDDEN = {"error": {"code": "AuthorizationFailed", "message": "..."}}
 
 
 def asked(monkeypatch: pytest.MonkeyPatch, *answers: Answer | Exception) -> list[str]:
-    """Answers in this order. Returns the list of requested URLs."""
+    """Answers in this order. Returns requested URLs."""
     urls, left = list[str](), list(answers)
 
     def fetch(url: str, token: str) -> Answer:

@@ -19,7 +19,7 @@ AKS_NETWORKS = ("10.224.0.0/12", "10.0.0.0/16")
 
 
 NODE_OS_WINDOW = "aksManagedNodeOSUpgradeSchedule"
-"""The name that AKS requires for this window (its page on planned maintenance)."""
+"""AKS's required name for this window (its page on planned maintenance)."""
 
 
 def declared(

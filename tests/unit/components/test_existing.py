@@ -198,7 +198,7 @@ def test_other_errors_of_azure_are_reported_without_a_traceback(monkeypatch: pyt
 def test_a_preview_warns_of_nodes_without_images_and_of_another_registry_tier(
     registry: str, settings: dict[str, Any], expected: list[str], warnings: list[str]
 ) -> None:
-    """An update does not warn: `make up` on the simulator registers images during it."""
+    """An update does not warn: on the simulator, `make up` registers images during it."""
     stack, azure = load(settings, name="test"), Azure(registry=registry)
     deploy(lambda: check_existing(stack), azure)
     assert warnings == []

@@ -1,4 +1,4 @@
-"""Azure cannot change the network of an existing cluster, and the provider would replace the cluster."""
+"""Azure cannot change an existing cluster's network, and the provider would replace the cluster."""
 
 from __future__ import annotations
 

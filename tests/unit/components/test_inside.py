@@ -20,7 +20,7 @@ PRIVATE = "ai.0a1b2c.privatelink.eastus.azmk8s.io"
 
 
 class Server:
-    """As a proxy, it connects to the port `target` of this machine, or fails without one."""
+    """A proxy to the port `target` of this machine, which fails without one."""
 
     def __init__(self, status: int = 200, body: object = None, target: int | None = None) -> None:
         self.asked: list[str] = []
@@ -132,7 +132,7 @@ def test_an_error_of_the_proxy_means_outside(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def interfaces(*addresses: str) -> list[dict[str, Any]]:
-    """Returns the format of Azure's metadata service (MicrosoftDocs/azure-docs#44314)."""
+    """Returns the metadata service's format (MicrosoftDocs/azure-docs#44314)."""
     found = [{"privateIpAddress": address, "publicIpAddress": ""} for address in addresses]
     subnet = [{"address": "10.0.8.0", "prefix": "24"}]
     return [{"ipv4": {"ipAddress": found, "subnet": subnet}, "ipv6": {"ipAddress": []}, "macAddress": "000D3A328570"}]

@@ -47,7 +47,7 @@ def test_the_notebooks_claim_is_retained_and_adopted_again() -> None:
 def test_warns_of_a_smaller_claim_with_the_command_that_keeps_its_size(
     was: str | None, size: str, warns: bool, warnings: list[str]
 ) -> None:
-    """The error of the API server does not name the setting."""
+    """The API server's error does not name the setting."""
     old, new = ({"spec": {"resources": {"requests": {"storage": each}}}} for each in (was, size))
 
     def update() -> None:
@@ -125,7 +125,7 @@ def test_protects_a_cluster_with_files_in_claims(
 
 
 def test_the_namespace_of_a_consumer_stack_stays_with_its_claim() -> None:
-    """It also stays if the stack gets another workload."""
+    """It also stays for another workload of the stack."""
     kept = consumer(NOTEBOOK)
     assert is_retained(kept.one(":NamespacePatch", "namespace-mine"))
     assert kept.outputs["files"] == {"mine/jupyterlab": "in use"}

@@ -20,7 +20,7 @@ FILES = {
     "over/kustomization.yaml": "namespace: its\nresources: [../base]\n",
 }
 SUM = "h1:Zczgy3kQt/+XYx8ZcQ4EICq7mygpbvWKIpET0QXO3R8="
-"""The checksum of these files by golang.org/x/mod/sumdb/dirhash."""
+"""These files' checksum by golang.org/x/mod/sumdb/dirhash."""
 PIN = Kustomization(
     name="job",
     version="v1.0.0",
@@ -42,7 +42,7 @@ def archive(files: dict[str, str] = FILES, packing: int = ZIP_DEFLATED) -> bytes
 
 @pytest.fixture(autouse=True)
 def mirror(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """The last answer of the mirror counts."""
+    """The mirror's last answer counts."""
     given = [archive()]
 
     def fetch(url: str) -> tuple[int, bytes]:
@@ -70,7 +70,7 @@ def test_the_checksum_is_gos_for_any_order_and_compression() -> None:
 
 @pytest.mark.simulator
 def test_builds_the_objects_with_the_pinned_namespace_and_version(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The module's name could also be the URL of a repository, which kubectl must not fetch."""
+    """The module's name could also be a repository's URL, which kubectl must not fetch."""
     monkeypatch.setenv("PATH", str(paths.tools_bin()))
     service, pod = manifests.manifests("job", None)
     assert service["metadata"] == {"name": "hook", "namespace": "ours"}

@@ -51,7 +51,7 @@ def test_subnets_share_an_address_space_without_overlap(space: str) -> None:
 def test_computes_the_addresses_for_the_maximum_number_of_nodes(
     pool: dict[str, Any], *, private: bool, needed: int
 ) -> None:
-    """It counts system nodes, and an extra node for each pool that is not upgraded in place."""
+    """Counts system nodes, and an extra node for each pool without upgrades in place."""
     stack = load({"pools": {"gpu": pool}, "network": {**OWN, "private": private}, **PREMIUM})
     assert addresses_needed(stack) == needed
 

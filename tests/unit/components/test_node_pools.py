@@ -72,7 +72,7 @@ def test_a_replacement_has_another_name() -> None:
 
 
 def test_ignores_the_count_of_an_existing_autoscaled_pool() -> None:
-    """A new pool starts with the minimum number of nodes, even if it replaces another one."""
+    """A new pool starts with the minimum, even as a replacement."""
     bounds: dict[str, Any] = {"autoscale": {"min": 1, "max": 4}}
     name = declared(**bounds).inputs["agentPoolName"]
     for settings, there, count, ignored in (

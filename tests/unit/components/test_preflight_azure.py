@@ -49,7 +49,7 @@ def pools(count: int, vm_sku: str = H100) -> Settings:
 
 
 def check(settings: Settings, there: Mapping[str, tuple[str, int]] | None = None) -> None:
-    """`there` are the pools of an existing cluster by ARM name."""
+    """`there` are an existing cluster's pools by ARM name."""
     found = {name: {"vmSize": size, "count": count} for name, (size, count) in (there or {}).items()}
     azure = Azure(cluster=there is not None, pools=found)
     deploy(lambda: check_subscription(settings, check_existing(settings), {}), azure)

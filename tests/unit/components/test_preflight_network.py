@@ -195,7 +195,7 @@ def test_the_users_zones_must_be_linked_to_the_network(azure: dict[str, Answer])
 
 
 def test_rejects_zones_of_another_subscription_for_a_created_network() -> None:
-    """azure-native would look for them in its own subscription, and fail halfway. AKS links its own."""
+    """azure-native would look in its own subscription, and fail halfway. AKS links its own."""
     made: dict[str, Any] = {"addressSpace": "10.0.0.0/16", "id": None, "nodeSubnet": None, "endpointSubnet": None}
     elsewhere = [zone.replace(SUBSCRIPTION, SUBSCRIPTION.replace("a", "f")) for zone in (ZONE, REGISTRIES, BLOBS)]
     message = refused(stack(**made, containers=True, zones=elsewhere))
@@ -220,7 +220,7 @@ def test_the_users_identity_needs_its_roles(azure: dict[str, Answer], warnings: 
 
 
 def test_the_users_identity_needs_a_role_on_reservations(azure: dict[str, Answer]) -> None:
-    """Without it AKS refuses the pool, after cluster and system pool (its page on capacity reservation groups)."""
+    """Otherwise AKS refuses the pool, after cluster and system pool (its page on capacity reservation groups)."""
     crg = f"{NETWORKS.partition('/providers')[0]}/providers/Microsoft.Compute/capacityReservationGroups/crg"
     pools = {"gpu": PoolSettings(vm_sku=H100, capacity_reservation_group=crg)}
     reserved = stack(identity=MINE).model_copy(update={"pools": pools})

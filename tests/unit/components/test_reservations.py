@@ -21,7 +21,7 @@ def pool(**keys: Any) -> dict[str, Any]:
 
 
 def azure(location: str = "East US", **machines: int) -> Azure:
-    """Azure's API may return the display name of a region."""
+    """Azure's API may return a region's display name."""
     return Azure(reservations={"crg": {"location": location, "machines": machines or {A100: 2}}}, identities=("aks",))
 
 

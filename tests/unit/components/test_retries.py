@@ -1,4 +1,4 @@
-"""The errors are temporary because a new role or webhook does not act yet."""
+"""Errors are temporary because a new role or webhook does not act yet."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_retries_temporary_errors_for_some_minutes(
     hook: str, errors: list[str], times: int, pause: float | None, pauses: list[float]
 ) -> None:
     args = pulumi.ErrorHookArgs(urn="", id="", name="", type="", failed_operation="create", errors=errors * times)
-    loop = asyncio.new_event_loop()  # after `asyncio.run`, Pulumi's mocks would find no loop
+    loop = asyncio.new_event_loop()  # after `asyncio.run`, Pulumi's mocks find no loop
     with contextlib.closing(loop):
         assert loop.run_until_complete(getattr(retries, hook)(args)) is (pause is not None)
     assert pauses == ([pause] if pause else [])

@@ -79,7 +79,7 @@ def test_sas_are_secret(kind: str, permissions: str) -> None:
 
 
 def test_signs_permissions_that_arm_does_not_know_with_the_accounts_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The result equals that of the SDK for the same version of the service."""
+    """The result equals the SDK's for the same service version."""
     recorder = declared(data={"permissions": "racwdlmp"})
     assert SERVICE_SAS not in dict(recorder.azure.calls)
     account = recorder.one(":StorageAccount").inputs["accountName"]
@@ -223,7 +223,7 @@ def test_rejects_a_window_that_has_ended(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.parametrize("provider", [WindowProvider(), DelegationProvider()])
 def test_pulumi_stores_a_reference_to_the_provider(provider: pulumi.dynamic.ResourceProvider) -> None:
-    """With the code, every change of these files would be a difference in every stack."""
+    """With the code, every change of these files would change every stack."""
     text = base64.b64decode(serialize_provider(provider))
     assert b"components.storage.sas_providers" in text
     assert len(text) < 200

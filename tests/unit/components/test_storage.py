@@ -125,7 +125,7 @@ def test_blobfuse2_accepts_each_profile(profile: str) -> None:
 
 @pytest.mark.parametrize("profile", [name for name in profiles() if name != "random-4k"])
 def test_eight_files_can_be_written_at_once(profile: str) -> None:
-    """A file keeps its blocks until it is closed. A write without a free block fails with EIO after 5 seconds."""
+    """A file keeps its blocks until closed. A write without a free block fails with EIO after 5 seconds."""
     assert files_at_once(profile) >= 8
 
 
@@ -167,7 +167,7 @@ def declared_volume(namespace: str = "ai", **given: Any) -> tuple[Recorder, Blob
 
 
 def contents(secret: Registered) -> dict[str, str]:
-    """The mocks hide the data of a Secret."""
+    """The mocks hide a Secret's data."""
     assert secret.inputs["stringData"] == SECRET
     held: dict[str, str] = json_format.MessageToDict(secret.request.object)["stringData"]["value"]
     return held

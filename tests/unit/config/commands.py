@@ -1,4 +1,4 @@
-"""Applies the commands of fixes to a stack file in memory, by the rules of the Pulumi CLI."""
+"""Applies fixes' commands to a stack file in memory, by the Pulumi CLI's rules."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _OPTIONS = ("--path", "--secret")
 
 
 def is_command(fix: str) -> bool:
-    """Returns whether a fix consists of commands that change keys and need no value from the user."""
+    """Returns whether a fix consists of commands that need no value from the user."""
     return fix.startswith("pulumi config ") and " --secret " not in fix and " <value>" not in fix
 
 
@@ -78,7 +78,7 @@ def _path(text: str) -> list[str | int]:
 
 
 def _typed(text: str) -> Any:
-    """Converts booleans and integers, as the CLI does with --path (adjustObjectValue of its config package)."""
+    """Converts booleans and integers, like the CLI with --path (adjustObjectValue of its config package)."""
     if text in ("true", "false"):
         return text == "true"
     return int(text) if re.fullmatch(r"-?[1-9][0-9]{0,17}|0", text) else text

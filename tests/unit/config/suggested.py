@@ -29,17 +29,17 @@ SAFE: Mapping[str, tuple[Any, ...]] = {
     "storage.protect": TRUE,
     "storage.auth": ("identity",),
 }
-"""Values that no suggestion may change. The table does not use the marks of the models."""
+"""Values that no suggestion may change, independent of the models' marks."""
 STATED = ("cluster.authorizedIpRanges", "cluster.adminGroupObjectIds", "cluster.maintenanceWindow")
-"""Keys that no suggestion may remove; lists keep their number of entries."""
+"""Keys that no suggestion may remove; lists keep their length."""
 INVENTED = ("example.com", "00000000-")
 TOP = set(schema_of(INVENTORY.stack_file)["properties"])
 
 
 def check(stack: Stack, look: Look, rounds: int = MAX_ROUNDS) -> tuple[int, Sequence[Problem]]:
-    """Applies all suggested commands, round by round; checks each command of the first round separately.
+    """Applies all suggested commands by rounds; checks each of the first round separately.
 
-    Returns the number of rounds until no command is suggested, and the problems that are left.
+    Returns the rounds until no command is suggested, and remaining problems.
     """
     problems = look(stack)
     for problem in _fixed(problems):
@@ -94,7 +94,7 @@ def _like(problem: Problem, found: Found) -> int:
 
 
 def price(stack: Stack) -> float | None:
-    """Returns None if the settings are invalid."""
+    """Returns None for invalid settings."""
     keys = {key: value for key, value in stack.items() if ":" not in key and key != "workloads"}
     try:
         settings: Any = INVENTORY.stack_file.model_validate(keys, by_alias=True, by_name=False)

@@ -15,7 +15,7 @@ OLMO: dict[str, Any] = {"workloads": "olmo", "workloadOptions": {"olmo": {"prepa
 
 
 def refused(storage: dict[str, Any], **keys: Any) -> dict[str, str]:
-    """Returns the fixes by errors."""
+    """Returns fixes by errors."""
     found = problems({"vmSku": H100, "storage": storage, **keys}, known=KNOWN)
     return {str(problem).partition("\n")[0]: problem.fix for problem in found}
 

@@ -30,11 +30,11 @@ WITH_POOLS = {key: value for key, value in DEV.items() if key not in ("vmSku", "
     "pools": {"gpu": {"vmSku": H100}}
 }
 SLOWEST = 200
-"""The maximum time of an input, as a multiple of the time of `dev` (two milliseconds)."""
+"""An input's maximum time, as a multiple of `dev`'s (two milliseconds)."""
 LONGEST = 30_000
-"""The maximum length of a message in characters."""
+"""A message's maximum length in characters."""
 BY_HAND = 10_000
-"""The maximum length of a stack file with applied suggestions, which takes long."""
+"""The maximum length of a stack file for suggestions, which take long."""
 
 Key = tuple[Path, Mapping[str, Any]]
 Change = tuple[Path, Any]
@@ -154,7 +154,7 @@ def check(stack: dict[str, Any], usual: float) -> None:
         error = refusal(stack)
 
     took = seconds(look)
-    if took > SLOWEST * usual:  # the machine may be slower than before
+    if took > SLOWEST * usual:  # the machine may be slower now
         took, usual = min(took, seconds(look)), max(usual, seconds(lambda: refusal(DEV)))
     assert took <= SLOWEST * usual
     if error:

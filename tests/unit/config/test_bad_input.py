@@ -47,13 +47,13 @@ def test_allowed_values_are_described(keys: dict[str, Any], allowed: str) -> Non
 
 
 def on_dev(row: dict[str, Any]) -> dict[str, Any]:
-    """The stack has only the VM size of the row, if any."""
+    """The stack has only the row's VM size, if any."""
     left_out = {"vmSku", "nodeCount", *(["modelSize"] if "sized" in str(row) else [])}
     stack = {key: value for key, value in dev().items() if key not in left_out}
     if names := row.get("workloads"):
         others = [name for name in stack["workloads"].split(",") if name not in names]
         stack["workloads"] = [*names, *others] if isinstance(names, list) else ",".join([names, *others])
-    stack["cluster"] = {}  # the cluster of `dev` allows local accounts, which some rows need to be off
+    stack["cluster"] = {}  # `dev` allows local accounts, which some rows need to be off
     found: dict[str, Any] = merged(stack, {key: value for key, value in row.items() if key != "workloads"})
     private = isinstance(network := found.get("network"), dict) and network.get("private")
     if private and "sharedClass" not in found["storage"]:

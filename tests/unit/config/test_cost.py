@@ -16,7 +16,7 @@ from tests.support.sizes import H100, T4
 
 PRICES = price_list()
 FIXED = 3 * 0.412 + 3 * 19.71 / 730 + 0.10 + 0.6666 / 24 + 0.03
-"""Three nodes of the system pool with their disks, the control plane, the registry, the load balancer."""
+"""Three system nodes with disks, the control plane, the registry, the load balancer."""
 
 
 def cost(*, nodes: dict[str, int] | None = None, **settings: Any) -> Any:

@@ -32,7 +32,7 @@ def shapes(case: dict[str, Any]) -> set[str]:
 
 
 def rows() -> Iterator[Any]:
-    """Cases with the same forms of commands as earlier ones are marked as long."""
+    """Marks cases with forms of commands as in earlier ones as long."""
     seen: set[str] = set()
     for name, case in CASES.items():
         new = shapes(case) - seen

@@ -34,7 +34,7 @@ def archive() -> bytes:
     return content.getvalue()
 
 
-ARCHIVE = archive()  # only once, because gzip adds the time
+ARCHIVE = archive()  # once, because gzip adds the time
 GOOD = hashlib.sha256(ARCHIVE).hexdigest()
 
 

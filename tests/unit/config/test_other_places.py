@@ -17,7 +17,7 @@ from tests.support.sizes import H100
 
 KNOWN = workloads.find()
 TABLE: dict[str, str] = yaml.safe_load(Path(__file__).with_name("other_places.yaml").read_text("utf-8"))
-"""Names of other tools by our setting, separated by spaces; `nothing` has names without a setting."""
+"""Other tools' names by our setting, separated by spaces; `nothing` has names without a setting."""
 ROWS = [(key, place) for place, keys in TABLE.items() for key in keys.split()]
 
 
@@ -28,7 +28,7 @@ def spellings(key: str) -> list[str]:
 
 
 def stack_with(key: str) -> dict[str, Any]:
-    value: Any = {"abc": "x"}  # not a valid value of any setting, so that no command moves it
+    value: Any = {"abc": "x"}  # not a valid value, so that no command moves it
     for part in reversed(key.split(".")):
         value = {part: value}
     if "pools" in value:

@@ -18,7 +18,7 @@ MIXED = {
     "operators": {"gpuOperator": {"values": {"driver": {"rdma": {"enabled": False}}}}},
 }
 TRAIN, DEV = {"vmSku": H100}, {"vmSku": A100, "spot": True}
-"""Two nodes of 8 GPUs each, on-demand and with InfiniBand; two Spot nodes of one GPU."""
+"""Two nodes of 8 GPUs, on-demand and with InfiniBand; two Spot nodes of one GPU."""
 SMALL_GPUS = "Standard_ND96asr_v4"
 """InfiniBand, and GPUs of 40 GB."""
 PASSWORD = {"password": "open-sesame"}
@@ -41,7 +41,7 @@ PICKY = {"picky": Workload("picky", Requirements(), problem=only_on_c)}
 
 
 Placed = dict[str, list[Any]]
-"""Pool, nodes and GPUs of each job."""
+"""Each job's pool, nodes and GPUs."""
 
 
 def placed(pools: Mapping[str, Any], workload: str, **options: Any) -> Placed:

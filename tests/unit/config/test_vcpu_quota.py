@@ -34,7 +34,7 @@ def named(chosen: Settings, key: str = "gpu", **before: Any) -> str:
 
 
 def objected(chosen: Settings, there: dict[str, Nodes], *, reserved: int = 0, **left: int) -> list[str]:
-    """Returns the objections if these vCPUs are left in the quotas, and many in all others."""
+    """Returns objections if these vCPUs are left in the quotas, and many in others."""
     found = growths(chosen, there, "system", dict.fromkeys(chosen.gpu_pools(), reserved))
     quotas = dict.fromkeys((SPOT, TOTAL, SYSTEM, ND, NC, T4S), MANY) | left
     answer = {"value": [usage(name, limit + 100, used=100) for name, limit in quotas.items()]}
@@ -84,7 +84,7 @@ def test_nodes_of_the_update_need_quota(pool: dict[str, Any], left: dict[str, in
     ("count", "has", "reserved", "short"), [(2, 0, 2, 0), (4, 0, 2, 2), (4, 3, 2, 1), (4, 3, 4, 0)]
 )
 def test_reserved_nodes_need_no_quota(count: int, has: int, reserved: int, short: int) -> None:
-    """The reservation itself has used quota (Microsoft, "Create a capacity reservation")."""
+    """The reservation has used quota (Microsoft, "Create a capacity reservation")."""
     chosen = settings(gpu={"vmSku": A100, "count": count})
     there = {**UP, **({named(chosen): Nodes(A100, has)} if has else {})}
     assert len(objected(chosen, there, reserved=reserved, **{NC: max(short * 24 - 1, 0)})) == bool(short)
@@ -216,7 +216,7 @@ def test_rejects_an_upgrade_without_quota_for_its_surge_node() -> None:
 
 
 def test_fewer_nodes_fit_all_quotas_of_the_pool() -> None:
-    """A pool's nodes need the quota of their family and the region's total."""
+    """A pool's nodes need their family's quota and the region's total."""
     chosen = settings(gpu={"vmSku": H100, "count": 8})
     objections = objected(chosen, UP, **{ND: 5 * 96, TOTAL: 3 * 96})
     assert len(objections) == 2

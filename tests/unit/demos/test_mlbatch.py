@@ -18,7 +18,7 @@ def node(count: int) -> Object:
 
 
 class FakeCluster(Cluster):
-    """A cluster that starts the pod of every job. It denies commands with the word `denies`."""
+    """A cluster that starts every job's pod. Denies commands with the word `denies`."""
 
     def __init__(self, *gpus: int, denies: str = "") -> None:
         self._nodes, self._denies = [node(count) for count in gpus], denies

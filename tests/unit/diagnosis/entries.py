@@ -1,7 +1,7 @@
-"""Builds objects of a cluster from entries in YAML files.
+"""Builds objects of a cluster from YAML entries.
 
-An entry calls a function of `objects.py`, such as `{worker: train-0, on: a}`, and changes the result with the merge
-patch under `with`. `object` has a complete object.
+An entry calls a function of `objects.py`, such as `{worker: train-0, on: a}`, and merges the patch under `with`.
+`object` has a complete object.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ TEMPLATES = {"<worker>": make.worker("x")[1], "<spec of worker>": make.worker("x
 
 
 def merged(target: Any, patch: Any) -> Any:
-    """Returns the target after an RFC 7396 merge patch, whose texts may be placeholders for templates of pods."""
+    """Returns the target after an RFC 7396 merge patch, in which texts may stand for templates of pods."""
     if isinstance(patch, str) and patch in TEMPLATES:
         return TEMPLATES[patch]
     if isinstance(patch, list):
@@ -66,7 +66,7 @@ def built(entry: Mapping[str, Any], made: Iterable[Made]) -> Made:
 
 
 def cluster(entries: Iterable[Mapping[str, Any]], *, volcano: bool = True) -> Cluster:
-    """Returns a cluster with these objects, the nodes of pods, and a running Volcano if `volcano`."""
+    """Returns a cluster with these objects, their nodes, and a running Volcano if `volcano`."""
     made: list[Made] = []
     for entry in entries:
         made.append(built(entry, made))

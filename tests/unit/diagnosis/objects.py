@@ -31,7 +31,7 @@ OPERATORS = "nvidia-operator"
 
 
 def cluster(*objects: tuple[Kind, Object], has_volcano: bool = True) -> Cluster:
-    """Adds a running Volcano, and the missing nodes of pods."""
+    """Adds a running Volcano, and pods' missing nodes."""
     given = [obj["metadata"]["name"] for kind, obj in objects if kind.name == NODE.name]
     on = {obj["spec"].get("nodeName") for kind, obj in objects if kind.name == POD.name}
     nodes = [(NODE, {"metadata": {"name": name, "uid": name}, "spec": {}}) for name in on - {None, *given}]
@@ -74,7 +74,7 @@ def pod(
     unschedulable: str = "",
     **status: Any,
 ) -> tuple[Kind, Object]:
-    """`unschedulable` is the scheduler's message, and `status` has more fields of the pod's status."""
+    """`unschedulable` is the scheduler's message; `status` has more of the pod's status."""
     conditions = [{"type": "Ready", "status": str(ready)}]
     if unschedulable:
         conditions += [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": unschedulable}]
@@ -89,7 +89,7 @@ def pod(
 def worker(
     name: str, owner: str = "train", *, on: str = "", tolerates: bool = True, unschedulable: str = ""
 ) -> tuple[Kind, Object]:
-    """Returns a pod that uses all devices of a node of the pool."""
+    """Returns a pod that uses all devices of the pool's node."""
     kind, found = pod(name, owner=owner, on=on, unschedulable=unschedulable, labels={"volcano.sh/job-name": owner})
     found["metadata"]["annotations"] = {"scheduling.k8s.io/group-name": owner}
     here = {"key": "kubernetes.azure.com/agentpool", "operator": "In", "values": [POOL]}

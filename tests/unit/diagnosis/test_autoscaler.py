@@ -20,7 +20,7 @@ GREW = f"pod triggered scale-up: [{{{GROUP} 0->1 (max: 2)}}]"
 
 
 def status(text: str = "", *, most: int = 2, target: int = 0, **up: Any) -> tuple[Kind, Object]:
-    """Returns the autoscaler's status with one group and the given `scaleUp`, or with any text."""
+    """Returns the autoscaler's status with one group and the given `scaleUp`, or any text."""
     health = {"maxSize": most, "cloudProviderTarget": target, "nodeCounts": {"registered": {"total": target}}}
     groups = [{"name": GROUP, "health": health, "scaleUp": up or {"status": "NoActivity"}}]
     written = text or yaml.safe_dump({"autoscalerStatus": "Running", "nodeGroups": groups})

@@ -1,6 +1,6 @@
-"""The tables in `reports/` have objects of complete clusters and the expected text.
+"""The tables in `reports/` have complete clusters and the expected text.
 
-The report is about workload `train` in namespace `ai`, unless the case has another `of`.
+The report is about workload `train` in namespace `ai`, or the case's `of`.
 """
 
 from __future__ import annotations

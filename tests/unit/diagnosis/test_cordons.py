@@ -11,7 +11,7 @@ from tests.support.case_files import case_table
 from tests.unit.diagnosis import objects as make
 
 CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule", "timeAdded": "2026-11-22T10:42:00Z"}
-"""The taint that the node lifecycle controller adds to an unschedulable node."""
+"""The node lifecycle controller's taint of an unschedulable node."""
 
 
 def cordoned(*managers: str, name: str = "a", **labels: str) -> tuple[Kind, Object]:

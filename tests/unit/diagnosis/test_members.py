@@ -1,4 +1,4 @@
-"""Members of a team may read one namespace and no nodes."""
+"""A team's members may read one namespace and no nodes."""
 
 from __future__ import annotations
 

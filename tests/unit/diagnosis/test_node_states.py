@@ -20,7 +20,7 @@ JOINING = "not ready yet (it has just joined the cluster) on node a"
 
 
 def why(*taints: Object, writer: str = "", **node: Any) -> list[Finding]:
-    """`writer` is the field manager of the taints."""
+    """`writer` is the taints' field manager."""
     kind, made = make.node("a", gpu=8, nics=8, taints=(make.SKU_TAINT, *taints))
     made["metadata"] |= {key: made["metadata"].get(key, {}) | value for key, value in node.items()}
     made["metadata"]["managedFields"] = [{"manager": writer, "fieldsV1": {"f:spec": {"f:taints": {}}}}]

@@ -27,7 +27,7 @@ CHAINS = {
 
 
 def made(*kinds: Kind) -> list[tuple[Kind, Object]]:
-    """The first object is the workload, and each owns the next."""
+    """The first object is the workload; each owns the next."""
     found = []
     for number, kind in enumerate(kinds):
         owner = {"ownerReferences": make.owned_by(f"train{number - 1}")} if number else {}

@@ -48,7 +48,7 @@ def test_a_node_rejects_some_pods_and_ends_others(reason: str, verb: str) -> Non
 
 
 def state(name: str, restarts: int = 0, last: int | None = None, **state: Object) -> Object:
-    """The container ended before with the exit code `last`."""
+    """The container ended before with exit code `last`."""
     before = {} if last is None else {"lastState": {"terminated": {"exitCode": last}}}
     return {"name": name, "image": OWN, "restartCount": restarts, "state": state, **before}
 

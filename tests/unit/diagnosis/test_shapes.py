@@ -32,7 +32,7 @@ def _paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 def _changed(obj: Object, path: tuple[Any, ...], value: Any) -> None:
-    """Sets the value at the path, or deletes it for the value `delete`."""
+    """Sets the value at the path, or deletes it for `delete`."""
     for key in path[:-1]:
         obj = obj[key]
     if value == "delete":

@@ -15,7 +15,7 @@ from tools.meanings import meanings
 from tools.reference import INVENTORY, PAGE, STACK_FILE, model_in
 
 JOB_TYPES = {"Indexed Job": "completionMode: Indexed", "Volcano Job": "batch.volcano.sh/v1alpha1:Job"}
-"""Texts of golden files by the README's job type, if it is not the kind of an object."""
+"""Texts of golden files by the README's job type, if it is not a kind."""
 
 
 @pytest.mark.parametrize("file", reference.FILES, ids=lambda file: file.name)

@@ -37,7 +37,7 @@ LAYERS = {
         r"^\| `simulator/(\w+)` \|.*\| ([^|]*) \|$", ARCHITECTURE.read_text("utf-8"), re.MULTILINE
     )
 }
-"""The packages of the simulator with the packages that each may import: the table of docs/architecture.md."""
+"""The simulator's packages with those that each may import: the table of docs/architecture.md."""
 
 
 def _package(name: str) -> str:
@@ -56,7 +56,7 @@ PACKAGES = {"tests", *(folder.partition("/")[0] for folder in MAY_IMPORT)}
 
 
 def imports(folder: str) -> Iterator[str]:
-    """Ruff rejects relative imports. `from package import name` may also import a module of that name."""
+    """Ruff rejects relative imports. `from package import name` may also import a module."""
     there = ROOT / folder
     for file in [there] if there.is_file() else sorted(there.rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_text("utf-8"))):
@@ -114,8 +114,8 @@ SHARED_DATA = frozenset(
     )
 )
 SHARED_MODULES = SHARED_DATA | {f"k8s.{name}" for name in ("objects", "quantities", "resources", "scheduling")}
-"""All modules that the program and the simulator share. tests/support/kube_scheduling.yaml compares requests and
-placement with results of Kubernetes.
+"""All modules that program and simulator share. tests/support/kube_scheduling.yaml compares requests and placement with
+Kubernetes' results.
 """
 
 

@@ -1,4 +1,4 @@
-"""tests/e2e runs the workloads of docs/adding-a-workload.md."""
+"""tests/e2e runs docs/adding-a-workload.md's workloads."""
 
 from __future__ import annotations
 
@@ -123,8 +123,8 @@ def resources(found: Any) -> Iterator[dict[str, Any]]:
 
 @pytest.mark.parametrize("file", JOBS, ids=lambda file: str(file.relative_to(ROOT)))
 def test_containers_also_request_their_gpus(file: Path) -> None:
-    """Kubernetes copies limits to requests only in pods, and Kueue counts jobs before their pods exist. Up to 0.19.3 it
-    ignored limits of jobs that were queued again (kubernetes-sigs/kueue#15093).
+    """Kubernetes copies limits to requests only in pods, and Kueue counts jobs before their pods. Up to 0.19.3 it ignored
+    limits of requeued jobs (kubernetes-sigs/kueue#15093).
     """
     text = file.read_text("utf-8")
     for block in BLOCK.findall(text) if file.suffix == ".md" else [text]:

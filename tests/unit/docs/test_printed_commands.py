@@ -1,4 +1,4 @@
-"""The tests use the help of the built tools. tests/contract/azure_cli checks `az` with the Azure CLI's parser."""
+"""The tests use the built tools' help. tests/contract/azure_cli checks `az` with the Azure CLI's parser."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from simulator.host import paths
 from tests.support.printed_commands import FILLED_IN, Command, commands
 
 PROSE = {"cannot", "ended", "in", "is", "itself", "makes", "merges", "reported", "was"}
-"""Words that follow the name of a tool in prose."""
+"""Words that follow a tool's name in prose."""
 CHECKED = [command for command in commands() if command.words[0] != "az" and command.words[1] not in PROSE]
 _COMMANDS = re.compile(r"^ {2,4}([a-z][a-z-]+)(?: |$)", re.MULTILINE)
 _SHORT = re.compile(r"(?<![\w-])-([a-zA-Z0-9])(?![\w-])")

@@ -28,6 +28,6 @@ def test_tolerations(case: Object) -> None:
     ],
 )
 def test_a_cordoned_node_repels_pods_without_the_toleration(toleration: Object, repelled: bool) -> None:
-    """The scheduler's plugin NodeUnschedulable (Kubernetes 1.35.4, nodeunschedulable/node_unschedulable.go)."""
+    """The scheduler's NodeUnschedulable (Kubernetes 1.35.4, nodeunschedulable/node_unschedulable.go)."""
     node = {"metadata": {"name": "n"}, "spec": {"unschedulable": True}}
     assert bool(repelling_taint({"spec": {"tolerations": [toleration]}}, node)) is repelled

@@ -1,4 +1,4 @@
-"""A control plane with the admission policies of teams, and objects that its users create."""
+"""A control plane with teams' admission policies, and objects that users create."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ VERSIONS = {
     "Workload": "kueue.x-k8s.io/v1beta2",
 }
 DEFINED = ("AppWrapper", "PyTorchJob", "RayJob", "Workload")
-"""The kinds that need a CRD."""
+"""Kinds that need a CRD."""
 SPACES: dict[str, Any] = {"blue": TEAM_LABELS, "elsewhere": {}}
 SCHEDULED: Object = {"schedulerName": COSCHEDULER}
 

@@ -27,7 +27,7 @@ def run(script: str, *arguments: str, scripts: Path = SCRIPTS, **variables: str)
 
 
 def log(folder: Path, *lines: tuple[float, str], style: str = LINE) -> Path:
-    """The ages of the lines are in hours."""
+    """Lines' ages are in hours."""
     now = datetime.now(UTC)
     text = "".join(f"{style.format(now - timedelta(hours=hours))}{line}\n" for hours, line in lines)
     (folder / "syslog").write_text(text)

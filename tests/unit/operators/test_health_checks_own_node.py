@@ -64,7 +64,7 @@ def pod(account: str) -> Object:
 
 
 def _token(admin: KubeClient, account: str, *, bound: bool = True) -> str:
-    """Returns the token that a kubelet requests for the account's pod, or one without a pod."""
+    """Returns a kubelet's token for the account's pod, or one without a pod."""
     uid = admin.get("v1", "Pod", account, "default")["metadata"]["uid"]
     reference = {"apiVersion": "v1", "kind": "Pod", "name": account, "uid": uid}
     spec = {"boundObjectRef": reference} if bound else {}
@@ -82,7 +82,7 @@ def annotated(name: str, value: str | None) -> Object:
 
 
 def refused(kube: KubeClient, name: str, body: Object) -> str:
-    """Keeps taints that Kubernetes adds to a node without a kubelet, and tries again if it adds another one."""
+    """Keeps Kubernetes' taints of a node without a kubelet, and tries again if it adds another."""
     before = None
     message = ""
     while before != (before := _of_kubernetes(kube, name)):

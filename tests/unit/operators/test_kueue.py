@@ -30,7 +30,7 @@ def amount(text: str) -> int:
 
 
 def test_ignores_ephemeral_storage_and_no_counted_resource() -> None:
-    """Kueue never admits a job that requests a resource without a quota, unless it ignores the resource."""
+    """Kueue never admits a job that requests a resource without quota, unless it ignores the resource."""
     passed_over = tuple(kueue.configuration(30)["resources"]["excludeResourcePrefixes"])
     counted = quotas(8, H100_POOL)
     assert "ephemeral-storage".startswith(passed_over)

@@ -1,4 +1,4 @@
-"""Golden files have the values of the chart."""
+"""Golden files have the chart's values."""
 
 from __future__ import annotations
 

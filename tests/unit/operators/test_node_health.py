@@ -71,7 +71,7 @@ def test_the_grace_period_begins_with_the_first_round(script: ModuleType) -> Non
 
 
 def test_sets_the_label_one_round_before_jobs_end(script: ModuleType) -> None:
-    """AppWrapper moves a job without using a retry, but only while its pods run."""
+    """AppWrapper moves a job without using a retry only while its pods run."""
     failed = NOW - timedelta(minutes=60)
     body = changed(script, node("NoSchedule", failed=failed))
     assert body["metadata"]["labels"] == {LABEL: VALUE}

@@ -34,7 +34,7 @@ AKS_CONDITIONS = {
     *("ReadonlyFilesystem", "GPUMissing", "IBLinkFlapping", "UnhealthyNvidiaDevicePlugin"),
     "UnhealthyNvidiaDCGMServices",
 }
-"""The conditions that AKS sets (aks-docs, articles/aks/node-problem-detector.md; AgentBaker, e2e/validators.go)."""
+"""AKS's conditions (aks-docs, articles/aks/node-problem-detector.md; AgentBaker, e2e/validators.go)."""
 
 
 def monitor(sku: str, name: str) -> dict[str, Any]:

@@ -116,7 +116,7 @@ def test_driver_upgrades_are_automatic_only_if_set_and_never_drain(
         assert found["upgradePolicy"]["autoUpgrade"] is (upgrades == "when-idle")
         assert found["upgradePolicy"]["drain"] == {"enable": False}
         assert found["upgradePolicy"]["waitForCompletion"]["timeoutSeconds"] == 0  # no timeout
-        assert not found["upgradePolicy"].get("gpuPodDeletion")  # by default neither force nor deleteEmptyDir
+        assert not found["upgradePolicy"].get("gpuPodDeletion")  # default: neither force nor deleteEmptyDir
 
 
 def test_the_selector_is_valid_yaml_without_quotes() -> None:
@@ -193,7 +193,7 @@ def test_autopilot_tests_shared_files_only_if_set_and_never_takes_gpus(tested_cl
 
 @pytest.mark.parametrize("minutes", [1, 45, 24 * 60])
 def test_grace_periods_of_appwrapper_are_below_their_ceiling(minutes: int) -> None:
-    """ValidateAppWrapperConfig of its pkg/config/config.go."""
+    """ValidateAppWrapperConfig of pkg/config/config.go."""
     periods = appwrapper.configuration(minutes, None)["appwrapper"]["faultTolerance"]
     assert periods["warmupGracePeriod"] == minutes * 60 * 10**9
     assert periods["admissionGracePeriod"] <= periods["warmupGracePeriod"] <= periods["gracePeriodCeiling"]

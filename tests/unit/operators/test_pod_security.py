@@ -1,4 +1,4 @@
-"""Namespaces that pin memory have the level baseline plus IPC_LOCK on a real API server."""
+"""Namespaces that pin memory have level baseline plus IPC_LOCK on a real API server."""
 
 from __future__ import annotations
 

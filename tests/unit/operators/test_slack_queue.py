@@ -166,7 +166,7 @@ def test_a_round_without_the_queue_succeeds(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_expects_all_gpus_of_fixed_pools_only() -> None:
-    """A new node of an autoscaled pool has no GPUs until its drivers are built."""
+    """An autoscaled pool's new node has no GPUs until its drivers are built."""
     scaled = PoolSettings.model_validate({"vmSku": H100, "autoscale": {"min": 0, "max": 2}})
     pools = {"train": PoolSettings(vm_sku=H100, count=2), "burst": scaled}
     assert slack_variables(settings_with(pools=pools, slack_gpus=8))["POOLS"] == "train=2x8"
@@ -174,6 +174,6 @@ def test_expects_all_gpus_of_fixed_pools_only() -> None:
 
 
 def test_pulumi_sees_no_change_in_a_queue_with_a_limit() -> None:
-    """The plugin only compares declared fields, also after a refresh."""
+    """The plugin compares only declared fields, also after a refresh."""
     live = queue("4")
     assert compare(prune(live["spec"], SPEC), SPEC) == {}

@@ -151,7 +151,7 @@ def test_jobs_depend_on_the_webhook_and_not_on_drivers(dev: Recorder) -> None:
 
 
 def test_other_taints_and_spot_pools_change_no_daemon_set_of_drivers(dev: Recorder) -> None:
-    """A driver with a changed template stays outdated until its pods are restarted, and its policy stays notReady.
+    """A driver with a changed template stays outdated until its pods restart, and its policy notReady.
 
     network-operator v26.4.1: 0050_ofed-driver-ds.yaml:26 (OnDelete), state_skel.go:494.
     """

@@ -31,7 +31,7 @@ ELSEWHERE: tuple[tuple[str, ...], ...] = (
     ("cluster", "maintenanceWindow"), ("network", "jumpBox"), ("network", "outbound"), ("network", "podRange"),
     ("network", "serviceRange"), ("nodeCount",), ("operators", "schedulerPlugins"),
 )  # fmt: skip
-"""Keys that are rejected in a stack without the feature that they belong to."""
+"""Keys that are rejected in a stack without their feature."""
 
 
 def in_another_order(keys: Keys, seed: random.Random) -> Keys:
@@ -71,7 +71,7 @@ def pool_by_its_key(keys: Keys, _: random.Random) -> Keys:
 
 
 def model_size_as_an_option(keys: Keys, _: random.Random) -> Keys:
-    """Returns the settings with `modelSize` as an option of Metaseq, which alone reads it."""
+    """Moves `modelSize` into the options of Metaseq, which alone reads it."""
     if "modelSize" not in keys or "metaseq" not in keys["workloads"]:
         return keys
     others = {key: value for key, value in keys.items() if key != "modelSize"}
@@ -126,7 +126,7 @@ def usual(stack: str) -> Recorder:
 
 
 def shown(recorder: Recorder) -> Keys:
-    """Leaves out `platform`, which repeats the settings."""
+    """Omits `platform`, which repeats the settings."""
     return {name: value for name, value in recorder.shown.items() if name != "platform"}
 
 

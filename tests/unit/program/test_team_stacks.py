@@ -67,7 +67,7 @@ def usual(workload: str) -> Recorder:
 
 
 def in_team(recorder: Recorder) -> list[Registered]:
-    """Leaves out the ServiceAccount that registers the stack."""
+    """Omits the ServiceAccount that registers the stack."""
     return [each for each in recorder.registered if each.type.startswith("kubernetes:") and each.name != "consumer"]
 
 

@@ -90,7 +90,7 @@ def test_a_preview_logs_each_placement(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_second_pool_only_changes_the_health_check(stack: Recorder) -> None:
-    """Names of health checks contain the pool, so the old pool's check changes too."""
+    """Health checks' names contain the pool, so the old pool's check changes too."""
     before = program({**STACK, "pools": {"train": TRAIN}, "operators": {}})
     assert before.names(":batch/v1:Job") == ["health-check", "health-check-devices"]
     job = ("volcano.sh/v1alpha1:Job", "metaseq")

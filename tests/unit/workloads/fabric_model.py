@@ -9,7 +9,7 @@ from bisection import BAD, GOOD, UNKNOWN, Finding, Group, Outcome, Report, bisec
 RAILS = 8
 SLOW, NOTHING = Outcome(BAD, 11, 45), Outcome(UNKNOWN, why="no result")
 Link = tuple[int, int]
-"""Number of a node, and rail."""
+"""Node number and rail."""
 
 
 def name(number: int) -> str:
@@ -28,15 +28,15 @@ class Fabric:
     slow: Collection[Link] = ()
     slow_rails: Collection[int] = ()
     slow_inside: Collection[int] = ()
-    """Nodes that are slow with all of their GPUs, but not with one."""
+    """Nodes that are slow with all GPUs, but not with one."""
     dead: Collection[int] = ()
     dead_links: Collection[Link] = ()
     down: Mapping[tuple[str, int], str] = field(default_factory=dict)
-    """Links that are known to be down, by the node's name; they are not measured."""
+    """Links that are known to be down, by node name, and not measured."""
     together: int = 0
-    """Groups of at least so many nodes are slow, like with switches that are too narrow."""
+    """Groups of at least this many nodes are slow, like with narrow switches."""
     instead: Mapping[int, Outcome] = field(default_factory=dict)
-    """Results by chance, by the number of the measurement."""
+    """Results by chance, by the measurement's number."""
     rounds: list[Sequence[Group]] = field(default_factory=list)
 
     def search(self) -> Report:
@@ -65,5 +65,5 @@ class Fabric:
 
 
 def short(findings: Sequence[Finding]) -> list[tuple[str, str, int | None, str]]:
-    """Returns kind, node, rail and state of each finding."""
+    """Returns each finding's kind, node, rail and state."""
     return [(each.kind, each.node, each.rail, each.outcome.state) for each in findings]

@@ -8,7 +8,7 @@ from simulator.host.paths import ROOT
 
 INFO = "node-0:60:60 [0] NCCL INFO"
 INFINIBAND = f"{INFO} Using network IB\n{INFO} Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0/GDRDMA"
-# Output of NCCL 2.28.9 before any channel on a host without InfiniBand; before 2.11 also with InfiniBand.
+# Output of NCCL 2.28.9 before any channel, without InfiniBand; before 2.11 also with it.
 INITIALISED = "\n".join(
     f"{INFO} {text}"
     for text in (

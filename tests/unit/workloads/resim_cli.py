@@ -106,7 +106,7 @@ class Cli:
         self.blobs, self.cluster, self.outputs, self._capsys = KeptBlobs(), KeptCluster(), outputs(), capsys
 
     def __call__(self, *words: str) -> tuple[int, str]:
-        """Returns the exit code and the output, or the error if there is no output."""
+        """Returns exit code and output, or else the error."""
         code = arguments.main(words)
         out, error = self._capsys.readouterr()
         return code, error if code and not out else out

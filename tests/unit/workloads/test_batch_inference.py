@@ -147,7 +147,7 @@ def options(**more: Any) -> BatchInferenceOptions:
 
 @case_table(__file__, "parameters", file="language_models")
 def test_models_have_their_published_parameters(name: str, parameters: int) -> None:
-    """Model cards round them to 8.1, 2.5, 8.0, 70.6, 7.6 and 72.7 billion; the names of OPT's models have theirs."""
+    """Model cards round them to 8.1, 2.5, 8.0, 70.6, 7.6 and 72.7 billion; OPT's names have theirs."""
     assert language_models()[name].parameters == parameters
 
 

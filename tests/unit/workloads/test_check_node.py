@@ -22,7 +22,7 @@ COMMANDS = Path(__file__).with_name("check_node")
 
 
 class Check:
-    """`answers` are the failures that aznhc reports in its first and its second run."""
+    """`answers` are the failures in aznhc's first and second run."""
 
     def __init__(self, folder: Path, *answers: Sequence[str], checks: str = CHECKS, **variables: str) -> None:
         self.folder = folder
@@ -104,7 +104,7 @@ def test_a_second_run_must_confirm_a_slow_result(tmp_path: Path) -> None:
     check = Check(tmp_path, [SLOW, COPIED], [])
     assert (check.code, check.runs, check.taints) == (0, 2, [])
     assert "PASS at the second run, at the first: check_ib_bw_gdr 380" in check.verdict
-    assert (tmp_path / "ran.1").read_text() == f" * || {WRITE}\n * || {COPIES}\n"  # the others are not run again
+    assert (tmp_path / "ran.1").read_text() == f" * || {WRITE}\n * || {COPIES}\n"  # the others do not run again
     assert SLOW in check.annotations["aznhc-results"]
 
 
@@ -149,7 +149,7 @@ def test_the_annotation_with_the_log_has_a_limit(tmp_path: Path) -> None:
     check = Check(tmp_path, [long])
     results = check.annotations["aznhc-results"]
     assert len(results.encode()) < 2**16
-    assert "Running check:" in results  # the end of the log is kept
+    assert "Running check:" in results  # the log's end is kept
 
 
 def test_changes_no_node_without_a_taint_effect(tmp_path: Path) -> None:

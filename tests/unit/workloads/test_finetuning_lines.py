@@ -22,7 +22,7 @@ IMAGE = ROOT / "docker/ray-finetuning"
 GOOD = '{"text": "fabric"}'
 _CYRILLIC, _JAPANESE = "\u043f\u0440\u0438\u0432\u0435\u0442", "\u65e5\u672c\u8a9e\u306e"
 FOREIGN = {"cp1251": _CYRILLIC, "shift_jis": _JAPANESE, "euc_kr": "\ud55c\uad6d\uc5b4"}
-"""Text in encodings that cannot be recognized."""
+"""Text in unrecognizable encodings."""
 
 
 @pytest.fixture(scope="module")

@@ -156,7 +156,7 @@ ALL = f"{len(CHECKS)}/{len(CHECKS)}"
 
 
 def log(lines: dict[str, list[str]], checks: list[str] = CHECKS, *, other: bool = True) -> str:
-    """`lines` replaces the output of these checks; without `other`, the others print nothing."""
+    """`lines` replaces these checks' output; without `other`, the others print nothing."""
     text = ""
     for check in checks:
         name = check.split()[0]
@@ -204,7 +204,7 @@ def test_a_check_without_its_success_is_unknown(tmp_path: Path, name: str, lines
 @pytest.mark.parametrize(
     ("checks", "lines", "of"),
     [
-        (["check_gpu_count 8", "check_ib_bw_gdr 380"], IB_BW[:7], "7 of 8"),  # GPUDirect RDMA: a GPU for each HCA
+        (["check_gpu_count 8", "check_ib_bw_gdr 380"], IB_BW[:7], "7 of 8"),  # GPUDirect RDMA: a GPU per HCA
         (["check_gpu_count 2", "check_ib_bw_gdr 380"], IB_BW[:2], ""),
         (["check_ib_bw_gdr 380"], IB_BW[:1], ""),
         (["check_gpu_count 8", "check_ib_bw_non_gdr 78 65536"], ["check_ib_bw_non_gdr: passed for IB=mlx5_0"], ""),

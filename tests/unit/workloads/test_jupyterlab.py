@@ -75,7 +75,7 @@ def test_a_new_password_changes_the_pod() -> None:
 
 
 def test_requires_shared_files() -> None:
-    """A private platform only has them with NFS."""
+    """A private platform has them only with NFS."""
     ((path, what, fix),) = problems("none", password=PASSWORD)
     assert path == "storage.sharedFiles"
     assert what == "is none, but workload jupyterlab needs shared files"
@@ -90,7 +90,7 @@ def test_accepts_a_password_of_digits() -> None:
 
 
 def test_requests_no_gpu_by_default() -> None:
-    """The variable hides GPUs, because images with CUDA request all from the container runtime."""
+    """The variable hides GPUs, because CUDA images request all from the container runtime."""
     assert container()["resources"] == {"requests": {"cpu": "1", "memory": "4Gi"}}
     assert container()["env"] == [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}]
     assert container(gpus=2)["resources"]["limits"] == {"nvidia.com/gpu": "2"}

@@ -40,7 +40,7 @@ ALL_KINDS = [*TWO_RAILS, (LINK, name(1), 0, BAD), (NODE, name(4), None, BAD), (N
         # One more: the node alone.
         ({"slow_inside": [2]}, [(NODE, name(2), None, BAD)], lambda count: most_rounds(count) + 1),
         ({"slow_rails": [2, 5]}, TWO_RAILS, lambda count: 6),
-        # Twice: for links, and for nodes that are slow with all devices.
+        # Twice: links, and nodes that are slow with all devices.
         (
             {"slow": [(1, 0), *node(4)], "slow_rails": [2, 5], "slow_inside": [6]},
             ALL_KINDS,
@@ -137,7 +137,7 @@ def test_each_suspect_is_measured_with_two_different_nodes() -> None:
 
 @pytest.mark.parametrize("number", [13, 15], ids=["first look", "second look"])
 def test_a_link_that_is_slow_once_and_then_without_result_is_unknown(number: int) -> None:
-    """The measurements are those of one of two suspects, after the pool, eight rails and four pairs."""
+    """The measurements are of one of two suspects, after the pool, eight rails and four pairs."""
     report = Fabric(8, slow=[(1, 3)], instead={number: NOTHING}).search()
     assert short(report.findings) == [(LINK, name(1), 3, UNKNOWN)]
 
@@ -165,7 +165,7 @@ def test_two_nodes_are_too_few_to_separate_a_link_from_its_rail() -> None:
 
 
 def test_finds_all_faults_with_few_good_nodes() -> None:
-    """Each suspect needs one of the two good nodes for its measurement."""
+    """Each suspect's measurement needs one of the two good nodes."""
     report = Fabric(8, slow=[(number, 0) for number in (2, 3, 4)], dead_links=[(5, 0), (6, 0)]).search()
     assert {state for *_, state in short(report.findings)} == {BAD, UNKNOWN}
     assert len(report.findings) == 5

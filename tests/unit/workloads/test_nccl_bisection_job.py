@@ -41,7 +41,7 @@ def test_mounts_all_scripts() -> None:
 
 
 def test_the_gpu_and_the_hca_of_an_index_share_a_bridge() -> None:
-    """A rail is the GPU and the HCA with the same index, in the order of PCI domains."""
+    """A rail is the GPU and the HCA with one index, in the order of PCI domains."""
     for size in catalogue().values():
         if size.supported and size.infiniband and size.topology:
             bridges = [bridge for numa in topologies()[size.topology].numa for bridge in numa.bridges]

@@ -132,13 +132,13 @@ ALONE = "cudaDev 0 nvmlDev 0 busId 100000 - Init COMPLETE"
          "FAIL the ranks were on 2 nodes of 4"),
         (f"{INFO} comm 0x1 rank 0 nRanks 8 nNodes 1 localRanks 8 localRank 0 MNNVL 1\n" + table(GOOD), 2, 0, "PASS"),
         (ranks(*"abc") + "".join(f"{host}:1:1 [0] NCCL INFO x\n" for host in "abcd") + table(GOOD), 4, 0, "PASS"),
-        # A process that failed after its results, and a run that has none.
+        # A process that failed after its results, and a run without any.
         (table(GOOD) + "a: Test CUDA failure common.cu:941 'unknown error'\n", 2, 2, "FAIL all_reduce_perf did not"),
         (table(GOOD) + "mpirun noticed that process rank 3 exited on signal 9.\n", 2, 2, "FAIL all_reduce_perf did"),
         (ranks(*"ab") + table(GOOD) + ranks(*"ab"), 2, 2, "FAIL all_reduce_perf did not finish"),
         (table(GOOD) * 2 + "# nThread 1 nGpus 1\n" * 3, 2, 2, "FAIL all_reduce_perf did not finish"),
         (f"{START}all_reduce_perf\n{table(GOOD)}{START}all_reduce_perf\n", 2, 2, "FAIL all_reduce_perf did not finish"),
-        # Other collectives, whose bus bandwidth has another factor.
+        # Other collectives, with another factor of the bus bandwidth.
         (f"{START}sendrecv_perf\n{table(GOOD)}", 2, 2, NONE),
         (f"{START}sendrecv_perf\n{table(GOOD)}{START}all_reduce_perf_mpi\n{table(GOOD)}", 2, 0, "PASS"),
         (table(GOOD.replace("4294967296", "268435456")), 2, 2, NONE),  # reduce_scatter of 16 ranks
@@ -146,7 +146,7 @@ ALONE = "cudaDev 0 nvmlDev 0 busId 100000 - Init COMPLETE"
         (table(GOOD.replace("4294967296  float", "8589934592  bfloat16")), 2, 0, "PASS"),
         (table(GOOD.replace("  -1  ", "   0  ")), 2, 2, NONE),  # reduce
         (f"{START}all_reduce_perf\n{table(GOOD)}", 2, 0, "PASS"),
-        # Interrupted, after wrong values or before the end of the second test.
+        # Interrupted, after wrong values or before the second test's end.
         ("\n".join([INFINIBAND, HEADER, row(1024, 1, 1, wrong="7")]), 2, 1, "FAIL 14 wrong values"),
         ("\n".join([table(GOOD), HEADER, row(1024, 1, 1)]), 2, 2, "FAIL all_reduce_perf did not finish"),
         ("\n".join([table(GOOD), HEADER]), 1, 2, "FAIL all_reduce_perf did not finish"),
@@ -207,7 +207,7 @@ MISSING = "FAIL the largest message, 17179869184 B, has no readable result"
         (table(SMALL, GOOD.replace("470.00", "******")), MISSING),
         (LARGE + table(GOOD) + LARGE + table(SMALL), MISSING),
         (LARGE + table(GOOD) + LARGE + table(GOOD), "PASS"),
-        (HEADING.format(8, 20000000000, "2(factor)") + table(GOOD), "PASS"),  # twice that is more than maxBytes
+        (HEADING.format(8, 20000000000, "2(factor)") + table(GOOD), "PASS"),  # twice that exceeds maxBytes
         (HEADING.format(8, 20000000000, "2(factor)") + table(SMALL), MISSING),
         (HEADING.format(8589934592, 17179869190, "8589934592(bytes)") + table(SMALL, GOOD), "PASS"),
         (HEADING.format(17179869187, 17179869187, "1048576(bytes)") + table(GOOD), "PASS"),  # whole values only

@@ -1,4 +1,4 @@
-"""The health checks read the node's log, with times that aznhc understands, and errors that it does not know."""
+"""Health checks read the node's log, with times that aznhc understands, and errors that it does not know."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def stamp(hours: float, style: str, now: datetime | None = None) -> str:
 
 
 def convert(tmp_path: Path, **logs: str) -> tuple[int, str, str, str]:
-    """Returns node-log.sh's exit code and output, the log for aznhc's checks, and the history of earlier runs."""
+    """Returns node-log.sh's exit code and output, the log for aznhc's checks, and earlier runs' history."""
     folder = tmp_path / "log"
     folder.mkdir()
     for name, text in logs.items():
@@ -69,7 +69,7 @@ def test_adds_the_first_loss_of_a_link_that_was_lost_twice_to_the_history(tmp_pa
 
 
 def test_adds_an_earlier_time_for_a_link_that_was_lost_twice_within_a_second(tmp_path: Path) -> None:
-    """aznhc counts two events of the same second as one."""
+    """aznhc counts two events in one second as one."""
     time = datetime.now().astimezone().replace(microsecond=0) - timedelta(hours=1)
     times = [(time + timedelta(milliseconds=part)).isoformat(timespec="microseconds") for part in (1, 9)]
     text = "".join(f"{time} n {LOST.format('ib3')}\n" for time in times)

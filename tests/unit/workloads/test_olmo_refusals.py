@@ -115,20 +115,20 @@ def test_node_counts_must_share_the_batch() -> None:
 
 
 MEASURED = {256: 51_299, 64: 50_855}
-"""Tokens/s of one H100, by sequences a step: the rows of docs/olmo.md."""
+"""Tokens/s of one H100, by sequences per step (docs/olmo.md)."""
 EXCHANGED_BYTES = 2 + 4
 """Per parameter and micro-batch: FSDP gathers weights in bf16 and reduces gradients in float32."""
 
 
 def seconds_of_arithmetic(sequences: int, length: int) -> float:
-    """Returns the time of a step with so many sequences per GPU, on the line through both measurements."""
+    """Returns a step's time for these sequences per GPU, on the line through both measurements."""
     (most, fast), (least, slow) = MEASURED.items()
     longest, shortest = most * length / fast, least * length / slow
     return shortest + (sequences - least) * (longest - shortest) / (most - least)
 
 
 def seconds_a_step(nodes: int) -> float:
-    """Returns the derived time on so many Standard_ND96isr_H100_v5."""
+    """Returns the derived time on these Standard_ND96isr_H100_v5."""
     training, sku = training_configs()[DEFAULT_CONFIG], catalogue()[H100]
     assert sku.nccl_busbw is not None
     gpus, bandwidth = nodes * sku.gpus, sku.nccl_busbw.healthy.at(nodes, sharp=False) * 1e9

@@ -21,7 +21,7 @@ from tests.support.docker_modules import imported
 
 IMAGE = ROOT / "docker/pytorch-pretraining"
 SMALL, LARGE = 50257, 128256
-"""Vocabularies with tokens of 16 and of 32 bits."""
+"""Vocabularies with tokens of 16 and 32 bits."""
 TOKENS = [(token * 7919 + 12) % SMALL for token in range(3000)]
 
 
@@ -134,7 +134,7 @@ def test_accepts_all_valid_tokens(files: Any, tmp_path_factory: pytest.TempPathF
 def test_random_tokens_are_not_text(
     files: Any, tmp_path_factory: pytest.TempPathFactory, random: Random, form: tuple[str, int]
 ) -> None:
-    """Tokens with the bytes of a byte-order mark are no text either."""
+    """Tokens with a byte-order mark's bytes are no text either."""
     kind, vocabulary = form
     folder = tmp_path_factory.getbasetemp() / "random"
     folder.mkdir(exist_ok=True)

@@ -123,7 +123,7 @@ def fail_renames(monkeypatch: pytest.MonkeyPatch, times: float) -> None:
 
 @pytest.mark.parametrize("times", [2, float("inf")], ids=["busy", "always busy"])
 def test_retries_to_rename_a_busy_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: float) -> None:
-    """On a share, another node may have files of it open."""
+    """On a share, another node may have its files open."""
     folders = own("folders")
     monkeypatch.setattr(folders, "_BUSY_S", 0.5 if times > 2 else folders._BUSY_S)
     fail_renames(monkeypatch, times)

@@ -67,7 +67,7 @@ def test_only_workers_have_gpus_and_ranks() -> None:
 
 @pytest.mark.parametrize("gpus", [1, 8])
 def test_all_pods_fit_into_the_quota_of_the_gpus(gpus: int) -> None:
-    """The quota is the GPUs' share of the resources that a node offers (operators/kueue/queues.py, quotas)."""
+    """The quota is the GPUs' share of a node's resources (operators/kueue/queues.py, quotas)."""
     asked = [each["spec"]["containers"][0]["resources"]["requests"] for each in pods(run(gpus=gpus)).values()]
     node, share = allocatable(pool(H100).sku), gpus / 8
     assert sum(value(each["cpu"]) for each in asked) <= node.cpu_millis * share / 1000
@@ -89,7 +89,7 @@ def test_passes_options_to_the_loop() -> None:
 
 @case_table(__file__, "folders")
 def test_only_another_training_has_another_folder(changed: dict[str, Any], another: bool) -> None:
-    """The default batch of two nodes differs from that of one node; that of half of a node's GPUs does not."""
+    """The default batch of two nodes differs from one node's; that of half of a node's GPUs does not."""
     (first,), (then,) = argument("--output", run()), argument("--output", run(**changed))
     assert (first != then) is another
     assert all(re.fullmatch(rf"/checkpoints/blue/{NAME}/[0-9a-f]{{12}}", each) for each in (first, then))

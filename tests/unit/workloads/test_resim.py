@@ -158,7 +158,7 @@ def test_rejects_batches_that_cannot_run(
 
 @pytest.mark.parametrize(("profile", "problem_count"), [("resimulation", 1), ("random-4k", 1), ("sequential", 0)])
 def test_rejects_block_caches_with_an_identity(profile: str, problem_count: int) -> None:
-    """Each pod has its own mount, and two mounts cannot share a folder (blobfuse2, block_cache.go, Configure)."""
+    """Each pod has its own mount, and mounts cannot share a folder (blobfuse2, block_cache.go, Configure)."""
     storage = output(containers={"output": {"permissions": "racwdlmp", "profile": profile}}, auth="identity")
     found = problems(storage)
     assert len(found) == problem_count

@@ -69,7 +69,7 @@ class Batch:
 
 
 def kill(process: subprocess.Popen[str]) -> None:
-    """Kills all processes of the pod together, as if its node were lost."""
+    """Kills all processes of the pod together, like a lost node."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.communicate(timeout=60)

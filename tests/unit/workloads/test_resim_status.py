@@ -99,7 +99,7 @@ def test_cancels_without_access_to_the_storage(cli: Cli) -> None:
 
 
 def test_finished_scenarios_do_not_count_as_running(cli: Cli) -> None:
-    """Results exist a moment before Kubernetes sees the end of their pods."""
+    """Results exist a moment before Kubernetes sees their pods' end."""
     cli("submit", "--njobs", "2", "--name", "night")
     cli.blobs.finish("night", "scenario-000000")
     cli.blobs.blobs["ai/night/attempts/scenario-000001/night-1-1/log.txt"] = b""

@@ -33,7 +33,7 @@ def cluster(group: Arm) -> Arm:
 
 @pytest.fixture
 def scaled(cluster: Arm, monkeypatch: pytest.MonkeyPatch) -> ScaledCluster:
-    """The machines are allocated at once."""
+    """Allocates machines at once."""
     monkeypatch.setattr(life, "ALLOCATION_S", 0.01)
     return ScaledCluster(cluster)
 

@@ -1,6 +1,6 @@
-"""A simulated Azure in a separate process, for a test that kills it: `python -m <this module> FOLDER`.
+"""A simulated Azure for a test that kills it: `python -m <this module> FOLDER`.
 
-Never finishes an operation. Prints the endpoint, then serves until it is killed.
+Never finishes an operation. Prints the endpoint, then serves until killed.
 """
 
 from __future__ import annotations

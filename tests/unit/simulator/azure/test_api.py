@@ -94,7 +94,7 @@ def test_rejects_a_body_that_is_not_json(arm: Arm, content: bytes) -> None:
 
 @pytest.mark.parametrize("length", ["abc", "-5", "1_0"])
 def test_rejects_an_invalid_content_length(arm: Arm, length: str) -> None:
-    """Uses http.client, because httpx does not send such a header."""
+    """httpx does not send such a header, http.client does."""
     trusting = ssl.create_default_context(cafile=arm.ca_file)
     raw = HTTPSConnection(arm.client.base_url.netloc.decode(), timeout=10, context=trusting)
     raw.putrequest("PUT", GROUP)

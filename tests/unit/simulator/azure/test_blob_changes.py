@@ -1,4 +1,4 @@
-"""Mounts read the log of changed blobs instead of listing the container."""
+"""Mounts read the log of changed blobs, not a list."""
 
 from __future__ import annotations
 

@@ -170,7 +170,7 @@ def test_a_new_account_keeps_the_blobs_of_others(account: BlobAccount) -> None:
 
 
 def test_clearing_survives_a_restart_of_azurite(account: BlobAccount, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If two accounts are deleted at once, Azurite restarts on another port for the remaining accounts."""
+    """If two accounts are deleted at once, Azurite restarts on another port for the others."""
     ports, listed = [], BlobServiceClient.list_containers
 
     def list_containers(client: BlobServiceClient) -> Any:
@@ -195,7 +195,7 @@ def test_a_killed_azurite_restarts(account: BlobAccount) -> None:
     sas = account.service_sas("rcwl")
     for pid in leftovers():
         os.kill(pid, signal.SIGKILL)
-    account.settings()  # unwritten blobs are lost, but no container
+    account.settings()  # unwritten blobs are lost, no containers
     account.container(sas).upload_blob("after", b"", overwrite=True)
     assert "after" in names(account.container(sas))
 

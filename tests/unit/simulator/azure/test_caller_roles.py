@@ -78,7 +78,7 @@ def test_rejects_a_change_without_a_role(cluster: Arm, name: str) -> None:
 
 
 def test_allows_reads_without_a_role(cluster: Arm) -> None:
-    """A difference from Azure, which docs/simulator.md lists."""
+    """This differs from Azure (docs/simulator.md)."""
     for path in (CLUSTER, GROUP, f"{GROUP}/resources"):
         assert send(cluster, AUTOMATION, "GET", path).status_code == 200
     check = f"{SCOPE}/providers/Microsoft.Storage/checkNameAvailability"

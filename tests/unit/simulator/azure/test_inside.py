@@ -129,7 +129,7 @@ def test_nodes_reach_an_account_from_their_network(private: Arm) -> None:
 
 
 def test_nodes_pull_images_by_the_private_endpoint(private: Arm) -> None:
-    """Without an endpoint, the public address of the registry rejects the nodes."""
+    """Otherwise, the registry's public address rejects the nodes."""
     zone, image = net.zone("privatelink.azurecr.io"), "aiimages.azurecr.io/train:1"
     net.make(private, net.REGISTRY, {**net.REGISTRY_BODY, "properties": {"publicNetworkAccess": "Disabled"}})
     private.server.world.registries.push("aiimages", "train", "1")
@@ -150,7 +150,7 @@ def addresses(arm: Arm, label: str) -> list[str]:
 
 
 def test_the_metadata_service_returns_the_address_of_a_machine(network: Arm) -> None:
-    assert addresses(network, "rg+ai") == ["10.16.255.254"]  # of a runner without a resource
+    assert addresses(network, "rg+ai") == ["10.16.255.254"]  # a runner's without a resource
     net.make(network, net.INTERFACE, net.interface_body())
     assert addresses(network, "rg+ai") == ["10.16.16.5"]
 

@@ -114,7 +114,7 @@ def _reserved(node: dict[str, Any]) -> int:
 def test_memory_is_that_of_recorded_nodes() -> None:
     """Two nodes with 16 cores, 64 GiB and 60 pods have the same capacity: https://github.com/Azure/AKS/issues/4524.
 
-    One has the reservation from before Kubernetes 1.29; the issue reports it for the newer one.
+    One has the reservation from before Kubernetes 1.29, reported for the newer one.
     """
     before, since = 59329368, 64460556
     reserved_before = int(1024 * (0.25 * 4 + 0.2 * 4 + 0.1 * 8 + 0.06 * 48)) + 750

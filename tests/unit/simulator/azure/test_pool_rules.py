@@ -34,7 +34,7 @@ def test_a_pool_has_defaults_and_scales(cluster: Arm) -> None:
 
 
 def test_a_system_pool_may_shrink_below_the_minimum_of_pods(cluster: Arm) -> None:
-    """AKS allows it (Azure/AKS#1422), but rejects a new system pool of that size."""
+    """AKS allows it (Azure/AKS#1422), but not for a new system pool."""
     pool: dict[str, Any] = {"mode": "System", "nodeTaints": [], "vmSize": D4S, "gpuProfile": None, "maxPods": 10}
     for name, changes in (("more", pool | {"count": 3}), ("more", pool | {"count": 1}), ("user", {"maxPods": 10})):
         answer = cluster.put(pool_path(name), pool_body(**changes))

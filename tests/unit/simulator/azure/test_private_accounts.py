@@ -28,7 +28,7 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BlobAccount]:
 
 
 def listed(account: BlobAccount, credential: object, network: str) -> list[str]:
-    """Returns the names of blobs, as seen from a network or outside. Does not retry."""
+    """Returns blobs' names, as seen from a network or outside. Does not retry."""
     client = ContainerClient(
         f"https://{NAME}",
         "data",
@@ -48,7 +48,7 @@ def test_a_private_account_shows_the_endpoints_of_azure(account: BlobAccount) ->
 
 @pytest.mark.parametrize("kind", ["sas", "login", "key"])
 def test_accepts_all_credentials_inside_the_network(account: BlobAccount, kind: str) -> None:
-    """Signatures of keys contain the path, so they depend on the host name."""
+    """Keys sign the path, so signatures depend on the host name."""
     keys = account.arm.call("POST", f"{ACCOUNT}/listKeys").json()["keys"]
     key = {"account_name": "models", "account_key": keys[0]["value"]}
     credentials = {"sas": account.service_sas("rl"), "login": DefaultAzureCredential(), "key": key}

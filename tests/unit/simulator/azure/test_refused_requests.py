@@ -1,9 +1,8 @@
 """Requests that Azure rejects, with the status, code, message and target: the tables in `refused/`.
 
-A group of cases creates the resources in `given` once, and sends the request of each case. A case inherits the fields
-of its group. Its body is the usual body of the resource in the request, changed by `body` and `properties`; `pool`
-changes the first pool of a cluster, `connection` the target of an endpoint. Afterwards, the resource in the request is
-unchanged, and the same resources exist.
+A group creates the resources in `given` once, and sends each case's request. A case inherits its group's fields. Its
+body is the resource's usual body, changed by `body` and `properties`; `pool` changes a cluster's first pool,
+`connection` an endpoint's target. Afterwards, the resource is unchanged, and the same resources exist.
 """
 
 from __future__ import annotations
@@ -57,11 +56,11 @@ USUAL: dict[str, tuple[str, Any]] = {
     "zone": (_ZONE, {"location": "global"}),
     "zones": (_ZONE.rpartition("/")[0], None),
 }
-"""The path and the usual body for each word in angle brackets."""
+"""The path and usual body for each word in angle brackets."""
 
 
 def _with_paths(value: Any) -> Any:
-    """Replaces words by paths. A request gets the usual body of the word at its start, unless more follows."""
+    """Replaces words by paths. A request gets the usual body of its first word, unless more follows."""
     if isinstance(value, dict):
         replaced = {_with_paths(key): _with_paths(each) for key, each in value.items()}
         if "request" in value:

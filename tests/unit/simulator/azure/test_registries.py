@@ -38,7 +38,7 @@ def kubelet(arm: Arm) -> str:
 
 
 def attach(arm: Arm, role: str = ACR_PULL, scope: str = REGISTRY, **properties: str) -> str:
-    """Assigns a role as `az aks update --attach-acr` does."""
+    """Assigns a role like `az aks update --attach-acr`."""
     return arm.assign(role, scope, kubelet(arm), **properties)
 
 

@@ -76,7 +76,7 @@ def inline_pools(arm: Arm) -> list[dict[str, Any]]:
 
 
 def test_ignores_the_count_of_an_autoscaled_pool(cluster: Arm) -> None:
-    """Azure/AKS, releases of 2024-08-27 (a new pool needs no count) and of 2019-10-28 (a given one is ignored)."""
+    """Azure/AKS, releases of 2024-08-27 (a new pool needs no count) and 2019-10-28 (a given one is ignored)."""
     scaled = {"enableAutoScaling": True, "minCount": 1, "maxCount": 4}
     for given in ({}, {"count": 2}):
         make(cluster, pool_path(), pool_body(**scaled, **{"count": None, **given}))

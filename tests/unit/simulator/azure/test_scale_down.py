@@ -93,7 +93,7 @@ def test_keeps_a_node(scaled: ScaledCluster, change: Object, settings: dict[str,
 
 @pytest.mark.parametrize(("version", "left"), [("1.34.1", 2), ("1.35.4", 1)])
 def test_removes_a_node_at_the_threshold_since_1_35(scaled: ScaledCluster, version: str, left: int) -> None:
-    """The setting of AKS's profile is for CPU and memory. A node with GPUs has upstream's threshold of a half."""
+    """AKS's setting is for CPU and memory. A node with GPUs has upstream's threshold of a half."""
     make_pool(scaled, count=2)
     scaled.profile(scale_down_utilization_threshold="0.1")
     scaled.set_version(version)
@@ -104,7 +104,7 @@ def test_removes_a_node_at_the_threshold_since_1_35(scaled: ScaledCluster, versi
 
 
 def test_arm_accepts_updates_during_a_scale_up(scaled: ScaledCluster) -> None:
-    """The autoscaler changes the scale set, so the pool in ARM is not busy."""
+    """The autoscaler changes the scale set, so ARM's pool is not busy."""
     make_pool(scaled)
     scaled.add(pod("one", gpu=8))
     scaled.arm.done()

@@ -142,7 +142,7 @@ def test_adds_nodes_for_pending_pods(scaled: ScaledCluster) -> None:
 
 
 def test_a_new_node_has_fifteen_minutes_to_advertise_gpus(scaled: ScaledCluster) -> None:
-    """Afterwards, its pods get another node, and the first one is removed (clusterstate.go, MaxNodeStartupTime)."""
+    """Then its pods get another node, and it is removed (clusterstate.go, MaxNodeStartupTime)."""
     scaled.slow = True
     make_pool(scaled, count=1)
     scaled.add(pod("one", gpu=8, mlnxnics=8))
@@ -173,7 +173,7 @@ def test_the_profile_keeps_a_slow_node(scaled: ScaledCluster, settings: dict[str
 
 
 def test_a_scale_up_with_slow_nodes_times_out(scaled: ScaledCluster) -> None:
-    """A node counts as upcoming until it advertises its GPUs (clusterstate.go, updateScaleRequests)."""
+    """A node is upcoming until it advertises GPUs (clusterstate.go, updateScaleRequests)."""
     scaled.slow = True
     make_pool(scaled)
     scaled.profile(max_node_provision_time="6m")

@@ -51,7 +51,7 @@ def test_arm_accepts_its_token(slash: str, arm: Arm) -> None:
 
 
 def test_returns_the_endpoints_of_the_cloud(arm: Arm) -> None:
-    """Contains the fields that the official plugin requires. Without MicrosoftGraph it has no client config."""
+    """The official plugin requires these fields. Without MicrosoftGraph it has no client config."""
     found = arm.client.get("/metadata/endpoints?api-version=2022-09-01").json()
     here = arm.server.endpoint
     assert (found["resourceManager"], found["authentication"]["loginEndpoint"]) == (here, here)
@@ -121,7 +121,7 @@ def test_only_tokens_of_users_have_a_name_and_groups(arm: Arm) -> None:
 
 
 def test_the_published_keys_verify_tokens(arm: Arm) -> None:
-    """API servers verify tokens with the configuration of the issuer, without a secret."""
+    """API servers verify tokens with the issuer's configuration, without a secret."""
     here = f"/{SUBSCRIPTION.tenant_id}/.well-known/openid-configuration"
     anonymous = {"Authorization": ""}
     found = arm.client.get(here, headers=anonymous).json()
@@ -173,7 +173,7 @@ def test_accepts_the_names_for_any_tenant(arm: Arm) -> None:
 
 
 def test_the_login_host_of_microsoft_returns_its_own_urls(arm: Arm) -> None:
-    """A client of MSAL sends a secret only to the host that it trusts."""
+    """MSAL's clients send a secret only to a trusted host."""
     host = {"Host": "login.microsoftonline.com"}
     instance = arm.client.get("/common/discovery/instance?api-version=1.1", headers=host).json()
     assert instance["metadata"][0]["aliases"] == ["login.microsoftonline.com"]

@@ -20,7 +20,7 @@ from tests.support.sizes import T4
 
 
 class Evictions:
-    """`look` runs the evictor, some seconds later."""
+    """`look` runs the evictor some seconds later."""
 
     def __init__(self, arm: Arm, folder: Path) -> None:
         self.cluster, self.store, self.now = ScaledCluster(arm), EvictionStore(folder), 0.0

@@ -115,7 +115,7 @@ def test_resumes_a_killed_deletion(tmp_path: Path, cluster: Arm) -> None:
 
 def test_deletes_pools_whose_cluster_was_never_stored(tmp_path: Path, cluster: Arm) -> None:
     cluster.server.stop()
-    cluster.server.world.store.remove(parse_id(CLUSTER))  # as after a kill before the cluster is written
+    cluster.server.world.store.remove(parse_id(CLUSTER))  # as if killed before the cluster is written
     again = start(tmp_path / "azure", FakeBackend())
     assert [record.id.name for record in again.server.world.store.all()] == ["rg"]
     make(again, CLUSTER, cluster_body())

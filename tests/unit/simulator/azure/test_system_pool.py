@@ -26,7 +26,7 @@ OPTIONS: dict[str, tuple[str, Callable[[str], Any]]] = {
 
 
 def run(arm: Arm, command: str) -> None:
-    """All options of the command have a value."""
+    """All options have a value."""
     _, _, _, verb, *rest = shlex.split(command)
     options = dict(zip(rest[::2], rest[1::2], strict=True))
     assert (options.pop("-g"), options.pop("--cluster-name")) == ("rg", "aks")

@@ -92,7 +92,7 @@ def test_a_read_only_lock_prevents_changes_and_credentials(cluster: Arm) -> None
     ("level", "refused"), [("CanNotDelete", {"DELETE": "delete"}), ("ReadOnly", {"PUT": "write", "DELETE": "delete"})]
 )
 def test_a_lock_protects_the_routes_of_a_table(arm: Arm, level: str, refused: dict[str, str]) -> None:
-    """A delete lock on the group also protects routes (MicrosoftDocs/azure-docs#56524)."""
+    """A group's delete lock also protects routes (MicrosoftDocs/azure-docs#56524)."""
     make(arm, GROUP, {"location": "eastus"})
     table = make(arm, ROUTES, routes_body())
     lock(arm, level, "group")

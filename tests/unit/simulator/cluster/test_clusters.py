@@ -28,7 +28,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 class Booting:
-    """`ONE` boots until `go` is set; `up` has the running ones."""
+    """`ONE` boots until `go` is set; `up` has running ones."""
 
     began, go = threading.Event(), threading.Event()
     up: set[str] = set()

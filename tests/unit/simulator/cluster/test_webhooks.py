@@ -12,7 +12,7 @@ BY_URL = {"clientConfig": {"url": "https://elsewhere"}}
 
 
 class Kube:
-    """The endpoints of the webhook change with each list."""
+    """The webhook's endpoints change with each list."""
 
     def __init__(self, *looks: list[bool]) -> None:
         self.looks, self.looked = looks, 0
@@ -28,7 +28,7 @@ class Kube:
 
 
 def looks(kube: Kube, *ready: str, timeout_s: float = 10) -> int:
-    """Returns the number of lists until the wait ends, if the kubelet reports these pods as ready."""
+    """Returns the number of lists until the wait ends, with these pods ready."""
     webhooks.await_webhooks(cast(KubeClient, kube), lambda uid: uid in ready, timeout_s)
     return kube.looked
 

@@ -53,14 +53,14 @@ def lock() -> IO[str]:
 def test_there_is_one_daemon() -> None:
     with lock():
         assert hold_lock() is None
-        assert running_state() == {"ready": False}  # it has written no state yet
+        assert running_state() == {"ready": False}  # no state written yet
         files.replace(state_file(), json.dumps({"pid": 1, "ready": True}))
         assert running_state() == {"pid": 1, "ready": True}
     assert running_state() is None
 
 
 def test_a_new_daemon_ignores_the_state_of_a_killed_one() -> None:
-    """A killed daemon may be a zombie for some time, so that its process id still exists."""
+    """A killed daemon may be a zombie, whose process id still exists."""
     files.replace(state_file(), json.dumps({"pid": os.getpid(), "ready": True}))
     assert running_state() is None
     with lock():

@@ -125,7 +125,7 @@ VARIABLE = "PULUMI_K8S_DELETE_UNREACHABLE"
 
 @pytest.fixture
 def destroyed(down: Down, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, str]]:
-    """The variables with which the consumer stack `olmo` is destroyed."""
+    """Variables with which the consumer stack `olmo` is destroyed."""
     given: list[dict[str, str]] = []
     listed, outputs = [{"name": "organization/ai-on-aks/olmo", "resourceCount": 5}], {"files": {"olmo/notes": "in use"}}
     account = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Storage/storageAccounts/olmo1"
@@ -169,7 +169,7 @@ def volume(claim: str, source: str, by: str | None = "file.csi.azure.com") -> di
 def test_lists_claims_that_are_deleted_with_the_cluster(
     destroyed: list[dict[str, str]], down: Down, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Lists claims of any stack and user, but not blob containers and folders of an NFS server, which stay."""
+    """Lists claims of any stack and user, without blob containers and folders of an NFS server, which stay."""
     volumes = [volume("mine/notes", "csi"), volume("ai/jupyterlab", "csi"), volume("ai/blob", "csi", None)]
     volumes.append(volume("ai/folder", "nfs"))
     client = contextlib.nullcontext(SimpleNamespace(list=lambda *_: volumes))

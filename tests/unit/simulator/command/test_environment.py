@@ -20,7 +20,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_second_use_changes_no_file(home: Path) -> None:
-    """A pulumi may read the passphrase at that moment, and must not find an empty file."""
+    """A pulumi may read the passphrase then, and must not find an empty file."""
     before = environment.settings(), _written(home)
     assert (environment.settings(), _written(home)) == before
 
@@ -32,7 +32,7 @@ def test_replaces_another_passphrase(home: Path) -> None:
 
 
 def test_deletes_cached_schemas_of_emulated_plugins(home: Path) -> None:
-    """The CLI caches schemas by version, and an emulated plugin keeps its version when it changes."""
+    """The CLI caches schemas by version, which an emulated plugin keeps when it changes."""
     schemas = home / "pulumi" / "schemas"
     schemas.mkdir(parents=True)
     for name in (f"kubernetes-{kubernetes.VERSION}+simulator.json", "random-4.0.0.json"):

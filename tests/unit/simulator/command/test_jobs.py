@@ -20,7 +20,7 @@ OWN = f"dev.azurecr.io/olmo:{content_tag('olmo')}"
 
 
 def obj(kind: str, name: str, owner: str = "", **more: Any) -> Object:
-    """The object's name is also its uid."""
+    """The name is also the uid."""
     version = {"Pod": "v1", "Node": "v1", "Job": "batch/v1"}.get(kind, "apps/v1")
     metadata = {"name": name, "namespace": "ai", "uid": name, "ownerReferences": [{"uid": owner}]}
     return {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": {}, **more}

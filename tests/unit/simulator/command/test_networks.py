@@ -20,7 +20,7 @@ STACK = "ai-on-aks-private"
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in (environment.OUTER, "HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv(environment.INSIDE, "")  # set, so that changes by `up` end with the test
+    monkeypatch.setenv(environment.INSIDE, "")  # so that changes by `up` end with the test
     monkeypatch.setenv("SIMULATOR_HOME", str(tmp_path))
     return tmp_path
 
@@ -101,7 +101,7 @@ def test_removes_azures_names_from_no_proxy(home: Path, monkeypatch: pytest.Monk
 
 @pytest.fixture
 def applied(arm: Arm, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The networks of the calls of `pulumi up`, and `jobs` for the wait. The first call creates a jump box if `JUMP` is
+    """The networks of calls of `pulumi up`, and `jobs` for the wait. The first call creates a jump box if `JUMP` is
     set.
     """
     where: list[str] = []

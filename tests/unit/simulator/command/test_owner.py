@@ -24,7 +24,7 @@ def errors(capsys: pytest.CaptureFixture[str]) -> Errors:
 
 @pytest.fixture
 def other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """This shell has the environment of another checkout."""
+    """This shell has another checkout's environment."""
     (tmp_path / "other" / "simulator").mkdir(parents=True)
     (tmp_path / "other" / "simulator" / "__main__.py").touch()
     monkeypatch.setenv("SIMULATOR_HOME", str(tmp_path / "other" / ".simulator"))
@@ -82,7 +82,7 @@ def test_a_moved_checkout_keeps_its_state(other: Path, tmp_path: Path, monkeypat
 
 @pytest.fixture
 def theirs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A state folder that this process may not read. If root runs the tests, it reads the folder as another user."""
+    """A state folder that this process may not read. Root reads it as another user."""
     home, user = tmp_path / "home", os.geteuid()
     monkeypatch.setenv("SIMULATOR_HOME", str(home))
     home.mkdir()

@@ -22,7 +22,7 @@ EMULATED = '#!/bin/sh\necho "emulated $*"\n'
 
 @pytest.fixture(autouse=True)
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The interpreter of emulated plugins is a script that prints its arguments."""
+    """The emulated plugins' interpreter is a script that prints its arguments."""
     monkeypatch.setenv("SIMULATOR_HOME", str(tmp_path / "home"))
     interpreter = tmp_path / "python"
     interpreter.write_text(EMULATED)
@@ -35,7 +35,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def downloads(tmp_path: Path) -> Iterator[str]:
-    """The archives of the server are named as on get.pulumi.com."""
+    """Archives are named as on get.pulumi.com."""
     served = tmp_path / "served"
     served.mkdir()
     for name, version in VERSIONS.items():

@@ -12,7 +12,7 @@ from tests.support.case_files import case_table
 def test_adopts_unrecorded_changes_if_the_last_update_failed(
     history: list[str], expected: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`history` is newest first, as Pulumi prints it. A refresh does not count."""
+    """`history` is newest first, as in Pulumi. A refresh does not count."""
     entries = [dict(zip(("kind", "result"), each.split(), strict=True)) for each in history]
     monkeypatch.setattr(recovery, "read", lambda *_, **__: entries)
     reported: list[str] = []

@@ -28,7 +28,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def lock(home: Path) -> Lock:
-    """Writes a lock as Pulumi's file backend does (pulumi/pulumi, pkg/backend/diy/lock.go)."""
+    """Writes a lock like Pulumi's file backend (pulumi/pulumi, pkg/backend/diy/lock.go)."""
 
     def write(stack: str, pid: int) -> Path:
         file = home / "state" / ".pulumi" / "locks" / "organization" / "ai-on-aks" / stack / "5c7e.json"
@@ -102,7 +102,7 @@ def test_lists_make_up_without_its_own_pulumi(lock: Lock, pulumi: subprocess.Pop
 
 def test_ignores_killed_updates(lock: Lock, home: Path) -> None:
     lock("dev", 2**22 + 1)
-    lock("olmo", os.getpid())  # another process has the number now
+    lock("olmo", os.getpid())  # another process has the number
     (home / "commands").mkdir()
     (home / "commands" / "1.json").write_text("{}")
     assert updates.under_way() == []
@@ -113,5 +113,5 @@ def test_ignores_killed_updates(lock: Lock, home: Path) -> None:
 
 def test_a_zombie_is_not_a_running_pulumi(pulumi: subprocess.Popen[bytes]) -> None:
     pulumi.kill()
-    os.waitid(os.P_PID, pulumi.pid, os.WEXITED | os.WNOWAIT)  # it is a zombie now
+    os.waitid(os.P_PID, pulumi.pid, os.WEXITED | os.WNOWAIT)  # a zombie
     assert not updates.is_working_pulumi(pulumi.pid)

@@ -31,7 +31,7 @@ def olmo(phase: str = "Pending", *findings: Finding, name: str = "olmo") -> Work
 
 @pytest.fixture
 def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
-    """Each state lasts a number of seconds. Returns the output with its times."""
+    """Each state lasts some seconds. Returns the output with its times."""
 
     def run(*states: tuple[int, Workload]) -> tuple[list[Workload], Written]:
         now, written = 0.0, Written()
@@ -132,7 +132,7 @@ def test_repeats_alternating_causes_after_five_minutes(watch: Watch) -> None:
 
 
 def test_stops_waiting_if_an_image_is_missing_for_ten_seconds(watch: Watch) -> None:
-    """`make up` may just have pushed the image. Then a kubelet finds it a few seconds later."""
+    """`make up` may just have pushed the image, which a kubelet finds seconds later."""
     missing = olmo("Pending", MISSING)
     (workload,), written = watch((5, missing), (1, olmo()), (11, missing))
     assert not workload.settled

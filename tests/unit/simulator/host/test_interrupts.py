@@ -65,7 +65,7 @@ HOW = pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 
 @contextmanager
 def running(code: str, **variables: str) -> Iterator[subprocess.Popen[str]]:
-    """The program handles SIGINT, also if the tests run in the background."""
+    """The program handles SIGINT, also in the background."""
     reset = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
     environment = {**os.environ, "PYTHONPATH": str(paths.ROOT), **variables}
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}

@@ -60,7 +60,7 @@ def test_kills_leftovers_that_ignore_sigterm(deaf: subprocess.Popen[bytes]) -> N
 
 
 def test_ends_a_process_that_a_leftover_starts(deaf: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A daemon that is ending may have started it."""
+    """An ending daemon may have started it."""
     found = processes.leftovers
     with deaf_process() as first:
         monkeypatch.setattr(processes, "leftovers", lambda: [first.pid] if first.poll() is None else found())
@@ -71,7 +71,7 @@ def test_ends_a_process_that_a_leftover_starts(deaf: subprocess.Popen[bytes], mo
 def test_waits_for_an_ending_process_without_a_mark(
     deaf: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It may still hold ports that the next simulator needs."""
+    """It may hold ports that the next simulator needs."""
     seen = iter([[deaf.pid]])
     monkeypatch.setattr(processes, "leftovers", lambda: next(seen, []))
     monkeypatch.setattr(processes, "_signal", lambda *_: None)
@@ -79,7 +79,7 @@ def test_waits_for_an_ending_process_without_a_mark(
 
 
 def test_waits_for_a_process_whose_first_thread_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has the state of a zombie, but its other threads still hold ports."""
+    """It seems a zombie, but its other threads hold ports."""
     with ending() as process:
         seen = iter([[process.pid]])
         monkeypatch.setattr(processes, "leftovers", lambda: next(seen, []))

@@ -15,7 +15,7 @@ POD = {"metadata": {"namespace": "ai", "name": "pod"}}
 
 
 class RefusingKube:
-    """Answers lists with the errors in turn, and then with one pod. Its watch has no events."""
+    """Answers lists with these errors, then with one pod. Its watch has no events."""
 
     def __init__(self, *errors: Exception) -> None:
         self._errors = list(errors)

@@ -19,7 +19,7 @@ from tests.support.fake_kube import FakeKube
 
 ACCOUNT = "olmodata"
 CLIENT = "00000000-0000-0000-0000-00000000000d"
-"""The client id of the managed identity that is federated with the service account `blobs`."""
+"""The client id of the managed identity for the service account `blobs`."""
 BY_IDENTITY = {
     "containerName": "data",
     "protocol": "fuse2",

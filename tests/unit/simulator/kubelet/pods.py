@@ -23,7 +23,7 @@ CLAIMED: Object = {"name": "data", "persistentVolumeClaim": {"claimName": "data"
 def make(
     name: str = "train-0", *, volumes: tuple[Object, ...] = (), init: tuple[Object, ...] = (), **container: Any
 ) -> Object:
-    """The other arguments are fields of its container `main`."""
+    """Other arguments are fields of its container `main`."""
     main: Object = {"name": "main", "image": "dev.azurecr.io/olmo:1", **container}
     return {
         "apiVersion": "v1",
@@ -71,7 +71,7 @@ def node_root(cluster: Cluster, node: str) -> Path:
 def start(
     cluster: Cluster, pod: Object, run: Callable[[PodContext], None], knows: Callable[[Object], bool] = lambda _: True
 ) -> PodWorker:
-    """`knows` reports whether the program runs for a container; nothing runs for others."""
+    """`knows` reports whether the program runs for a container; others run nothing."""
     cluster.has(pod)
     cluster.pods.append(pod)
     program: Runnable = OneShot(run)

@@ -32,7 +32,7 @@ def errors() -> list[str]:
 
 
 def mount(account: BlobAccount, folder: Path, errors: list[str], container: str = "data", **secret: str) -> BlobMount:
-    """The secret has these keys (in lower case, without `azurestorageaccount`)."""
+    """The secret has these keys (lower-case, without `azurestorageaccount`)."""
     data = {f"azurestorageaccount{key}": value for key, value in {"name": "models", **secret}.items()}
     made = volume(volumeAttributes={"containerName": container})
     cloud = DataPlane(account.arm.server.world, account.arm.server.tokens)
@@ -70,7 +70,7 @@ def test_uploads_a_file_once(account: BlobAccount, tmp_path: Path, errors: list[
 def test_requests_only_changed_blobs(
     account: BlobAccount, tmp_path: Path, errors: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Mounts with the same SAS exchange content without requests."""
+    """Mounts with the same SAS share content without requests."""
     sas = account.service_sas("racwdl")
     writer, reader = (mount(account, tmp_path / name, errors, sastoken=sas) for name in "ab")
     asked: list[str] = []

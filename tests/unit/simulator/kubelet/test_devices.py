@@ -178,7 +178,7 @@ def test_rejects_a_pod_without_enough_devices_for_good() -> None:
     }
     (event,) = kube.list("v1", "Event", "ai")
     assert (event["type"], event["reason"], event["message"]) == ("Warning", "UnexpectedAdmissionError", message)
-    offered[GPU_RESOURCE] = 8  # the decision is final, even before the kubelet sees the pod as failed
+    offered[GPU_RESOURCE] = 8  # final, even before the kubelet sees the pod as failed
     assert not admission.admits(late, {})
 
 
@@ -194,7 +194,7 @@ def test_an_admitted_pod_stays_admitted() -> None:
 
 
 def test_writes_counts_in_the_api_servers_form() -> None:
-    """A count of 1000, which the API server returns as 1k, would otherwise be patched again."""
+    """A count of 1000, returned as 1k, would otherwise be patched again."""
     there: Object = {"metadata": {"name": NODE}, "status": {}}
     patch = status_patch(there, {"rdma/shared": 1000})
     assert patch is not None

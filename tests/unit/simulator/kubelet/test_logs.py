@@ -151,7 +151,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def api_server(cluster: Path) -> Iterator[httpx.Client]:
-    """The container of the kubelet's pod was started twice."""
+    """The kubelet's container was started twice."""
     pod, port = make(), ports.free(set())
     for text in ("first", "second\nthird"):
         LogFile(folders.logs_of(cluster, pod) / "main").line(text)

@@ -1,4 +1,4 @@
-"""Device plugins keep the configuration that they read at their start."""
+"""Device plugins keep the configuration of their start."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NODE: Object = {"metadata": {"name": "node", "labels": H100}, "status": {"alloca
 
 
 class Plugin:
-    """A plugin's pod with mounted files that may change. `reads` is one sync of the kubelet."""
+    """A plugin's pod with mounted files that may change. `reads` is one sync."""
 
     def __init__(self, folder: Path) -> None:
         self.files: dict[str, bytes] = {"a": b"1"}

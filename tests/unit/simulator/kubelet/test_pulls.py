@@ -9,7 +9,7 @@ MISSING = f'failed to pull and unpack image "{IMAGE}": {IMAGE}: not found'
 
 
 class Registry:
-    """Rejects the image until a test changes `refusal`. `now` is the clock."""
+    """Rejects the image until `refusal` changes. `now` is the clock."""
 
     def __init__(self) -> None:
         self.refusal: str | None = MISSING

@@ -52,7 +52,7 @@ def test_reads_a_changed_recipe_for_the_next_container(recipes: Path) -> None:
     recipe = recipes / "nccl-test.yaml"
     assert "/opt/mine" not in images.image_named("nccl-test").commands
     recipe.write_text(recipe.read_text() + "  /opt/mine: nvidia_smi\n")
-    os.utime(recipe, ns=(0, recipe.stat().st_mtime_ns + 1))  # independent of the clock of the file system
+    os.utime(recipe, ns=(0, recipe.stat().st_mtime_ns + 1))  # independent of the file system's clock
     assert images.image_named("nccl-test").commands["/opt/mine"] == "nvidia_smi"
 
 

@@ -1,4 +1,4 @@
-"""The tree from kernel notifications equals a walk through the folder."""
+"""The tree from kernel notifications equals a walk."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_random_changes_are_touched(root: Path, seed: int) -> None:
     before: dict[str, object] = {}
     for step in range(200):
         one, other = ("/".join(chosen.choices("abc", k=chosen.randint(1, 3))) for _ in range(2))
-        with contextlib.suppress(OSError):  # no such file, not a folder, and the like
+        with contextlib.suppress(OSError):  # no such file, not a folder, etc.
             chosen.choice(ACTIONS)(root, one, other)
         if chosen.random() < 0.3:
             tree.look()
@@ -173,7 +173,7 @@ def test_survives_more_changes_than_the_kernel_queues(root: Path) -> None:
     tree.look()
     most = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
     file, other = root / "file", root / "other"
-    for _ in range(most // 2 + 10):  # alternating files: the kernel merges equal notifications
+    for _ in range(most // 2 + 10):  # alternates files: the kernel merges equal notifications
         file.touch()
         other.touch()
     write(root, "last")

@@ -106,7 +106,7 @@ def files(folder: Path, name: str) -> list[Path]:
 
 
 class SlowContainer(FakeContainer):
-    """Waits for `go_on` after the first blob that is written."""
+    """Waits for `go_on` after the first written blob."""
 
     def __init__(self) -> None:
         super().__init__()

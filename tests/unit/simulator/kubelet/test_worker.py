@@ -110,7 +110,7 @@ def test_a_failed_init_container_fails_the_pod(cluster: Cluster) -> None:
 
 
 def test_an_init_container_without_a_program_starts_and_ends_at_the_same_time(cluster: Cluster) -> None:
-    """The API server rejects a status with an empty time."""
+    """The API server rejects an empty time."""
     pod = make(init=({"name": "wait", "image": "alpine:3.10"},))
     start(cluster, pod, lambda ctx: None, knows=lambda container: container["image"] == IMAGE).join()
     (wait,) = status(cluster)["initContainerStatuses"]
@@ -207,7 +207,7 @@ def test_a_condition_keeps_its_time_while_it_stays(cluster: Cluster, monkeypatch
 
 
 def test_keeps_conditions_of_other_controllers(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A Job needs the condition DisruptionTarget, which a merge patch would remove."""
+    """A Job needs DisruptionTarget, which a merge patch would remove."""
     kinds: list[str] = []
     original = cluster.kube.patch
 
@@ -235,7 +235,7 @@ def test_a_waiting_pod_ends_when_it_is_deleted(cluster: Cluster) -> None:
 
 
 def test_a_deleted_pod_reports_its_end_first(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A Job keeps its pods with a finalizer until it knows their end, and only then replaces them."""
+    """A Job keeps its pods with a finalizer until it knows their end, before it replaces them."""
     phases: list[str] = []
     monkeypatch.setattr(cluster.kube, "delete", lambda *_, **__: phases.append(status(cluster)["phase"]))
     running, stop = threading.Event(), Stop()

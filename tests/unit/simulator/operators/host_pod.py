@@ -1,4 +1,4 @@
-"""The pod of a real operator, with its files in a folder of this machine and other ports."""
+"""A real operator's pod, with files in a folder of this machine and other ports."""
 
 from __future__ import annotations
 

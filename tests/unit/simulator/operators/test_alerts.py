@@ -1,4 +1,4 @@
-"""The real promtool checks monitoring's alert rules on the series in alerts.yaml."""
+"""The real promtool checks alert rules on the series in alerts.yaml."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def promtool() -> Path:
 
 
 def assert_true(promtool: Path, folder: Path, cases: Any, rules: Any = None) -> None:
-    """`rules` is the content of their rule file, if not in the cases."""
+    """`rules` is their rule file's content, if not in the cases."""
     if rules is not None:
         (folder / "rules.yaml").write_text(yaml.safe_dump(rules), encoding="utf-8")
         cases = {"rule_files": [str(folder / "rules.yaml")], "evaluation_interval": "1m", "tests": cases}
@@ -44,7 +44,7 @@ def test_each_rule_raises_its_alert_only_for_its_cause(promtool: Path, tmp_path:
 
 
 def test_the_end_of_a_sas_raises_an_alert_before_it(promtool: Path, tmp_path: Path) -> None:
-    """Times of promtool's tests begin in 1970."""
+    """promtool's times begin in 1970."""
     made = sas.rule("data", "1970-01-01T00:00:00Z", "1970-01-01T03:00:00Z", fix="pulumi up")
     name = sas.ALERT
     alert = {"exp_labels": {"severity": "critical", "container": "data"}, "exp_annotations": made["annotations"]}

@@ -77,7 +77,7 @@ def test_needs_no_runtime_class_if_the_runtime_is_the_default() -> None:
 
 
 def test_ping_ends_the_round_without_an_annotation() -> None:
-    """Its script reads an annotation of Multus, and fails for a pod without annotations."""
+    """Its script reads Multus's annotation, and fails for a pod without annotations."""
     fault(FaultKind.THERMAL)
     assert label(on_node(annotations=None)) == "PASS"
     assert label(on_node(annotations=None, checks="gpupower,ping")) == "WARN"

@@ -93,7 +93,7 @@ def test_the_charts_default_leaves_the_node_of_a_job_with_an_emptydir_cordoned()
     assert rollout.node("b") == ("upgrade-required", False)  # one node at a time
     assert rollout.restarted == []
     assert any("job uses an emptyDir and deleteEmptyDir is false" in line for line in rollout.log)
-    rollout.kube.delete("v1", "Pod", "driver-a-1", "nvidia-operator")  # by hand, as upstream then requires
+    rollout.kube.delete("v1", "Pod", "driver-a-1", "nvidia-operator")  # by hand, as upstream requires
     rollout.step()
     assert rollout.node("a") == ("upgrade-done", False)
 

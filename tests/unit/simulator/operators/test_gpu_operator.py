@@ -202,7 +202,7 @@ def test_gfd_reads_the_device_plugins_configuration() -> None:
 
 
 def states(sku: str, profile: str, **env: str) -> tuple[list[str], str]:
-    """Returns the MIG manager's states after each step, and the partitions at the end."""
+    """Returns the MIG manager's states after each step, and the final partitions."""
     kube = FakeKube(node("n", sku, labels={"nvidia.com/mig.config": profile}))
     ctx = Context(kube, kube.objects[("Node", "", "n")], environment=env)
     found = []

@@ -47,7 +47,7 @@ class NfsServer:
         Provisioner(HostPod(self.kube, environment=env, folder=self.folder.parent).as_pod_context()).step()
 
     def release(self) -> None:
-        """Releases the volume like the controller-manager after the deletion of its claim."""
+        """Releases the volume like the controller-manager after its claim's deletion."""
         self.kube.delete("v1", "PersistentVolumeClaim", "team", "ai")
         self.kube.patch("v1", "PersistentVolume", "pvc-1234", None, {"status": {"phase": "Released"}})
 

@@ -114,6 +114,6 @@ assert provider_pb2.CreateRequest.FromString(request.SerializeToString()) == req
 
 
 def test_accepts_deeply_nested_objects() -> None:
-    """Runs in a separate process, because the SDK may be imported in this one."""
+    """Runs in a separate process, because this one may import the SDK."""
     done = subprocess.run([sys.executable, "-c", DEEP.format(levels=200)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

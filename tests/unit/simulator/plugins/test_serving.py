@@ -78,7 +78,7 @@ def test_a_plugin_ends_with_its_parent_during_a_call() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_plugin_ends_at_a_signal(number: signal.Signals) -> None:
-    """The engine interrupts each plugin at the end of every command, and kills it after 5 s."""
+    """The engine interrupts each plugin after every command, and kills it after 5 s."""
     with subprocess.Popen(PLUGIN, stdout=subprocess.PIPE, text=True) as plugin:
         assert plugin.stdout is not None
         plugin.stdout.readline()

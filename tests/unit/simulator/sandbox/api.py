@@ -16,7 +16,7 @@ TOKEN = "the-pods-own-token"
 
 @dataclass
 class Api:
-    """`account` is the folder that kubelets mount at /var/run/secrets/kubernetes.io/serviceaccount."""
+    """`account` is the kubelets' folder at /var/run/secrets/kubernetes.io/serviceaccount."""
 
     node: str
     account: Path
@@ -41,7 +41,7 @@ class Api:
 
 @contextmanager
 def served(node: str, folder: Path) -> Iterator[Api]:
-    """Uses the certificates of a simulated cluster."""
+    """Uses a simulated cluster's certificates."""
     authority = cluster_certificates(folder / "certificates")
     account = folder / "account"
     account.mkdir()

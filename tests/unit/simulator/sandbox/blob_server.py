@@ -31,7 +31,7 @@ class Blobs:
     written_blocks: list[str] = field(default_factory=list)
     """The blob's path for each block, in order."""
     puts: list[str] = field(default_factory=list)
-    """The path of each blob that was written without blocks, in order."""
+    """The path of each blob written without blocks, in order."""
 
     @property
     def url(self) -> str:

@@ -65,7 +65,7 @@ class Job(Sandboxes, ABC):
         env[:] = [entry for entry in env if entry["name"] != name] + [{"name": name, "value": value}]
 
     def run(self, then: Callable[[], None] = lambda: None) -> tuple[int, str]:
-        """Returns exit code and log of the master. Calls `then` after its end, while the workers still run."""
+        """Returns the master's exit code and log. Calls `then` after its end, while workers still run."""
         private, public = key_pair()
         ssh = {"id_rsa": private, "id_rsa.pub": public, "authorized_keys": public}
         ssh["config"] = "StrictHostKeyChecking no\nUserKnownHostsFile /dev/null\n"

@@ -18,7 +18,7 @@ NAME = "aks-gpu-22222222-vmss000000"
 
 @dataclass
 class Node:
-    """The node's file system in `root` outlives its containers."""
+    """The node's file system in `root` outlives containers."""
 
     folder: Path
     sku: str = "Standard_ND96isr_H100_v5"
@@ -37,7 +37,7 @@ class Node:
         machine.write(self.root, self.hardware)
 
     def run(self, pod: Object, container: Object, *, timeout_s: float = 60, **spec: Any) -> tuple[int, str]:
-        """The container has the pod spec's hostPath volumes. Returns exit code and log."""
+        """The container has the pod's hostPath volumes. Returns exit code and log."""
         log = self.folder / "log"
         with log.open("wb") as stream:
             process = sandbox.start(self.spec(pod, container, **spec), stream.fileno())
@@ -66,7 +66,7 @@ class Node:
         )
 
     def reboot(self) -> None:
-        """Removes arrays and mounts. The content of disks stays."""
+        """Removes arrays and mounts, not the disks' content."""
         mounts = self.root / machine.MOUNTS
         for line in mounts.read_text().splitlines()[1:]:
             device, point, *_ = line.split()

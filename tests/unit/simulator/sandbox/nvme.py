@@ -14,7 +14,7 @@ DISKS = 3
 
 
 def small_node(folder: Path) -> Node:
-    """The node has few disks, because each disk costs ten processes."""
+    """The node has few disks, because each costs ten processes."""
     made = Node(folder)
     made.change(nvme=made.hardware.nvme[:DISKS])
     return made

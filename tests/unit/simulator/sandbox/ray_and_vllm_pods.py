@@ -26,12 +26,12 @@ from workloads.ray_finetuning.options import FinetuningOptions
 
 @dataclass
 class Finetuning(Sandboxes):
-    """The pods are those of KubeRay 1.6.2. Runs share their checkpoints."""
+    """Pods of KubeRay 1.6.2. Runs share checkpoints."""
 
     name = "stack-ray-finetuning"
     host = f"stack-ray-finetuning-abcde-head-svc.{NAMESPACE}.svc.cluster.local"
     start_timeout_s: int = 60
-    """Ray Train waits so many seconds for GPUs."""
+    """Seconds that Ray Train waits for GPUs."""
 
     def run(self) -> tuple[int, str]:
         short = {"model": "facebook/opt-125m", "epochs": 4, "batch": 16, "checkpointSteps": 5}
@@ -97,7 +97,7 @@ class Inference(Sandboxes):
     """Runs share their cache."""
 
     silence_s: int = 60
-    """After these seconds, the scripts assume that the other container was killed."""
+    """Seconds until scripts assume that the other container was killed."""
     runs: int = 0
     name = "stack-batch-inference-abcde"
 
@@ -123,7 +123,7 @@ class Inference(Sandboxes):
         folders = {
             "files": put(self.folder / "files", files),
             "cache": put(self.folder / "cache", {}),
-            "together": put(self.folder / f"together-{self.runs}", {}),  # an emptyDir: each pod has its own
+            "together": put(self.folder / f"together-{self.runs}", {}),  # an emptyDir, one per pod
         }
         gpus = int(spec["containers"][0]["resources"]["limits"]["nvidia.com/gpu"])
         with self.running([SandboxPod(self.name, spec, held={"gpus": gpus})], {self.name}):

@@ -54,10 +54,10 @@ class SandboxPod:
     node: str = node_name(0)
     mounts: tuple[Mount, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
-    """Variables that are added to the manifest's or override them."""
+    """Variables that override the manifest's."""
     labels: Object = field(default_factory=dict)
     held: Mapping[str, int] = field(default_factory=dict)
-    """The numbers of allocated GPUs and HCAs."""
+    """Numbers of allocated GPUs and HCAs."""
     argv: tuple[str, ...] = ()
     """A command that replaces the manifest's."""
     more: Object = field(default_factory=dict)
@@ -81,12 +81,12 @@ class Sandboxes:
     faults: list[Fault] = field(default_factory=list)
     rdma: bool = True
     meanwhile: Callable[[Any], None] = lambda _: None
-    """A function that is called repeatedly with this object."""
+    """Is called repeatedly with this object."""
     down: set[str] = field(default_factory=set)
-    """Names of pods on lost nodes."""
+    """Pods on lost nodes."""
     lost_gpus: bool = False
     late_s: float = 0
-    """The seconds that an ended pod still reports as running, without its last published state."""
+    """The seconds that an ended pod reports as running, without its last published state."""
     pods: dict[str, SandboxPod] = field(default_factory=dict, init=False)
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict, init=False)
     _ended: dict[str, float] = field(default_factory=dict, init=False)
@@ -119,7 +119,7 @@ class Sandboxes:
                 process.wait(10)
 
     def wait(self, *names: str) -> list[tuple[int, str]]:
-        """Waits for the end of these pods, or of all. Returns exit code and log of each."""
+        """Waits for the end of these or all pods. Returns each one's exit code and log."""
         deadline, waited = time.monotonic() + _TIMEOUT_S, names or tuple(self.processes)
         while any(self.processes[name].poll() is None for name in waited):
             assert time.monotonic() < deadline, "\n".join(f"{name}: {self.log(name)}" for name in self.processes)
@@ -130,7 +130,7 @@ class Sandboxes:
         return [(self.processes[name].returncode, self.log(name)) for name in waited]
 
     def start(self, name: str, which: int = 0, label: str = "", **changes: Any) -> None:
-        """The label, by default the pod's name, names the process and the log."""
+        """The label, by default the pod's name, names process and log."""
         pod = self.pods[name]
         container = pod.spec["containers"][which]
         given = {entry["name"]: entry.get("value") or pod.node for entry in container.get("env", [])}
@@ -176,7 +176,7 @@ class Sandboxes:
         return snapshot.snapshot(nodes, [self._pod(pod) for pod in pods], hardware, allocations, states)
 
     def state(self, pod: SandboxPod) -> Object:
-        """Returns the documents that simulated commands in the pod have published."""
+        """Returns what simulated commands in the pod have published."""
         found = snapshot.states_of(self.folder / "run" / pod.name / "pod")
         return {} if self.late_s and found.get("torchrun", {}).get("phase") == "done" else found
 

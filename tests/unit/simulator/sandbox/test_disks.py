@@ -33,7 +33,7 @@ ATTEMPTS = {
         "^/dev/sda1 / ext4(.|\n)* cannot access '/host/proc/2'",
     ),
 }
-"""Each attempt's script, and its expected error. The error must not be a missing program."""
+"""Each attempt's script and expected error, which must not be a missing program."""
 
 
 @pytest.fixture

@@ -129,7 +129,7 @@ def test_does_not_change_the_os_disk(node: Node, os_disk: Disk) -> None:
 
 
 def test_recognizes_an_os_disk_on_nvme(tmp_path: Path) -> None:
-    """The OS disk of a GB200 node is nvme0n1. Only its model differs from the local disks."""
+    """A GB200 node's OS disk is nvme0n1. Only its model differs from local disks."""
     node = Node(tmp_path, sku="Standard_ND128isr_NDR_GB200_v6")
     assert (node.hardware.os_disk.name, node.hardware.os_disk.model) == ("nvme0n1", NVME_OS_DISK)
     code, log = set_up(node)

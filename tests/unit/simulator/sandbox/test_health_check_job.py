@@ -30,7 +30,7 @@ class Check(Sandboxes):
         self.files = dict(manifests.files(request).contents)
         self.logged: list[str] = []
         self.log_folder: Path | None = None
-        """A folder to mount instead of the node's /var/log."""
+        """A folder to mount as the node's /var/log."""
 
     def edit(self, old: str, new: str) -> None:
         assert old in self.files["aznhc.conf"]
@@ -53,7 +53,7 @@ class Check(Sandboxes):
 
 
 def logged_at(minutes: float) -> str:
-    """Returns a time in the past in the format of Ubuntu 24.04's rsyslog."""
+    """Returns a past time in the format of Ubuntu 24.04's rsyslog."""
     return (datetime.now(UTC) - timedelta(minutes=minutes)).isoformat(timespec="microseconds")
 
 
@@ -101,7 +101,7 @@ def test_reports_all_failed_checks(tmp_path: Path) -> None:
 
 
 def test_an_xid_in_the_log_fails_the_node(tmp_path: Path) -> None:
-    """Without conversion of the timestamps, aznhc's check would ignore the error as old."""
+    """With unconverted timestamps, aznhc's check would ignore the error as old."""
     check = Check(tmp_path)
     check.logged = [
         f"{logged_at(minutes=5)} {NODE} kernel: NVRM: Xid (PCI:0001:00:00): 48, pid=7, DBE (double bit error)"
@@ -141,7 +141,7 @@ def test_needs_no_log_without_checks_of_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "code", "text"),
     [
-        # The limits of older charts are too high for some healthy nodes.
+        # Older charts' limits are too high for some healthy nodes.
         ("check_gpu_bw 48 335", "check_gpu_bw 60 400", 1, "FaultCode: NHC2020"),
         # Older charts have the topology before the size, which all_reduce_perf rejects.
         (

@@ -47,7 +47,7 @@ ATTEMPTS = {
     ),
     "create namespaces": ("unshare --user true", "unshare failed"),
 }
-"""Each attempt's script, and its expected error. The error must not be a missing program."""
+"""Each attempt's script and expected error, which must not be a missing program."""
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ def test_a_shell_sees_only_its_image(run_folder: Path) -> None:
 
 @pytest.mark.parametrize(("capabilities", "most"), [(frozenset(), 64), (frozenset({"IPC_LOCK"}), None)])
 def test_locked_memory_follows_the_capability(run_folder: Path, capabilities: frozenset[str], most: int | None) -> None:
-    """`most` is in KiB. The limit of this machine may be lower."""
+    """`most` is in KiB. This machine's limit may be lower."""
     hard = resource.getrlimit(resource.RLIMIT_MEMLOCK)[1]
     limits = [limit for limit in (most, None if hard == resource.RLIM_INFINITY else hard // 1024) if limit is not None]
     _, log = _run(_spec(run_folder, "ulimit -l", capabilities=capabilities))

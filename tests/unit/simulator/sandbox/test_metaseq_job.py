@@ -16,7 +16,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[int, str]:
 
 
 def rate(log: str) -> float:
-    """Returns tokens/s of the last update, as throughput.sh prints it."""
+    """Returns the last update's tokens/s, like throughput.sh."""
     return float(re.findall(r"throughput: (\d+) tokens/s", log)[-1])
 
 

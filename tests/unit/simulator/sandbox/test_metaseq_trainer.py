@@ -43,7 +43,7 @@ def updates(log: str) -> list[dict[str, Any]]:
 
 @dataclass
 class Launch(MetaseqJob):
-    """The ranks of some nodes, each with its process's options, as mpirun passes them on. Change it, then `run`."""
+    """The ranks of some nodes, with options as from mpirun. Change it, then `run`."""
 
     folder: Path = Path("/nowhere")
     size: str = "66b"

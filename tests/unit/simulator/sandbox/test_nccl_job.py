@@ -84,7 +84,7 @@ def test_healthy_fabric_of_three_a100_nodes_passes(tmp_path: Path) -> None:
 
 
 def test_the_first_collective_creates_channels_with_the_plugin_of_sharp(healthy: Run) -> None:
-    """NCCL 2.28.9 with nccl-tests 2.19.6 on two H200 logs them between the column names and the first row."""
+    """NCCL 2.28.9 with nccl-tests 2.19.6 on two H200 logs them between column names and first row."""
     _, log = healthy
     assert "via NET/IBext_v10/7/GDRDMA" in log
     assert "[send] via COLLNET/SHARP/7/GDRDMA" in log
@@ -107,7 +107,7 @@ def test_a_fault_fails_the_job(tmp_path: Path, damage: str) -> None:
 
 @pytest.mark.parametrize(("rdma", "text"), [(True, "busbw=47"), (False, "Using network Socket")])
 def test_one_node_needs_no_network(tmp_path: Path, rdma: bool, text: str) -> None:
-    """Without InfiniBand, NCCL logs TCP but does not use it."""
+    """Without InfiniBand, NCCL logs TCP without using it."""
     code, log = NcclJob(tmp_path, nodes=1, rdma=rdma).run()
     assert code == 0, log
     assert text in log

@@ -28,7 +28,7 @@ DRIVER, OFED = "run/nvidia/driver/usr/bin/nvidia-smi", "run/mellanox/drivers/.dr
 
 @pytest.fixture(autouse=True)
 def checks_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The build of the real node-problem-detector takes minutes."""
+    """Building the real node-problem-detector takes minutes."""
     image_of = sandbox.image_of
     monkeypatch.setattr(sandbox, "image_of", lambda spec: replace(image_of(spec), tools={}))
 

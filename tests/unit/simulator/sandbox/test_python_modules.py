@@ -1,4 +1,4 @@
-"""The containers that check data run Python modules of their images."""
+"""Containers that check data run their images' Python modules."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def losses(log: str) -> dict[str, str]:
 
 
 def at_step(step: int, act: Callable[[Pretraining], None]) -> Callable[[Pretraining], None]:
-    """Returns a callback that acts once, as soon as the log has that step."""
+    """Returns a callback that acts once, when the log has that step."""
 
     def meanwhile(training: Pretraining) -> None:
         if f"step {step}:" in training.log(training.pod(0)):
@@ -42,7 +42,7 @@ def at_step(step: int, act: Callable[[Pretraining], None]) -> Callable[[Pretrain
             {"options": {"modelSize": "1.3b"}},
             "1.32 billion parameters, ZeRO-1; 8 x 16 sequences, 4 times; from step 0",
         ),
-        ({"options": {"modelSize": "13b"}}, "12.86 billion parameters, FSDP; 8 x "),  # exceeds the memory of a GPU
+        ({"options": {"modelSize": "13b"}}, "12.86 billion parameters, FSDP; 8 x "),  # exceeds a GPU's memory
     ],
 )
 def test_trains_to_the_end_at_the_stated_utilization(tmp_path: Path, fields: dict[str, Any], first_line: str) -> None:
@@ -60,7 +60,7 @@ def test_trains_to_the_end_at_the_stated_utilization(tmp_path: Path, fields: dic
 
 @pytest.mark.parametrize("nodes", [1, 2])
 def test_saves_after_sigterm_and_continues_with_the_same_losses(tmp_path: Path, nodes: int) -> None:
-    """All nodes stop together after SIGTERM on one of them."""
+    """All nodes stop together after SIGTERM on one."""
     (tmp_path / "broken").mkdir()
     stops = at_step(10, lambda training: training.terminate(nodes - 1))
     training = Pretraining(tmp_path / "broken", nodes=nodes, meanwhile=stops)
@@ -125,7 +125,7 @@ IPS = ("10.244.0.4", "10.244.0.5")
 
 @pytest.fixture
 def agent(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Any:
-    """Returns a function that returns the errors of the agent of a rank that does not meet the others."""
+    """Returns a function for the errors of a rank's agent that does not meet the others."""
 
     def pod(number: int, *, joined: bool, endpoint: str) -> view.Pod:
         document = {"launch": ["none", f"{endpoint}:29400"], "rank": number, "phase": torch_team.WAITING}

@@ -17,7 +17,7 @@ class Stopped(Exception):
 
 
 class Nodes:
-    """Two pods that see each other's published documents. Tests run as the first pod, the master."""
+    """Two pods that see each other's documents. Tests run as the first, the master."""
 
     def __init__(self) -> None:
         self.published: dict[str, dict[str, Any]] = {"ai/w-0": {}, "ai/w-1": {"sshd": {"port": 22}}}

@@ -20,7 +20,7 @@ JOB = f"{Finetuning.name}-fghij"
 
 
 def from_step(step: int, act: Callable[[Finetuning], None]) -> Callable[[Finetuning], None]:
-    """Returns a callback that acts each time it is called after that step."""
+    """Returns a callback that acts at each call after that step."""
 
     def meanwhile(training: Finetuning) -> None:
         if "submitter" in training.processes and f"step {step}:" in training.log("submitter"):
@@ -97,7 +97,7 @@ def test_the_probe_ends_the_submitter_if_the_node_of_the_head_is_lost(tmp_path: 
     ],
 )
 def test_a_wrong_setting_fails_the_job_with_the_reason(tmp_path: Path, options: Any, error: str) -> None:
-    """`ray job logs` exits with 0 all the same: KubeRay asks the dashboard for the job's state."""
+    """`ray job logs` still exits with 0: KubeRay asks the dashboard for the job's state."""
     code, log = Finetuning(tmp_path, options=options).run()
     assert code == 0, log
     assert re.search(f"error: .*{re.escape(error)}", log), log

@@ -86,7 +86,7 @@ def test_dial_has_the_networks_error(server: Shim) -> None:
 
 def test_an_ended_sandbox_has_no_connections(tmp_path: Path) -> None:
     start(tmp_path, "true").wait(30)
-    with pytest.raises(ShimError, match=r"does not run|has ended"):  # its socket may outlive it by a moment
+    with pytest.raises(ShimError, match=r"does not run|has ended"):  # its socket may briefly outlive it
         Shim(tmp_path / "run").connect(8000)
 
 

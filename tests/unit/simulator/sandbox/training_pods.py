@@ -52,10 +52,10 @@ class Training(Sandboxes):
     absent: set[int] = field(default_factory=set)
     """Node ranks that do not start."""
     leaves: int | None = None
-    """The node rank that ends after the start of the training."""
+    """The node rank that ends after the training's start."""
     read_only_checkpoints: bool = False
     profile: str = ""
-    """The profile in config/data/blobfuse.yaml of each node's checkpoint mount; by default all nodes share a folder."""
+    """Each node's profile in config/data/blobfuse.yaml for checkpoints; by default all nodes share a folder."""
 
     def __post_init__(self) -> None:
         options = OlmoOptions.model_validate({"maxFiles": 2, "evaluate": False, "stopAt": 5, **self.options})
@@ -71,7 +71,7 @@ class Training(Sandboxes):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
 
     def put_data(self, *paths: str, manifest: str | None = None) -> None:
-        """Also writes a list of the paths at the path `manifest`."""
+        """Also writes a list of the paths to `manifest`."""
         files = {path: olmo_data.content(f"/{path}") for path in paths}
         if manifest:
             files[manifest] = "".join(f"{olmo_data.FILE_BYTES}\t{path}\n" for path in paths).encode()
@@ -81,7 +81,7 @@ class Training(Sandboxes):
             target.write_bytes(content)
 
     def put_alive(self, path: str, mtime: int = 1000) -> None:
-        """The time of the preparation's heartbeat is in seconds since 1970."""
+        """The preparation's heartbeat is in seconds since 1970."""
         target = self.folder / "data" / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.touch()
@@ -111,7 +111,7 @@ class Training(Sandboxes):
             Mount(self.folder / f"scratch-{rank}", olmo.SCRATCH, read_only=False),
         )
         spec = self.template["spec"] | {"hostname": f"olmo-{rank}"}
-        name = f"olmo-{rank}-abc{rank}"  # the Job controller adds random characters
+        name = f"olmo-{rank}-abc{rank}"  # the Job controller's random characters
         return SandboxPod(name, spec, node_name(rank), mounts, own, held=self.allocated)
 
     def _leave(self, first: str, leaving: str) -> None:
@@ -182,7 +182,7 @@ class Pretraining(Sandboxes):
             return self.wait()
 
     def pod(self, rank: int) -> str:
-        """Returns the name that the training operator chooses."""
+        """Returns the training operator's name."""
         return f"{self.name}-worker-{rank - 1}" if rank else f"{self.name}-master-0"
 
     @property

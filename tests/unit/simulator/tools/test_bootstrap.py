@@ -77,6 +77,6 @@ def test_prints_a_heartbeat_while_a_command_runs(
 
 
 def test_needs_only_the_standard_library() -> None:
-    """Runs with `-S -I`, without the packages of the environment."""
+    """Runs with `-S -I`, without the environment's packages."""
     script = f"import sys; sys.path.insert(0, {str(ROOT)!r}); import simulator.tools.bootstrap, simulator.host.paths"
     subprocess.run([sys.executable, "-S", "-I", "-c", script], check=True, env={**os.environ, "PYTHONPATH": ""})

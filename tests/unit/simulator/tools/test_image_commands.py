@@ -20,7 +20,7 @@ OTHER = "sha256:" + "b" * 64
 
 
 class Shell:
-    """Records commands instead of running them. Commands that contain a word of `failing` return 1."""
+    """Records commands. Those with a word of `failing` return 1."""
 
     def __init__(self, *failing: str) -> None:
         self.failing = failing

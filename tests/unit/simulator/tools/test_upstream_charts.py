@@ -15,7 +15,7 @@ from tools.upstream_charts import add_manifests, fetch_all, pull
 
 
 class Helm:
-    """Unpacks charts that consist of a Chart.yaml, except the chart `failing`."""
+    """Unpacks charts with only a Chart.yaml, except the chart `failing`."""
 
     def __init__(self, failing: str = "") -> None:
         self.failing = failing

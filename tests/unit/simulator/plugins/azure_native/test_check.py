@@ -1,4 +1,4 @@
-"""Check, as in pulumi-azure-native (provider/pkg/provider/provider.go), and the defaults that the SDK sends."""
+"""Check, as in pulumi-azure-native (provider/pkg/provider/provider.go), and the SDK's defaults."""
 
 from __future__ import annotations
 

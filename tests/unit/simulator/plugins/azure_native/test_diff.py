@@ -1,4 +1,4 @@
-"""The rules of pulumi-azure-native are in provider/pkg/provider/diff.go and in Diff of provider.go."""
+"""pulumi-azure-native's rules are in provider/pkg/provider/diff.go and in Diff of provider.go."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of errors is recorded from the official plugin."""
+"""Errors are recorded from the official plugin."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ LAUNCHER = ROOT / "simulator" / "plugins" / "bin" / "pulumi-language-python"
 
 
 class Engine(engine_pb2_grpc.EngineServicer):
-    """The severity of messages is debug 0, info 1, warning 2, error 3."""
+    """Severities of messages: debug 0, info 1, warning 2, error 3."""
 
     def __init__(self) -> None:
         self.messages: list[tuple[int, str]] = []

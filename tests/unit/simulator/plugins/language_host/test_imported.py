@@ -21,7 +21,7 @@ def test_converts_names_of_properties_but_not_keys_of_maps() -> None:
 
 
 def argument(text: str, kind: str = "kubernetes:core/v1:Secret", attribute: str = "stringData") -> ast.expr:
-    """Returns the argument of a resource with one attribute, given as PCL."""
+    """Returns the argument of a resource with one attribute (PCL)."""
     made = ast.parse(program(read(f'resource a "{kind}" {{\n {attribute} = {text}\n}}'))).body[-1]
     assert isinstance(made, ast.Assign)
     assert isinstance(made.value, ast.Call)

@@ -98,7 +98,7 @@ OPERATORS = """
 
 @pytest.fixture
 def fake_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The fake `go` builds nothing. With a file `broken` in the folder, it fails."""
+    """The fake `go` builds nothing, or fails with a file `broken` in the folder."""
     go = tmp_path / "path" / "go"
     go.parent.mkdir()
     go.write_text(FAKE_GO)

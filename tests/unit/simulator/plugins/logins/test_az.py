@@ -53,7 +53,7 @@ def test_prints_its_help(arguments: list[str], capsys: Printed) -> None:
 
 
 def test_az_and_kubelogin_are_first_on_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The tools also contain kubelogin once it is built, but without a separate cache."""
+    """The tools also contain a built kubelogin, but without a separate cache."""
     monkeypatch.setenv("SIMULATOR_HOME", str(tmp_path))
     monkeypatch.setenv("AAD_LOGIN_METHOD", "spn")
     assert environment.settings()["PATH"].split(os.pathsep)[0] == str(environment.LOGINS)

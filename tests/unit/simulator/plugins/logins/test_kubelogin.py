@@ -56,7 +56,7 @@ def refused(*arguments: str, **variables: str) -> str:
 
 @pytest.fixture
 def aks_kubeconfig(arm: Arm) -> str:
-    """AKS returns this kubeconfig for a cluster without local accounts."""
+    """AKS returns this kubeconfig without local accounts."""
     assert arm.put(CLUSTER, cluster_body(**ENTRA, disableLocalAccounts=True)).status_code == 201
     arm.done()
     answer = arm.call("POST", f"{CLUSTER}/listClusterUserCredential").json()
@@ -80,7 +80,7 @@ def test_spn_needs_the_secret_of_the_application(arm: Arm) -> None:
 
 
 def test_does_not_reuse_tokens_of_another_simulator(enter: Enter) -> None:
-    """kubelogin caches tokens by tenant and client. The API server would reject tokens of another simulator."""
+    """kubelogin caches tokens by tenant and client. The API server would reject another simulator's."""
     for name in ("one", "another"):
         assert got(enter(name), *SPN, "-t", TENANT, AZURE_CLIENT_SECRET=TOKEN) == AUTOMATION.object_id
 
