@@ -1,7 +1,7 @@
 """AKS's lists besides clusters and pools: Kubernetes versions, upgrades and machines.
 
-Response shapes: azure-rest-api-specs, ManagedClusters_ListKubernetesVersions, _GetUpgradeProfile,
-AgentPools_GetUpgradeProfile, Machines_List.
+Shapes: azure-rest-api-specs, ManagedClusters_ListKubernetesVersions, _GetUpgradeProfile, AgentPools_GetUpgradeProfile,
+Machines_List.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _upgrades(world: World, version: str, newest: int = 99) -> Body:
 
 
 def _of_pool(world: World, cluster: Record, pool: Record) -> Body:
-    """A pool can be upgraded up to the version of its control plane (AKS's page on node pool upgrades)."""
+    """A pool can be upgraded up to its control plane's version (AKS's page on node pool upgrades)."""
     return _upgrades(world, pool.properties["orchestratorVersion"], _number(cluster.properties["kubernetesVersion"]))
 
 

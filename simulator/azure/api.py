@@ -1,4 +1,4 @@
-"""Resource Manager's REST API, without HTTP: it maps a request to a response."""
+"""Resource Manager's REST API without HTTP: maps requests to responses."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _LOCATION = "location"
 
 
 class Api:
-    """The request handler. `handle` raises ArmError if Azure would reject the request."""
+    """The request handler. `handle` raises ArmError for what Azure would reject."""
 
     def __init__(self, world: World, operations: Operations, endpoint: str) -> None:
         self._world, self._operations, self._polling = world, operations, Polling(world, endpoint)
@@ -116,7 +116,7 @@ class Api:
         record = self._find(resource)
         if not kind.patches_tags:
             return self._put(replace(request, body=merged(record.body, changes)), record.id, schema, kind)
-        shown = kind.view(self._world, record)  # clients may send the unchanged rest too, like `az identity update`
+        shown = kind.view(self._world, record)  # clients (`az identity update`) may send the unchanged rest too
         if merged(shown, {name: value for name, value in changes.items() if name != "tags"}) != shown:
             raise bad_request("Only 'tags' can be patched: {\"tags\": {...}}.", code="InvalidParameter")
         if problems := [problem for problem in schema.problems(changes) if problem.path.startswith("tags")]:
@@ -182,7 +182,7 @@ class Api:
         location = request.names.get("region", "")
         what = f"{lookup.what}/locations/{lookup.path.rpartition('/')[2]}" if location else lookup.what
         api_versions.check(request.query.get("api-version", ""), what, self._regions, location)
-        if resource_path and "group" in request.names:  # part of a resource in a group, like a route
+        if resource_path and "group" in request.names:  # part of a resource in a group (a route)
             locks.check(self._world, lookup.method, resource_path)
         found = lookup.view(self._world, request)
         if isinstance(found, Response):
@@ -192,7 +192,7 @@ class Api:
         return Response(HTTPStatus.OK if found else HTTPStatus.NO_CONTENT)
 
     def _special(self, request: Request, path: Path) -> Response | None:
-        """Answers requests about operations and capacity reservations, which are not in the store."""
+        """Answers requests about operations and capacity reservations, which are not stored."""
         if operation := self._polling.find(path):
             return operation
         if request.method == "GET" and reservations.is_about(self._world, path):
@@ -254,7 +254,7 @@ class Api:
 
 
 def _schema(path: Path, version: str = "") -> Schema:
-    """Error text: Azure/azure-sdk-for-js#4843."""
+    """Text: Azure/azure-sdk-for-js#4843."""
     wanted = f"{path.type}/{path.tail}" if path.tail else path.type
     acting = kinds().get(path.type.lower())
     if acting and path.tail.lower() in acting.actions:
@@ -275,7 +275,7 @@ def _schema(path: Path, version: str = "") -> Schema:
 
 
 def _check_scope(resource: ResourceId, schema: Schema) -> None:
-    """The error's code and text are inferred."""
+    """Code and text are inferred."""
     above = parse(resource.scope)
     in_subscription = resource.scope.count("/") == _SUBSCRIPTION_PARTS
     if schema.type == GROUP_TYPE:

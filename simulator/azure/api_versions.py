@@ -1,4 +1,4 @@
-"""The API versions that requests may use: from Resource Manager's first version to the type's newest version."""
+"""The API versions of requests: from Resource Manager's first to the type's newest."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from simulator.azure.errors import bad_request
 from simulator.azure.ids import GROUP_TYPE
 
 _FIRST = "2014-04-01"
-"""Resource Manager's first version."""
 _VERSION = re.compile(r"(\d{4}-(?:0\d|1[0-2])-(?:[0-2]\d|3[01]))(-\w+)?")
 _OWN = "Microsoft.Resources"
-"""Its types report an invalid version with another error."""
+"""Its types report an invalid version differently."""
 
 
 def newest(resource_type: str) -> str:
@@ -25,9 +24,9 @@ def newest(resource_type: str) -> str:
 
 
 def check(version: str, resource_type: str, regions: tuple[str, ...], location: str = "") -> None:
-    """Raises ArmError (400) for a version that the type does not have, or an unknown location.
+    """Raises ArmError (400) for a version that the type lacks, or an unknown location.
 
-    Error texts: Azure/azure-cli#28368, #28038, #10100.
+    Texts: Azure/azure-cli#28368, #28038, #10100.
     """
     if not version:
         message = "The api-version query parameter (?api-version=) is required for all requests."

@@ -1,6 +1,6 @@
 """Authorization of changes in Resource Manager, and its lists of permissions and role definitions.
 
-Error text: Azure/azure-cli#32165.
+Text: Azure/azure-cli#32165.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _BY_NAME = re.compile(r"roleName eq '([^']*)'", re.IGNORECASE)
 _VERBS = {"PUT": "write", "PATCH": "write", "DELETE": "delete"}
 _FEATURES = "/providers/Microsoft.Features"
 _READS = ("checknameavailability",)
-"""POST actions that only read. The simulator allows every read."""
+"""POST actions that only read, which are always allowed."""
 
 
 def check(world: World, request: Request, path: Path | None) -> None:
@@ -42,18 +42,17 @@ def check(world: World, request: Request, path: Path | None) -> None:
 
 
 def _required(path: Path) -> tuple[str, str]:
-    """Returns the resource type in the action's name, and the action's scope."""
     scope = path.id.text if path.names else path.scope
     if path.type == GROUP_TYPE:
         return "Microsoft.Resources/subscriptions/resourcegroups", scope
-    if path.scope.endswith(_FEATURES):  # the path of a feature names the feature's provider
+    if path.scope.endswith(_FEATURES):  # a feature's path names the feature's provider
         return "Microsoft.Features/providers/features", path.scope.removesuffix(_FEATURES)
     known = schemas().get(path.type.lower())
     return known.type if known else path.type, scope
 
 
 def permissions(world: World, request: PathRequest) -> Body:
-    """Returns the caller's permissions (Permissions_ListForResourceGroup, also served for a subscription)."""
+    """Returns the caller's permissions (Permissions_ListForResourceGroup, also for a subscription)."""
     caller = request.caller or world.subscription.deployer
     return {"value": [dict(each) for each in held(world, (caller.object_id, *caller.groups), request["scope"])]}
 

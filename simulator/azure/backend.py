@@ -1,4 +1,4 @@
-"""Backends of resources: Kubernetes for managed clusters, a blob service for storage accounts."""
+"""Backends: Kubernetes for managed clusters, a blob service for storage accounts."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ Node = dict[str, Any]
 
 
 class ClusterBackend(Protocol):
-    """The Kubernetes control planes, one per managed cluster. All methods are idempotent."""
+    """Kubernetes control planes, one per managed cluster. All methods are idempotent."""
 
     def create(self, cluster_id: str) -> None:
         """Starts the control plane if it does not run. Returns when the API server is ready and logins are set."""
 
     def delete(self, cluster_id: str) -> None:
-        """Stops the control plane, if there is one, and removes its state."""
+        """Stops the control plane, if any, and removes its state."""
 
     def halt(self, cluster_id: str) -> None:
-        """Stops the control plane, if it runs, and keeps its state."""
+        """Stops a running control plane and keeps its state."""
 
     def rotate(self, cluster_id: str) -> None:
         """Stops the control plane and deletes its certificates; `create` issues new ones."""
@@ -29,7 +29,7 @@ class ClusterBackend(Protocol):
     def run(self, cluster_id: str, argv: Sequence[str], folder: Path, token: str) -> tuple[int, str]:
         """Runs kubectl or helm in a folder, as administrator or with a token.
 
-        Returns the exit code and the output. Raises TimeoutError.
+        Returns the exit code and output. Raises TimeoutError.
         """
 
     def admin_kubeconfig(self, cluster_id: str) -> str:
@@ -39,18 +39,18 @@ class ClusterBackend(Protocol):
         """
 
     def api_port(self, cluster_id: str) -> int:
-        """Returns the port of the API server on 127.0.0.1. Raises KeyError if the cluster is down."""
+        """Returns the API server's port on 127.0.0.1. Raises KeyError if the cluster is down."""
 
     def set_storage(self, cluster_id: str, storage_profile: Mapping[str, Any]) -> None:
-        """Enables and disables CSI drivers and their StorageClasses, as the cluster's `storageProfile` requires."""
+        """Enables and disables CSI drivers and StorageClasses by the cluster's `storageProfile`."""
 
     def set_admins(self, cluster_id: str, groups: Sequence[str]) -> None:
-        """Sets the administrators of the cluster to exactly these Entra groups (object ids)."""
+        """Sets the cluster's administrators to exactly these Entra groups (object ids)."""
 
     def set_nodes(self, cluster_id: str, nodes: list[Node]) -> Mapping[str, str]:
         """Sets the cluster's nodes to exactly these: adds and removes nodes, updates labels and taints.
 
-        Returns the reason for each node that it could not add, by name.
+        Returns the reason for each missing node, by name.
         """
 
 
@@ -63,20 +63,20 @@ class BlobBackend(Protocol):
 
     @property
     def ca_file(self) -> Path:
-        """The CA certificate (PEM) of the service."""
+        """The service's CA certificate (PEM)."""
 
     @property
     def changes(self) -> Changes:
         """The log of blobs that users wrote."""
 
     def set_accounts(self, accounts: Callable[[], Mapping[str, list[str]]]) -> None:
-        """Serves exactly these accounts, each with its keys, and returns when ready. Without accounts, starts nothing.
+        """Serves exactly these accounts with their keys. Returns when ready. Without accounts, starts nothing.
 
         Calls `accounts` under a lock, so that the last of several concurrent changes wins.
         """
 
     def create_container(self, account: str, container: str) -> None:
-        """Creates the container if it does not exist."""
+        """Creates the container unless it exists."""
 
     def delete_container(self, account: str, container: str) -> None:
         """Deletes the container with its blobs, if it exists."""

@@ -1,4 +1,4 @@
-"""The data plane that clusters use: image pulls, blob and file storage, and Entra."""
+"""The clusters' data plane: image pulls, blob and file storage, and Entra."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ _DNS = "168.63.129.16:53"
 
 
 class DataPlane:
-    """Answers from the current state of the subscription. Thread-safe."""
+    """Answers from the subscription's current state. Thread-safe."""
 
     def __init__(self, world: World, tokens: Tokens, gateway: int = 0, cluster_id: str = "") -> None:
-        """Takes the port of the proxy to private endpoints, and the id of the cluster that asks."""
+        """Takes the port of the proxy to private endpoints, and the asking cluster's id."""
         self._world, self._tokens, self._gateway, self._cluster = world, tokens, gateway, cluster_id
 
     def at(self, cluster_id: str) -> DataPlane:
         return DataPlane(self._world, self._tokens, self._gateway, cluster_id)
 
     def may_pull(self, cluster_id: str, image: str) -> str | None:
-        """Returns containerd's error if the nodes of a cluster cannot pull an image.
+        """Returns containerd's error if a cluster's nodes cannot pull an image.
 
-        `image` is a reference as in a pod. Nodes can pull every image of a registry outside simulated Azure.
+        `image` is a pod's reference. Nodes can pull all images of registries outside simulated Azure.
         """
         named = _IMAGE.fullmatch(image)
         if named is None:
@@ -67,12 +67,12 @@ class DataPlane:
 
     @property
     def proxy(self) -> str:
-        """The URL of the proxy for the network of the cluster's nodes, or for clients outside all networks."""
+        """The proxy's URL for the nodes' network, or for clients outside all networks."""
         network = self._network(self._cluster)
         return domains.proxy(self._gateway, inside.label(network) if network else "")
 
     def issuer(self, cluster_id: str) -> str:
-        """Returns the issuer of a cluster's service account tokens, or an empty string if it is disabled."""
+        """Returns the issuer of a cluster's service account tokens, or an empty string if disabled."""
         cluster = self._world.store.get(parse_id(cluster_id))
         return clusters.issuer(self._world, cluster) if cluster else ""
 
@@ -92,12 +92,12 @@ class DataPlane:
         )
 
     def names(self, cluster_id: str) -> Sequence[str]:
-        """Returns the names of a private cluster's API server, that of its kubeconfig first."""
+        """Returns a private cluster's API server names, its kubeconfig's first."""
         cluster = self._world.store.get(parse_id(cluster_id))
         return clusters.server_names(cluster) if cluster else ()
 
     def storage_token(self, client_id: str, assertion: str) -> tuple[str, int]:
-        """Exchanges a service account's token for a managed identity's token for storage.
+        """Exchanges a service account's token for a managed identity's storage token.
 
         Returns the token and its expiry time. Raises LoginError, a PermissionError.
         """

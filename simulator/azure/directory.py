@@ -1,4 +1,4 @@
-"""Principals that simulated Entra knows: the deployer, other principals of the tenant, user-assigned identities."""
+"""Simulated Entra's principals: the deployer, others of the tenant, user-assigned identities."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Azure's domains, and the addresses of the simulator's proxy and metadata service.
 
-The simulator resolves all names below these domains itself.
+The simulator resolves all names below these domains.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ CLUSTERS = "azmk8s.io"
 ALL = (BLOBS, DFS, FILES, REGISTRIES, CLUSTERS)
 GRAPH, LOGIN = "graph.microsoft.com", "login.microsoftonline.com"
 SERVED = (GRAPH, LOGIN)
-"""Microsoft's hosts that simulated Resource Manager's server answers for, through the proxy."""
+"""Microsoft's hosts that simulated Resource Manager serves through the proxy."""
 MICROSOFT = (
     *("microsoft.com", "microsoftonline.com", "azure.com", "azure.net", "windows.net", "aka.ms", "live.com"),
     *("azureedge.net", "azurefd.net", "azurewebsites.net", "trafficmanager.net", "cloudapp.net", "visualstudio.com"),
@@ -23,7 +23,7 @@ MICROSOFT = (
 """Microsoft's domains and addresses. The proxy blocks requests to them, because they could carry simulated tokens."""
 INSIDE = "/inside/"
 IDENTITY = "/identity/token"
-"""The path at which machines request tokens of their managed identity (`managed_identity.py`)."""
+"""Machines request their managed identity's tokens at this path (`managed_identity.py`)."""
 
 
 def is_microsoft(host: str) -> bool:
@@ -31,16 +31,16 @@ def is_microsoft(host: str) -> bool:
 
 
 def proxy(port: int, label: str) -> str:
-    """Returns the proxy's URL (`gateway.py`) for a client in that network, or outside all if the label is empty.
+    """Returns the proxy's URL (`gateway.py`) for a client in that network, or outside all (empty label).
 
-    The URL has a password, because Python clients do not send a user name without one.
+    It has a password, because Python clients send no user name without one.
     """
     return f"http://{quote(label, safe='')}:inside@127.0.0.1:{port}" if label else f"http://127.0.0.1:{port}"
 
 
 def machine(label: str) -> str:
-    """Returns the path prefix of the metadata service for a machine in that network.
+    """Returns the metadata service's path prefix for a machine in that network.
 
-    An empty label is for machines outside all networks, which have no such service.
+    Machines outside all networks (empty label) have no such service.
     """
     return f"{INSIDE}{quote(label, safe='')}" if label else "/outside"

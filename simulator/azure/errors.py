@@ -1,6 +1,6 @@
-"""Errors as Azure Resource Manager returns them: `{"error": {"code", "message", "target", "details"}}` and a status.
+"""Resource Manager's errors: `{"error": {"code", "message", "target", "details"}}` and a status.
 
-Errors of Entra have another shape.
+Entra's errors have another shape.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Problem:
-    """An error in one property. `path` is dotted, as in ARM bodies (`properties.vmSize`)."""
+    """A property's error. `path` is dotted, as in ARM bodies (`properties.vmSize`)."""
 
     path: str
     message: str
@@ -22,7 +22,7 @@ class Problem:
 
 
 class ArmError(Exception):
-    """An error response of the API."""
+    """The API's error response."""
 
     def __init__(
         self,
@@ -49,14 +49,14 @@ class ArmError(Exception):
 
 
 class IdentityError(ArmError):
-    """An error of App Service's endpoint for managed identities, in the shape that MSAL reads."""
+    """An error of App Service's managed identity endpoint, in MSAL's shape."""
 
     def body(self) -> dict[str, Any]:
         return {"statusCode": self.status, "message": self.message, "correlationId": str(uuid.uuid4())}
 
 
 class LoginError(PermissionError):
-    """An error of Entra. The message begins with its code."""
+    """Entra's error. The message begins with its code."""
 
     def __init__(self, status: int, error: str, code: int, message: str) -> None:
         super().__init__(f"AADSTS{code}: {message}")
@@ -77,7 +77,7 @@ def not_allowed(method: str, what: str) -> ArmError:
 
 
 def in_progress(what: str) -> ArmError:
-    """Returns the error for a pending operation (AKS's page on pending operations). azure-native does not retry it."""
+    """Returns the error for a pending operation (AKS's page on them), which azure-native does not retry."""
     return conflict(
         f"Operation is not allowed: Another {what} is in progress, please wait for it to finish before starting a new "
         "operation. See https://aka.ms/aks-pending-operation for more details"

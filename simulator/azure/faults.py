@@ -1,6 +1,6 @@
 """Faults that the user injects in Azure (`fault throttle|capacity|price|roles|policy|node-setup`), with Azure's texts.
 
-- Throttling: Azure's page "Understand how Azure Resource Manager throttles requests"; text from user reports
+- Throttling: Azure's page "Understand how Azure Resource Manager throttles requests"; text: user reports
   (aka.ms/arm-throttling).
 - Capacity: AKS's page on ZonalAllocationFailed and AllocationFailed, Azure/AKS#1272. Spot:
   Azure/karpenter-provider-azure (pkg/fake/akserrors.go), jenkins-infra/helpdesk#4337. On-demand with constraints:
@@ -9,8 +9,8 @@
   evicts (billingProfile's maxPrice in Microsoft.Compute's REST reference).
 - Roles: Azure's page "Troubleshoot Azure RBAC": assignments take up to ten minutes; its section on new principals.
 - Policies:
-  https://learn.microsoft.com/azure/azure-resource-manager/troubleshooting/error-policy-requestdisallowedbypolicy;
-  node resource group: Azure/azure-cli#7573.
+  https://learn.microsoft.com/azure/azure-resource-manager/troubleshooting/error-policy-requestdisallowedbypolicy; node
+  resource group: Azure/azure-cli#7573.
 - Node set-up: Azure/AKS#4584.
 """
 
@@ -28,7 +28,7 @@ from simulator.azure.store import Body, Record
 from simulator.world.faults import FaultKind
 
 CREATED = "created"
-"""The key of a record's creation time in its facts (seconds since 1970)."""
+"""A record's creation time in its facts (key; seconds since 1970)."""
 _ANY_PRICE = -1
 _READS = ("GET", "HEAD")
 _ZONE, _EPHEMERAL = "Availability Zone", "Differencing (Ephemeral) Disks"
@@ -44,7 +44,7 @@ _ASSIGNMENTS = "/providers/Microsoft.Management/managementGroups/contoso/provide
 POLICY_ASSIGNMENT = f"{_ASSIGNMENTS}/policyAssignments/require-tag"
 _TAG_POLICY = "/providers/Microsoft.Authorization/policyDefinitions/96670d01-0a4d-4649-9c89-2d3abc0a5025"
 _REQUIRES = "Require a tag on resource groups"
-"""The name of `_TAG_POLICY` in Azure."""
+"""`_TAG_POLICY`'s name in Azure."""
 
 
 def check_rate(world: World, method: str) -> None:
@@ -64,7 +64,7 @@ def check_rate(world: World, method: str) -> None:
 
 
 def check_policy(world: World, group: str, tags: Mapping[str, str] | None, *, inner: bool = False) -> None:
-    """Raises ArmError if a resource group lacks a tag that a policy requires. `inner` marks AKS's node resource group.
+    """Raises ArmError if a resource group lacks a policy's tag. `inner` marks AKS's node resource group.
 
     Tag names are case-insensitive (https://learn.microsoft.com/azure/azure-resource-manager/management/tag-resources).
     """
@@ -75,7 +75,7 @@ def check_policy(world: World, group: str, tags: Mapping[str, str] | None, *, in
 
 
 def policy_assignment(world: World, _request: PathRequest) -> Body:
-    """Returns the policy assignment that errors name (PolicyAssignments_Get). Raises ArmError (404)."""
+    """Returns the policy assignment in errors (PolicyAssignments_Get). Raises ArmError (404)."""
     for fault in world.faults.load():
         if fault.kind is FaultKind.POLICY:
             shown = {"displayName": _REQUIRES, "parameters": {"tagName": {"value": fault.tag}}}
@@ -94,7 +94,7 @@ def _policy_refusal(group: str) -> ArmError:
 
 
 def _node_group_refusal(group: str, tag: str) -> ArmError:
-    """Returns the error of the cluster's operation, after ARM has accepted the request."""
+    """Returns the cluster operation's error, after ARM accepted the request."""
     refusal = _policy_refusal(group)
     evaluated = f'[{{"expression":"tags[{tag}]","operator":"Exists","result":"False","targetValue":"true"}}]'
     message = (
@@ -127,7 +127,7 @@ def price_above_maximum(world: World, pool: Record) -> float | None:
 def machines_left(world: World, pool: Record, has: int, spot: int) -> int | None:
     """Returns how many more machines the pool can get, or None without a limit.
 
-    `has` counts the pool's machines, `spot` the Spot machines of its size in all pools. Reserved ones are always free.
+    `has` counts the pool's machines, `spot` its size's Spot machines in all pools. Reserved ones are always free.
     """
     if price_above_maximum(world, pool) or world.faults.find(FaultKind.NODE_SETUP):
         return 0
@@ -139,7 +139,7 @@ def machines_left(world: World, pool: Record, has: int, spot: int) -> int | None
 
 
 def allocation_failure(world: World, pool: Record) -> ArmError:
-    """Returns the error of the pool's operation if Azure has too few machines.
+    """Returns the pool operation's error if Azure has too few machines.
 
     For an on-demand pool, lists constraints only with an ephemeral OS disk: fewer hosts fit such a disk.
     """

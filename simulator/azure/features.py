@@ -1,4 +1,4 @@
-"""Preview features of the subscription (`Microsoft.Features`) and their registration.
+"""The subscription's preview features (`Microsoft.Features`) and their registration.
 
 The azure-native plugin uses subscriptionFeatureRegistrations, the Azure CLI providers/features. Both show one state.
 """
@@ -18,7 +18,7 @@ TYPE = "Microsoft.Features/featureProviders/subscriptionFeatureRegistrations"
 _STATE, _SINCE = "state", "since"
 REGISTERED, UNREGISTERED = "Registered", "Unregistered"
 CHANGING_S = 2.0
-"""The time that a feature is Registering or Unregistering. Azure takes a quarter of an hour."""
+"""How long a feature is Registering or Unregistering. Azure takes a quarter of an hour."""
 INFINIBAND = "Microsoft.ContainerService/AKSInfinibandSupport"
 
 
@@ -27,7 +27,7 @@ def registered(world: World, feature: str) -> bool:
 
 
 def features(world: World, request: PathRequest) -> Body:
-    """Returns the features, of one provider or all (Features_List, Features_ListAll)."""
+    """Returns one provider's or all features (Features_List, Features_ListAll)."""
     above = f"{request['provider']}/".lower() if "provider" in request.names else ""
     return {"value": [_feature(world, each) for each in world.subscription.features if each.lower().startswith(above)]}
 
@@ -43,7 +43,7 @@ def registration(world: World, request: PathRequest, change: str = "") -> Body:
 
 
 def _registration(world: World, name: str) -> Body:
-    """Unregistered features have a registration too."""
+    """Unregistered features have one too."""
     provider, _, own = name.partition("/")
     properties = {
         "subscriptionId": world.subscription.subscription_id,
@@ -65,7 +65,6 @@ def _feature(world: World, name: str) -> Body:
 
 
 def _changed(world: World, request: PathRequest, state: str) -> str:
-    """Starts a change unless `state` is empty. Returns the feature's name."""
     name = _known(world, request)
     if state:
         world.store.put(Record(_stored(world, name), {}, facts={_STATE: state, _SINCE: world.faults.clock()}))
@@ -73,7 +72,7 @@ def _changed(world: World, request: PathRequest, state: str) -> str:
 
 
 def _stored(world: World, name: str) -> ResourceId:
-    """The id has no parent, so the state survives restarts, which delete orphans."""
+    """The id has no parent: restarts, which delete orphans, keep the state."""
     scope = f"/subscriptions/{world.subscription.subscription_id}"
     return ResourceId(scope, "Microsoft.Features/states", (name.replace("/", "."),))
 

@@ -1,7 +1,7 @@
 """An HTTP proxy on 127.0.0.1 that routes Azure's names to simulated Azure, never to real Azure.
 
-The user name in the proxy's URL is the client's virtual network; without one, the client is outside all networks.
-The proxy forwards other names as this machine reaches them.
+The user name in the proxy's URL is the client's virtual network; without one, the client is outside all networks. Other
+names are forwarded as this machine reaches them.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ PORT = "proxy"
 
 
 class Gateway:
-    """The proxy server. It serves until `stop`."""
+    """The proxy server, until `stop`."""
 
     def __init__(self, port: int, world: World, arm: int, outer: str = "") -> None:
         """Starts the proxy.
 
         Args:
-            port: The port to listen on; 0 takes a free one.
+            port: The port; 0 takes a free one.
             world: Simulated Azure.
-            arm: The port of simulated Resource Manager, which serves Microsoft Graph and the login host too.
+            arm: Resource Manager's port, which serves Microsoft Graph and the login host too.
             outer: The URL of the user's own proxy, or empty.
         """
         self.world, self.outer, self._arm = world, outer, arm
@@ -40,7 +40,7 @@ class Gateway:
         self.stop = self._server.stop
 
     def destination(self, port: int) -> ResourceId | None:
-        """Returns the service, if the client on this port uses its private endpoint, else None."""
+        """Returns the service whose private endpoint this port's client uses, else None."""
         return self._origins.get(port)
 
     def serve(self, client: socket.socket) -> None:

@@ -1,4 +1,4 @@
-"""The part of Microsoft Graph that the Azure CLI uses to find users, groups and service principals.
+"""The Azure CLI's part of Microsoft Graph: users, groups and service principals.
 
 Shapes: https://learn.microsoft.com/graph/api (user-list, group-list, serviceprincipal-list, directoryobject-getbyids).
 """
@@ -30,7 +30,7 @@ _CONDITION = re.compile(
 
 
 def answer(world: World, request: Request) -> Body:
-    """Answers a request below `/v1.0`. Raises ArmError, which has Graph's error shape too."""
+    """Answers a request below `/v1.0`. Raises ArmError, which has Graph's shape too."""
     _, *parts = (part.lower() for part in request.path.strip("/").split("/"))
     objects = list(directory(world))
     match (request.method, *parts):
@@ -94,7 +94,7 @@ def _kind(found: Body) -> str:
 
 
 def _filter(text: str) -> Callable[[Body], bool]:
-    """Supports conditions joined by `or` or by `and`, as the Azure CLI writes them."""
+    """Supports conditions joined by `or` or `and`, as the Azure CLI writes them."""
     if re.sub(r"\b(or|and)\b|[()\s]", "", _CONDITION.sub("", text)):
         message = f"Invalid filter clause: the simulator does not support '{text}'."
         raise bad_request(message, code="Request_UnsupportedQuery")

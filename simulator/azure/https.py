@@ -1,4 +1,4 @@
-"""Base classes of simulated Azure's servers: on 127.0.0.1, mostly HTTPS, with a thread for each connection."""
+"""Base classes of simulated Azure's servers: on 127.0.0.1, mostly HTTPS, a thread per connection."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _POLL_S = 0.05  # how often the server checks for `stop`
 
 
 class Background(socketserver.BaseServer):
-    """A server that runs in a separate thread, from `start` to `stop`."""
+    """A server in a separate thread, from `start` to `stop`."""
 
     daemon_threads = True
     _thread: threading.Thread | None = None
@@ -52,7 +52,7 @@ class HttpsServer(Background, ThreadingHTTPServer):
 
 
 class Handler(BaseHTTPRequestHandler):
-    """A request handler that keeps connections open and writes to the simulator's log."""
+    """A handler that keeps connections open and writes to the simulator's log."""
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True  # headers and body are two writes

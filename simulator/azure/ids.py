@@ -10,7 +10,7 @@ GROUP_TYPE = "Microsoft.Resources/resourceGroups"
 
 @dataclass(frozen=True, eq=False)
 class ResourceId:
-    """The id of a resource. Ids that differ only in case are equal.
+    """A resource's id. Ids that differ only in case are equal.
 
     `scope` is the text before the last `/providers/` (or the subscription).
     """
@@ -47,7 +47,7 @@ class ResourceId:
 
     @property
     def group(self) -> str | None:
-        """The name of the resource group that contains it, or None outside groups and for a group."""
+        """The name of its resource group, or None outside groups and for a group."""
         parts = self.scope.split("/")
         return parts[4] if len(parts) > 4 else None
 
@@ -63,7 +63,7 @@ class ResourceId:
 
     @property
     def parent(self) -> ResourceId:
-        """The parent of a child resource (the cluster of a pool). Raises ValueError for other resources."""
+        """A child's parent (a pool's cluster). Raises ValueError for other resources."""
         if not self.is_child:
             raise ValueError(f"{self.text} is not the id of a child resource")
         return ResourceId(self.scope, self.type.rpartition("/")[0], self.names[:-1])
@@ -72,13 +72,13 @@ class ResourceId:
         return ResourceId(self.scope, f"{self.type}/{kind}", (*self.names, name))
 
     def holds(self, other: ResourceId) -> bool:
-        """Returns whether the other one is deleted with this one: a child, an extension, or a resource in a group."""
+        """Returns whether the other is deleted with this one: a child, an extension, or a resource in a group."""
         return other.key.startswith(self.key + "/")
 
 
 @dataclass(frozen=True)
 class Path:
-    """The path of a request. `tail` is empty for a resource, or names a collection or an action.
+    """A request's path. `tail` is empty for a resource, or names a collection or an action.
 
     For a resource provider, `type` is the namespace alone.
     """
@@ -110,7 +110,7 @@ def parse(path: str) -> Path | None:
 
 
 def parse_id(text: str) -> ResourceId:
-    """Parses a resource id. Raises ValueError if the text is not one."""
+    """Parses a resource id. Raises ValueError for other text."""
     path = parse(text)
     if path is None or path.tail or not path.names:
         raise ValueError(f"{text!r} is not the id of a resource")

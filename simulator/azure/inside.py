@@ -1,7 +1,7 @@
-"""Reachability of hosts from inside a virtual network, and from outside all networks.
+"""Reachability of hosts from a virtual network, and from outside all networks.
 
 `names.py` resolves names. A private address is reachable only from its own network: peerings, VPN and gateways are not
-simulated. Errors have the texts of Go's resolver and dialer, which kubectl, Helm and the plugins show.
+simulated. Texts: Go's resolver and dialer, which kubectl, Helm and the plugins show.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Reached:
 
 
 def reach(world: World, host: str, port: int, network: ResourceId | None) -> Reached:
-    """Returns the target of a host from a network, or from outside all (None). Raises Unreached."""
+    """Returns a host's target from a network, or from outside all (None). Raises Unreached."""
     answer = names.resolve(world, host, network)
     if answer is None:
         raise Unreached(f"dial tcp: lookup {host}: no such host")
@@ -56,18 +56,18 @@ def served_at(world: World, service: ResourceId, port: int) -> int:
 
 
 def network_of(world: World, cluster: ResourceId) -> ResourceId | None:
-    """Returns the virtual network of a cluster's nodes, or None if AKS manages it (no zone is linked to it)."""
+    """Returns the virtual network of a cluster's nodes, or None if AKS manages it (without linked zones)."""
     subnets = (pool.properties.get("vnetSubnetID") for pool in of_cluster(world, cluster))
     return next((parse_id(subnet).parent for subnet in subnets if subnet), None)
 
 
 def label(network: ResourceId) -> str:
-    """Returns the unique name of a network for the proxy. Names of resource groups cannot contain `+`."""
+    """Returns a network's unique name for the proxy. Resource group names cannot contain `+`."""
     return f"{network.group}+{network.name}"
 
 
 def find(records: Iterable[Record], text: str) -> list[ResourceId]:
-    """Returns the networks with this label or name, else those in the resource group with this name."""
+    """Returns the networks of this label or name, else those in this resource group."""
     networks = [record.id for record in records if record.id.type.lower() == NETWORKS.lower()]
     wanted = text.lower()
     named = [each for each in networks if wanted in (label(each).lower(), each.name.lower())]
@@ -85,7 +85,7 @@ def _is_in(world: World, network: ResourceId, service: ResourceId, address: str)
 
 
 def _https(world: World, service: ResourceId) -> int | None:
-    """Returns None for a service without a server: a file storage account, or a cluster that is starting."""
+    """Returns None for services without a server: a file storage account, a starting cluster."""
     if service.type.lower() == ACCOUNTS.lower():
         account = world.store.get(service)
         return urlsplit(world.blobs.endpoint).port if account and has_blobs(account) else None

@@ -1,4 +1,4 @@
-"""The interface of a resource type: its rules, its actions, and its long-running operations."""
+"""The interface of resource types: rules, actions, and long-running operations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from simulator.azure.store import Body, Record
 from simulator.azure.subscription import guid
 
 Action = Callable[[World, Record, Mapping[str, str], Body], Body | Record | None]
-"""The handler of a POST. Takes the resource, the query and the request's body. Raises ArmError.
+"""A POST's handler. Takes the resource, the query and the request's body. Raises ArmError.
 
 None means 204, or 202 if the handler started an operation. Clients read a returned record at its path.
 """
@@ -25,16 +25,16 @@ class Use:
     """A reference to another resource, which Azure does not delete while it is used."""
 
     of: str
-    """The id of the used resource, in any case."""
+    """The used resource's id, in any case."""
     by: str
-    """The user of the resource, as errors name it: mostly a part of the referencing resource."""
+    """The user as errors name it: mostly a part of the referencing resource."""
     addresses: int = 0
     address: str = ""
 
 
 @dataclass(frozen=True)
 class ZoneRecord:
-    """A record that a resource creates in a private DNS zone."""
+    """A resource's record in a private DNS zone."""
 
     zone: ResourceId
     name: str
@@ -44,33 +44,30 @@ class ZoneRecord:
 
 
 class Kind(ABC):
-    """A resource type. The caller checks shape, names and parents first.
-
-    The methods here are the defaults.
-    """
+    """A resource type with default methods. The caller checks shape, names and parents first."""
 
     asynchronous: bool = False
-    """Whether changes run as operations (`provisioningState`). The second half of this class is for these types."""
+    """Whether changes run as operations (`provisioningState`). This class's second half is for these types."""
     creation_alone: bool = False
     """Whether only creation is asynchronous and polled at its result. Other changes are answered when done."""
     deleted_later: bool = False
     """Whether only deletion is asynchronous and polled at its result."""
     shown_deleted: bool = False
-    """Whether the response to a synchronous deletion contains the resource. Most have no body."""
+    """Whether a synchronous deletion's response contains the resource. Most have no body."""
     patches_tags: bool = True
     """Whether PATCH accepts only tags (`TagsObject` in azure-rest-api-specs)."""
     actions: Mapping[str, Action] = {}
-    """The actions by lower-case name."""
+    """Keys are lower-case."""
 
     @abstractmethod
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
-        """Checks the type's rules, sets the body of `record` and stores it with its children. Raises ArmError.
+        """Checks the type's rules, sets `record`'s body and stores it with its children. Raises ArmError.
 
-        `record` is a copy of the existing resource, or a new empty one.
+        `record` is a copy of the existing resource, or new and empty.
         """
 
     def check_idle(self, world: World, record: Record) -> None:
-        """Raises ArmError (409) if a running operation blocks an update."""
+        """Raises ArmError (409) while a running operation blocks updates."""
         if record.busy:
             raise in_progress(f"operation ({record.state})")
 
@@ -82,11 +79,11 @@ class Kind(ABC):
         return ()
 
     def names(self, world: World, record: Record) -> Mapping[str, Sequence[str]]:
-        """Returns the public DNS names of its services, by the group id of private endpoints."""
+        """Returns its services' public DNS names, by the group id of private endpoints."""
         return {}
 
     def hosts(self, world: World, record: Record) -> Mapping[str, str]:
-        """Returns names that have no alias in public DNS, each with its private address or an empty string."""
+        """Returns names without an alias in public DNS, each with its private address or an empty string."""
         return {}
 
     def unlinkable(self, record: Record) -> str:
@@ -96,14 +93,14 @@ class Kind(ABC):
         return ()
 
     def removed(self, world: World, record: Record) -> None:  # noqa: B027 - most types have nothing
-        """Removes the backend before the record is removed. Runs again after a kill in between."""
+        """Removes the backend before the record. Runs again after a kill in between."""
 
     def chosen(self, world: World, scope: str, records: Sequence[Record], text: str) -> Sequence[Record]:
-        """Filters a list in a scope by a `$filter`. By default, ignores the filter. Raises ArmError."""
+        """Filters a scope's list by a `$filter`. By default, ignores it. Raises ArmError."""
         return records
 
     def outputs(self, world: World, record: Record) -> Body:
-        """Returns the properties that ARM adds to those of the request."""
+        """Returns ARM's properties besides those of the request."""
         return {}
 
     def view(self, world: World, record: Record) -> Body:
@@ -112,20 +109,20 @@ class Kind(ABC):
     # -- asynchronous operations ---------------------------------------------------------------------------------------
 
     def lock_owner(self, resource: ResourceId) -> ResourceId:
-        """Returns the resource that serializes its operations, such as the cluster of a pool.
+        """Returns the resource that serializes its operations (a pool's cluster).
 
         A resource that returns itself starts with the simulator.
         """
         return resource
 
     def prepare(self, world: World, record: Record, pause: Callable[[float], object]) -> None:  # noqa: B027
-        """Prepares an operation before it waits for others, for example by allocating machines. Raises ArmError."""
+        """Prepares an operation before it waits for others (allocates machines). Raises ArmError."""
 
     def settle(self, world: World, record: Record) -> None:  # noqa: B027
         """Reconciles the backend with the record. Also runs at every start of the simulator."""
 
     def inline(self, world: World, record: Record) -> Sequence[Record]:
-        """Returns the children that were created inline. An operation on the resource ends theirs too."""
+        """Returns inline children, whose operations end with the resource's."""
         return ()
 
     def succeeded(self, world: World, record: Record) -> None:  # noqa: B027

@@ -1,10 +1,10 @@
-"""Endpoints of simulated Entra: discovery of the login host, token signing keys, and tokens.
+"""Simulated Entra's endpoints: discovery of the login host, token signing keys, and tokens.
 
-They serve the part of OAuth 2.0 that MSAL uses. Applications sign in with a secret (for example a provider with
-`clientId`, `clientSecret` and `tenantId`) or with another issuer's token, users with a password. All secrets are the
-simulator's. Sources: Entra's pages "OAuth 2.0 client credentials flow" and "Resource owner password credentials"; MSAL
-for Go 1.6.0 (oauth/resolvers.go, authority.go), which rejects an issuer at another host. API servers request version
-1.0, as in AKS (kubeguard/guard, getMetadata in auth/providers/azure/azure.go).
+They serve MSAL's part of OAuth 2.0. Applications sign in with a secret (a provider with `clientId`, `clientSecret` and
+`tenantId`) or another issuer's token, users with a password. All secrets are the simulator's. Sources: Entra's pages
+"OAuth 2.0 client credentials flow" and "Resource owner password credentials"; MSAL for Go 1.6.0 (oauth/resolvers.go,
+authority.go), which rejects an issuer at another host. API servers request version 1.0, as in AKS (kubeguard/guard,
+getMetadata in auth/providers/azure/azure.go).
 """
 
 from __future__ import annotations
@@ -29,17 +29,16 @@ _V2 = "/v2.0"
 _SCOPE = "/.default"
 _CLOUD_VERSION = "2022-09-01"
 _SUFFIXES = {"storage": "core.windows.net", "keyVaultDns": "vault.azure.net", "acrLoginServer": "azurecr.io"}
-"""Azure's suffixes. Simulated registries use theirs; the simulator serves no host with the others."""
+"""Azure's suffixes. Simulated registries use theirs; no host of the others is served."""
 _ANY = ("organizations", "common")
-"""Names that stand for the caller's tenant."""
+"""Names for the caller's tenant."""
 
 
 def cloud(version: str, tokens: Tokens) -> Body:
-    """Returns the endpoints of the cloud, for a GET of the azure-native plugin or the program. Raises ArmError.
+    """Returns the cloud's endpoints for the azure-native plugin or the program. Raises ArmError.
 
-    Source: Azure's response at https://management.azure.com/metadata/endpoints, in the version that the plugin
-    requests. Contains the fields that the plugin uses (pulumi-azure-native, provider/pkg/azure/cloud/cloud.go,
-    FromMetadataEndpoint), and the tenant.
+    Source: Azure's response at https://management.azure.com/metadata/endpoints, in the plugin's version. Has the fields
+    that the plugin uses (pulumi-azure-native, provider/pkg/azure/cloud/cloud.go, FromMetadataEndpoint), and the tenant.
     """
     if version != _CLOUD_VERSION:
         message = f"The api-version '{version}' is invalid. The supported versions are '{_CLOUD_VERSION}'."

@@ -1,4 +1,4 @@
-"""Requests from machines in a virtual network. The path prefix identifies the network (`domains.machine`).
+"""Requests from machines in a virtual network, which the path prefix identifies (`domains.machine`).
 
 The metadata service (169.254.169.254) serves only `/metadata/instance/network/interface` (shape: Azure's page on it).
 """
@@ -24,7 +24,7 @@ METADATA = "/metadata/instance/network/interface"
 
 
 def network(world: World, here: str) -> ResourceId | None:
-    """Returns the network of a path prefix, or None outside all networks."""
+    """Returns a path prefix's network, or None outside all networks."""
     label = here.removeprefix(domains.INSIDE) if here.startswith(domains.INSIDE) else ""
     found = inside.find(world.store.all(), label) if label else []
     return found[0] if found else None
@@ -41,7 +41,7 @@ def metadata(world: World, path: str, headers: Mapping[str, str]) -> list[Body]:
 
 
 def _address(world: World, place: ResourceId) -> str:
-    """Returns the address of the first machine in the network, else the network's last one, as for a runner."""
+    """Returns the address of the network's first machine, else the network's last one, as for a runner."""
     for interface in world.store.all(interfaces.TYPE):
         if interfaces.network_of(interface) == place:
             return interfaces.address(interface)
@@ -51,7 +51,7 @@ def _address(world: World, place: ResourceId) -> str:
 
 
 def signed_in(world: World, here: str) -> Principal | None:
-    """Returns the default identity of the first machine in a network, or None without a machine.
+    """Returns the default identity of a network's first machine, or None without a machine.
 
     Raises IdentityError if it has several (azure-docs, "How to use managed identities on a VM", error handling).
     """

@@ -1,11 +1,11 @@
 """Tokens of the deployer and of managed identities: an endpoint like App Service's.
 
-It serves every identity of the subscription. A request without an identity gets the deployer's token, or in a virtual
-network that of the machine's identity.
+It serves all identities of the subscription. A request without one gets the deployer's token, or in a virtual network
+the machine's.
 
 Clients: `DefaultAzureCredential` of the program's Azure SDK, and the azure-native plugin if `ARM_USE_MSI` is true
-(pulumi-azure-native, provider/pkg/provider/auth_azidentity.go; managed_identity_client.go of azidentity).
-Source: Azure's page "How to use managed identities for App Service", REST endpoint reference (2019-08-01).
+(pulumi-azure-native, provider/pkg/provider/auth_azidentity.go; managed_identity_client.go of azidentity). Source:
+Azure's page "How to use managed identities for App Service", REST endpoint reference (2019-08-01).
 """
 
 from __future__ import annotations

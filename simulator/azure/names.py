@@ -1,10 +1,10 @@
-"""Name resolution, in a virtual network and outside all networks.
+"""Name resolution, in a virtual network and outside all.
 
 It follows Azure's DNS server (168.63.129.16); sources are Azure's pages on private endpoints' DNS, on links of zones,
 and "Fallback to internet for Azure Private DNS zones":
 
-- A zone that is linked to the network answers for all names below it. Other names there do not exist (NXDOMAIN),
-  unless the link redirects them to public DNS (`NxDomainRedirect`).
+- A zone linked to the network answers for all names below it. Others there do not exist (NXDOMAIN), unless the link
+  redirects them to public DNS (`NxDomainRedirect`).
 - Public DNS has an alias for a service with a private endpoint: `x.blob.core.windows.net` is
   `x.privatelink.blob.core.windows.net`. If a zone of that name is linked, it answers; else public DNS returns the
   service's public address, which may reject requests.
@@ -27,15 +27,15 @@ from simulator.azure.types.private_endpoint import rules as endpoints
 LINKS = "Microsoft.Network/privateDnsZones/virtualNetworkLinks"
 _PRIVATE = "privatelink."
 _ALIASED = (domains.REGISTRIES, domains.BLOBS, domains.DFS, domains.FILES)
-"""The domains of names that become aliases if the service has a private endpoint."""
+"""Domains of names that become aliases if the service has a private endpoint."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """The DNS answer for an existing name."""
+    """An existing name's DNS answer."""
 
     aliases: tuple[str, ...] = ()
-    """The aliases (CNAME) on the way to the address."""
+    """The CNAMEs on the way to the address."""
     address: str = ""
     """The address in a virtual network. Empty for public addresses, which are not simulated."""
     of: ResourceId | None = None

@@ -1,4 +1,4 @@
-"""The node resource group that AKS creates for a cluster, and its scale sets. They are read-only.
+"""The node resource group that AKS creates for a cluster, and its scale sets. Read-only.
 
 Shapes: azure-rest-api-specs, VirtualMachineScaleSets_List, VirtualMachineScaleSetVMs_List and _GetInstanceView.
 """
@@ -29,7 +29,7 @@ def find(world: World, group: ResourceId) -> Record | None:
 def check_change(world: World, request: Request, resource: ResourceId) -> None:
     """Raises ArmError (409) for a change of a node resource group, which is not simulated.
 
-    The error of a PUT with a missing or different `managedBy` has Azure's text (Azure/AKS#1080).
+    Text for a missing or different `managedBy`: Azure/AKS#1080.
     """
     found = find(world, resource) if resource.type == GROUP_TYPE and request.method not in ("GET", "HEAD") else None
     if found is None:

@@ -1,7 +1,7 @@
 """Long-running operations, which reconcile backends with the store, also after a kill.
 
 A resource with the provisioningState Creating, Updating or Deleting has an operation. No other state exists, so a
-restarted server finds and continues interrupted operations. All steps are idempotent.
+restarted server continues interrupted operations. All steps are idempotent.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _THREADS = 8
 
 
 class Operations:
-    """The runner of operations: one at a time for a cluster and its pools, in parallel for other resources."""
+    """Runs one operation at a time for a cluster and its pools, in parallel for other resources."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -33,11 +33,11 @@ class Operations:
         self._stopping = threading.Event()
 
     def resume(self) -> None:
-        """Starts the backends of resources and continues interrupted operations."""
+        """Starts resources' backends and continues interrupted operations."""
         store = self._world.store
         for record in store.all():
             if record.id.is_child and store.get(record.id.parent) is None:
-                store.remove(record.id)  # a pool that was stored before its cluster, when the server was killed
+                store.remove(record.id)  # a pool stored before its cluster, when the server was killed
         for record in store.all():
             kind = kinds().get(record.id.type.lower())
             if record.busy or (kind and _owns_lock(kind, record.id)):
@@ -53,7 +53,7 @@ class Operations:
         return not wait(list(self._running), timeout).not_done
 
     def stop(self) -> None:
-        """Starts no more operations. Interrupted ones keep their state and continue at the next start."""
+        """Starts no more operations. Interrupted ones continue at the next start."""
         self._stopping.set()
         self._executor.shutdown(wait=False, cancel_futures=True)
 
@@ -69,7 +69,7 @@ class Operations:
                 self._converge(kind, resource)
         except ArmError as error:
             self._fail(resource, began, error.body()["error"])
-        except Exception as error:  # noqa: BLE001 - it becomes the state of the resource, and is logged
+        except Exception as error:  # noqa: BLE001 - it becomes the resource's state, and is logged
             _log.exception("operation on %s", resource.text)
             message = str(error) or type(error).__name__
             self._fail(resource, began, {"code": "InternalOperationError", "message": message})
@@ -82,12 +82,12 @@ class Operations:
             self._delete(kind, record)
             return
         kind.settle(self._world, record)
-        # A cluster that only restarts does not end the operations of its pools.
+        # A cluster that only restarts does not end its pools' operations.
         for done in (*(kind.inline(self._world, record) if record.busy else ()), record):
             self._succeed(done)
 
     def _delete(self, kind: Kind, record: Record) -> None:
-        """Deletes inner resources with their own operations (the clusters of a group) first."""
+        """First deletes inner resources that have their own operations (a group's clusters)."""
         for inner in self._world.store.within(record.id):
             within = kinds().get(inner.id.type.lower())
             if within is None or not _owns_lock(within, inner.id):
@@ -109,7 +109,6 @@ class Operations:
                 store.put(now)
 
     def _fail(self, resource: ResourceId, began: Record, error: Body) -> None:
-        """Does nothing if another operation, such as a deletion, has started."""
         store = self._world.store
         if self._stopping.is_set():  # stopping clusters cause errors that are not the operation's
             return
@@ -124,7 +123,7 @@ class Operations:
 
 
 def remove(world: World, record: Record) -> None:
-    """Removes a resource after its children and extensions (role assignments), with their backends."""
+    """Removes a resource after its children and extensions (role assignments), with backends."""
     for inner in world.store.within(record.id):
         if world.store.get(inner.id):
             remove(world, inner)

@@ -1,8 +1,8 @@
-"""Polling of operations, at their status or at their result.
+"""Polling of operations, at their status or result.
 
 Clusters and pools have a status (Azure-AsyncOperation). New storage accounts and deleted groups have a result
-(Location), which returns 202 until the end. Other changes of accounts respond when done. Sources: Azure's page "Track
-asynchronous Azure operations", the REST specification, and the statuses that the azure-mgmt packages accept.
+(Location), 202 until the end. Accounts' other changes respond when done. Sources: Azure's page "Track asynchronous
+Azure operations", the REST specification, and the statuses that the azure-mgmt packages accept.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SOON = {"Retry-After": "1"}
 
 
 class Polling:
-    """The responses that start an operation, and those to polling requests."""
+    """Responses that start an operation, and those to polling."""
 
     def __init__(self, world: World, endpoint: str) -> None:
         self._world, self._endpoint = world, endpoint
@@ -85,7 +85,7 @@ def _resource(operation: str) -> ResourceId | None:
 
 
 def _status(operation: str, record: Record | None) -> Body:
-    """A missing resource means that deletion succeeded."""
+    """A missing resource was deleted."""
     if record is not None and record.busy:
         return {"name": operation, "status": "InProgress"}
     if record is not None and record.state == "Failed":

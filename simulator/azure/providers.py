@@ -1,4 +1,4 @@
-"""Resource providers of the subscription (Providers_*), the list of resources, and name availability."""
+"""The subscription's resource providers (Providers_*), list of resources, and name availability."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def resources(world: World, request: PathRequest) -> Body:
 
 
 def check_name(world: World, request: PathRequest, of: str) -> Body:
-    """Checks the name of a new resource (StorageAccounts_CheckNameAvailability, Registries_CheckNameAvailability)."""
+    """Checks a new resource's name (StorageAccounts_CheckNameAvailability, Registries_CheckNameAvailability)."""
     name, schema = request.field("name"), schemas()[of.lower()]
     if problems := schema.name_problems(name):
         return {"nameAvailable": False, "reason": "AccountNameInvalid", "message": problems[0].message}

@@ -12,9 +12,9 @@ from simulator.azure.store import Body
 
 SPOT, TOTAL = "lowPriorityCores", "cores"
 _DISPLAYED = {SPOT: "Total Regional Low-priority vCPUs", TOTAL: "Total Regional vCPUs"}
-"""The display names in Azure. Spot nodes count only against the first.
+"""Azure's display names. Spot nodes count only against the first.
 
-Sources: https://github.com/Azure/azure-cli (vm/tests/latest/recordings/test_vm_usage.yaml) and
+Sources: https://github.com/Azure/azure-cli (vm/tests/latest/recordings/test_vm_usage.yaml),
 https://learn.microsoft.com/azure/quotas/spot-quota
 """
 _NETWORK_LIMITS = {"Virtual Networks": 1000, "Public IP Addresses": 1000, "Nat Gateways": 1000, "Route Tables": 200}
@@ -38,9 +38,9 @@ def check(
     surge: int = 0,
     compute: bool = False,
 ) -> None:
-    """Raises ArmError if the pool's nodes, and the `surge` nodes of an upgrade, exceed the remaining quota.
+    """Raises ArmError if the pool's nodes and an upgrade's `surge` nodes exceed the remaining quota.
 
-    With `compute`, the error is that of Microsoft.Compute, which the autoscaler gets, else that of AKS.
+    With `compute`, the error is Microsoft.Compute's, which the autoscaler gets, else AKS's.
     """
     family = SPOT if properties.get("scaleSetPriority") == "Spot" else sku.family
     machines = properties["count"] + surge
@@ -79,7 +79,7 @@ def _of_compute(name: str, location: str, limit: int, used: int, wanted: int) ->
 
 
 def usages(world: World, location: str, without: ResourceId | None) -> dict[str, int]:
-    """Returns the cores in use in a region by family, without one pool. Unused reservations count too."""
+    """Returns a region's used cores by family, without one pool. Unused reservations count too."""
     used: dict[str, int] = {}
     unused: dict[tuple[str, str], int] = {}
     for group, size, machines in reservations.reserved(world, location):
@@ -108,7 +108,7 @@ def view(world: World, request: PathRequest) -> Body:
 
 
 def networks(world: World, request: PathRequest) -> Body:
-    """Returns usages of the simulated network types (Usages_List of Microsoft.Network)."""
+    """Returns usages of simulated network types (Usages_List of Microsoft.Network)."""
     region, listed = request["region"].lower(), []
     above = f"/subscriptions/{world.subscription.subscription_id}/providers/Microsoft.Network/locations/{region}/usages"
     for text, limit in _NETWORK_LIMITS.items():

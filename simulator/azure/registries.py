@@ -1,4 +1,4 @@
-"""The images of simulated registries: only their tags, not their content.
+"""Simulated registries' images: only their tags, not their content.
 
 Each image is an empty file `<registry>/<repository>/<tag>`, so that a push needs no running simulator.
 """
@@ -17,16 +17,16 @@ _TAG = re.compile(r"\w[\w.-]{0,127}")
 
 
 class RegistryNotFound(Exception):
-    """The registry does not exist in the simulated subscription."""
+    """The simulated subscription has no such registry."""
 
 
 class Registries:
-    """The registries on disk. Methods raise ValueError for a repository or tag that violates the OCI rules."""
+    """The registries on disk. Methods raise ValueError for a repository or tag against the OCI rules."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder or paths.home() / "registries"
         self.port: int | None = None
-        """The port of the server (`registry_front.py`), or None before it starts."""
+        """The server's port (`registry_front.py`), or None before its start."""
 
     def add(self, registry: str) -> None:
         self._of(registry).mkdir(parents=True, exist_ok=True)

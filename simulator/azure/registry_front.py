@@ -1,7 +1,7 @@
-"""The HTTPS server of all registries on 127.0.0.1. It simulates only network access, not tokens or layers.
+"""All registries' HTTPS server on 127.0.0.1. It simulates only network access, not tokens or layers.
 
-A client's first request is for `/v2/`. Azure responds with 401 and the token endpoint. If the registry has no public
-access, Azure rejects requests to the public address (docker/build-push-action#1214).
+A client first requests `/v2/`. Azure responds with 401 and the token endpoint. If the registry has no public access,
+Azure rejects requests to the public address (docker/build-push-action#1214).
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from simulator.azure.registries import DOMAIN
 from simulator.azure.types.container_registry import rules as container_registries
 
 Destination = Callable[[int], ResourceId | None]
-"""A function that maps a client's port to the registry, if it uses its private endpoint (`gateway.py`)."""
+"""Maps a client's port to the registry whose private endpoint it uses (`gateway.py`)."""
 _CLIENT = "203.0.113.1"
-"""The client address in Azure's error text. It is a documentation address (RFC 5737)."""
+"""The client address in Azure's error text, reserved for documentation (RFC 5737)."""
 
 
 class RegistryFront(HttpsServer):
-    """The server. It serves at a free port, which it stores in the world's registries, until stopped."""
+    """The server, until stopped, at a free port that it stores in the world's registries."""
 
     def __init__(self, world: World, destination: Destination) -> None:
         super().__init__(0, trust.authority(), _Handler, trust.REGISTRY)

@@ -1,6 +1,6 @@
-"""Capacity reservation groups (`Microsoft.Compute`): ARM's view of them, and their effect on pools and quota.
+"""Capacity reservation groups (`Microsoft.Compute`): ARM's view, and their effect on pools and quota.
 
-They are part of the subscription's data. The simulator does not create or change them.
+They are part of the subscription's data; the simulator does not create or change them.
 """
 
 from __future__ import annotations
@@ -54,8 +54,7 @@ def view(world: World, path: Path) -> Body:
 def check(world: World, cluster: Record, properties: Body) -> None:
     """Raises ArmError if the pool cannot use its capacity reservation group.
 
-    The rules are those of AKS's page on capacity reservation groups and of Azure's page on capacity reservations. The
-    texts are not Azure's, which are unknown.
+    Rules: AKS's and Azure's pages on capacity reservations. Azure's texts are unknown.
     """
     group = properties.get(_KEY)
     if not group:
@@ -95,7 +94,7 @@ def free(world: World, properties: Body, without: ResourceId | None) -> int:
 
 
 def taken(properties: Body, unused: dict[tuple[str, str], int]) -> int:
-    """Returns the number of the pool's machines that are reserved, and subtracts them from `unused`."""
+    """Returns the number of the pool's reserved machines, and subtracts them from `unused`."""
     key = (_short(properties.get(_KEY, "")), properties["vmSize"])
     machines = min(int(properties["count"]), unused.get(key, 0))
     if machines:

@@ -1,7 +1,7 @@
-"""The resource types that simulated Resource Manager serves. Each folder of `types/` is the package of a type.
+"""Simulated Resource Manager's resource types. Each folder of `types/` is a type's package.
 
-A package has `schema.yaml`, the type's shape and its names in SDKs (`schema.py`), and `rules.py` with KIND, its rules
-and operations (`kind.py`). No other list of types exists.
+A package has `schema.yaml`, the type's shape and SDK names (`schema.py`), and `rules.py` with KIND, its rules and
+operations (`kind.py`). No other list of types exists.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def known(world: World) -> Iterator[tuple[Kind, Record]]:
 
 
 def uses(world: World, resource: ResourceId, but: ResourceId | None = None) -> Iterator[Use]:
-    """Yields every use of a resource by others than `but`. Azure does not delete a resource in use."""
+    """Yields uses of a resource by others than `but`. Azure does not delete a used resource."""
     for kind, record in known(world):
         if record.id != but:
             yield from (use for use in kind.uses(world, record) if use.of.lower() == resource.key)

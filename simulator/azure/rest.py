@@ -1,4 +1,4 @@
-"""Requests to Resource Manager and its responses, without HTTP."""
+"""Resource Manager's requests and responses, without HTTP."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from simulator.azure.subscription import Principal
 
 CORRELATION = "x-ms-correlation-request-id"
 CREATOR = "x-simulator-creator"
-"""A response header of GET that Azure does not have: the `CORRELATION` of the request that created the resource."""
+"""A response header of GET that Azure lacks: the `CORRELATION` of the request that created the resource."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Request:
     headers: Mapping[str, str] = field(default_factory=dict)
     body: Any = None
     caller: Principal | None = None
-    """The caller, or None for the deployer."""
+    """None for the deployer."""
 
 
 @dataclass(frozen=True)

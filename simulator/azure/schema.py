@@ -1,7 +1,7 @@
 """ARM's schema of each resource type: properties, types, limits, defaults, read-only and immutable properties.
 
-The data of a type is in `types/<package>/schema.yaml`. A field there is the name of a JSON type, a list of the allowed
-strings, or a mapping with the keys of `Field`. `common` lists the type's fields of `_COMMON`.
+A type's data is in `types/<package>/schema.yaml`. A field there is a JSON type's name, a list of allowed strings, or a
+mapping with the keys of `Field`. `common` lists the type's fields of `_COMMON`.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ _COMMON: Mapping[str, Any] = dict.fromkeys(("id", "name", "type", "etag"), _READ
 
 
 def sdk_name(name: str) -> str:
-    """Returns the name of a nested property in Pulumi's SDKs: scanInterval for scan-interval."""
+    """Returns a nested property's name in Pulumi's SDKs: scanInterval for scan-interval."""
     first, *others = name.split("-")
     return first + "".join(map(str.capitalize, others))
 
 
 class Field(BaseModel):
-    """A property. `minimum` and `maximum` limit numbers, and the length of strings and arrays."""
+    """A property. `minimum` and `maximum` limit numbers, and lengths of strings and arrays."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     type: Kind = "object"
@@ -58,7 +58,7 @@ class Field(BaseModel):
     pattern: str | None = None
     hint: str = ""
     checked: bool = False
-    """Whether these limits are in Azure's specification, so that clients check them too."""
+    """Whether Azure's specification has these limits, so that clients check them too."""
     required: bool = False
     read_only: bool = False
     default: Any = None
@@ -66,7 +66,7 @@ class Field(BaseModel):
     items: Field | None = None
     values: Field | None = None
     string_set: bool = False
-    """Whether only the keys of the map matter. Pulumi's SDKs have a list of them."""
+    """Whether only keys matter. Pulumi's SDKs have a list of them."""
 
     @model_validator(mode="before")
     @classmethod
@@ -83,7 +83,7 @@ class Field(BaseModel):
 
     @property
     def flat(self) -> Mapping[str, Field]:
-        """The fields as in Pulumi's SDKs, with ARM's `properties` merged into the top level."""
+        """The fields as in Pulumi's SDKs, with ARM's `properties` at the top level."""
         inner = self.fields[CONTAINER].fields if CONTAINER in self.fields else {}
         outer = {name: field for name, field in self.fields.items() if not inner or name != CONTAINER}
         return {sdk_name(name): field for name, field in {**outer, **inner}.items()}
@@ -95,18 +95,18 @@ class Sdk(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
     token: str
     path: str
-    """The path. Its last parameter is the resource's name."""
+    """Its last parameter is the resource's name."""
     autoname: Literal["random", "copy", "uuid"]
     replaces: frozenset[str] = frozenset()
-    """The properties, as SDK paths, that the provider cannot update: it replaces the resource."""
+    """Properties (SDK paths) that the provider cannot update: it replaces the resource."""
     maintained: frozenset[str] = frozenset()
     """Lists of children that can also be separate resources."""
     defaults: dict[str, bool | str] = {}
     """The values that the SDK sends for omitted top-level properties."""
     renamed: dict[str, str] = {}
-    """ARM's names of properties by SDK name, where they differ."""
+    """ARM's property names by SDK name, where they differ."""
     flattens: bool = True
-    """Whether the ARM body's `properties` are top-level in the SDK."""
+    """Whether the body's `properties` are top-level in the SDK."""
 
 
 class Published(BaseModel):
@@ -115,15 +115,15 @@ class Published(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
     package: str
     models: list[str]
-    """The model of the response, and that of the request if it differs."""
+    """The response's model, and the request's if it differs."""
     request: str
     """The function in the package's `operations` that builds the request."""
     name: str
     """That function's parameter for the resource's name."""
     api_version: str = ""
-    """The package's API version if it differs from ours."""
+    """The package's API version, if different."""
     stricter: str = ""
-    """Azure's documented restriction of names that the request does not check."""
+    """Azure's restriction of names that the request does not check."""
 
 
 class Schema(BaseModel):
@@ -132,13 +132,13 @@ class Schema(BaseModel):
     api_versions: list[str]
     name: Field
     immutable: list[str] = []
-    """The dotted paths that an update must not change."""
+    """Dotted paths that updates must not change."""
     sdk: Sdk
     published: Published
     body: Field
 
     def problems(self, body: Mapping[str, Any]) -> list[Problem]:
-        """Returns all schema errors of a request's body. Read-only properties are allowed, because ARM ignores them."""
+        """Returns all schema errors of a request's body. Allows read-only properties, because ARM ignores them."""
         return list(_check(body, self.body, "", f"{self.type} {self.api_versions[-1]}"))
 
     def name_problems(self, name: str) -> list[Problem]:
@@ -150,7 +150,7 @@ class Schema(BaseModel):
         return completed
 
     def changed_immutables(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-        """Returns the immutable paths that differ. A path omitted from `new` keeps its value and does not count."""
+        """Returns the immutable paths that differ. A path omitted from `new` keeps its value."""
         return [
             path for path in self.immutable if (value := lookup(new, path)) is not None and value != lookup(old, path)
         ]
@@ -165,7 +165,7 @@ def lookup(body: Mapping[str, Any], path: str) -> Any:
 
 
 def merged(body: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the body with a PATCH applied (RFC 7396): null removes a property. Tags are replaced as a whole."""
+    """Returns the body with a PATCH (RFC 7396): null removes a property. Tags are replaced as a whole."""
     found = dict(body)
     for name, value in changes.items():
         if value is None:
@@ -198,7 +198,7 @@ def _data(package: str) -> dict[str, Any]:
 
 
 def _reference(package: str) -> dict[str, Any]:
-    """Returns the `properties` of another type, plus the resource's name (an inline agent pool)."""
+    """Returns another type's `properties`, plus the resource's name (an inline agent pool)."""
     source = _data(package)
     name = source["name"] | {"required": True, "checked": True}
     return {"type": "object", "fields": {"name": name} | source["body"]["fields"]["properties"]["fields"]}
@@ -254,7 +254,7 @@ def _check_object(value: Mapping[str, Any], field: Field, path: str, what: str) 
 
 
 def _check_map(value: Mapping[str, Any], field: Field, path: str, what: str) -> Iterator[Problem]:
-    """For every type, a map named `tags` contains the resource's tags."""
+    """A map named `tags` always contains the resource's tags."""
     if path.rpartition(".")[2] == "tags":
         yield from tags.problems(what.partition(" ")[0], path, value)
     for key, item in value.items():

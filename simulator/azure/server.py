@@ -1,6 +1,6 @@
-"""The HTTPS server of simulated Resource Manager. It listens on 127.0.0.1 and requires a bearer token.
+"""Simulated Resource Manager's HTTPS server on 127.0.0.1, which requires a bearer token.
 
-It also serves the endpoints that issue tokens, and the metadata endpoint of the cloud.
+It also issues tokens and serves the cloud's metadata.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Server:
         blobs: BlobBackend,
         folder: Path | None = None,
     ) -> None:
-        """Loads the store; port 0 takes a free one, `folder` defaults to `azure/` in the simulator's home.
+        """Loads the store; port 0 takes a free one, `folder` defaults to the simulator's `azure/`.
 
         Raises OSError if the port is in use, and BadRecords.
         """
@@ -129,7 +129,7 @@ class _Front:
         claims = self.tokens.claims(token)
         if claims is None:
             raise ArmError(HTTPStatus.UNAUTHORIZED, "InvalidAuthenticationToken", "The access token is invalid.")
-        # Error text: learn.microsoft.com/azure/logic-apps/create-single-tenant-workflows-azure-portal.
+        # Text: learn.microsoft.com/azure/logic-apps/create-single-tenant-workflows-azure-portal.
         if claims["exp"] < time.time():
             ended, now = _utc(claims["exp"]), _utc()
             message = f"The access token expiry UTC time '{ended}' is earlier than current UTC time '{now}'."
@@ -158,7 +158,7 @@ class _Handler(Handler):
             response = Response(error.status, error.body(), error.headers)
         except LoginError as error:
             response = Response(error.status, error.body)
-        except Exception as error:  # noqa: BLE001 - an error in the simulator is logged and returned as 500
+        except Exception as error:  # noqa: BLE001 - simulator errors are logged and returned as 500
             _log.exception("%s %s", self.command, self.path)
             body = ArmError(HTTPStatus.INTERNAL_SERVER_ERROR, "InternalServerError", repr(error)).body()
             response = Response(HTTPStatus.INTERNAL_SERVER_ERROR, body)
@@ -174,7 +174,7 @@ class _Handler(Handler):
         return self.server.front.answer(Request(self.command, unquote(url.path), query, headers), content)
 
     def _content(self) -> bytes:
-        """Raises ArmError, and closes the connection, if the length is invalid."""
+        """Raises ArmError and closes the connection for an invalid length."""
         try:
             if self.headers.get("Transfer-Encoding", "").lower() == "chunked":
                 return b"".join(_chunks(self.rfile))

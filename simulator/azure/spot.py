@@ -1,9 +1,9 @@
-"""Evictions of Spot machines: Azure's notice, AKS's drain, and the removal of the machine 30 seconds later.
+"""Evictions of Spot machines: Azure's notice, AKS's drain, and the machine's removal 30 seconds later.
 
 Sources: Azure's page on Spot scale sets (30 seconds). AKS's pages on node auto-drain (Preempt: cordon and drain, best
 effort, and the taint), on its node problem detector (condition and events; texts:
-maksim-paskal/aks-node-termination-handler#98) and on Spot pools: the policy Delete reduces the pool's count, and AKS
-does not replace the node; Deallocate stops the machine and keeps it.
+maksim-paskal/aks-node-termination-handler#98) and on Spot pools: the policy Delete reduces the pool's count without
+replacement; Deallocate stops the machine and keeps it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def machines(pools: Iterable[Record]) -> dict[str, tuple[Record, int]]:
 
 
 class Evictor:
-    """The loop that performs requested evictions until `stop`."""
+    """Performs requested evictions until `stop`."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Evictor:
         store: EvictionStore,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Starts the loop. `client` returns a cluster's client by id, or None if it does not run."""
+        """Starts the loop. `client` returns a running cluster's client by id, else None."""
         self._world, self._operations, self._client, self._store, self._clock = world, operations, client, store, clock
         self._noticed: dict[str, float] = {}
         """The time of Azure's notice, by node."""
@@ -70,7 +70,7 @@ class Evictor:
         while not self._stopped.wait(_TICK_S):
             try:
                 self.look()
-            except Exception:  # noqa: BLE001 - one eviction's error must not stop the others; it is logged
+            except Exception:  # noqa: BLE001 - one eviction's error must not stop others; it is logged
                 _log.exception("evictions")
 
     def look(self) -> None:
@@ -137,7 +137,6 @@ class Evictor:
 
 
 def _notify(kube: KubeClient, node: Object, left_s: float) -> None:
-    """Sets the condition and records the events of AKS's node problem detector."""
     at = datetime.datetime.now(datetime.UTC)
     when = email.utils.format_datetime(at + datetime.timedelta(seconds=left_s), usegmt=True)
     message = (

@@ -23,15 +23,15 @@ _PARTIAL = ".partial"
 
 @dataclass
 class Record:
-    """A stored resource. `body` does not contain id, name and type, which come from `id`."""
+    """A stored resource. `body` lacks id, name and type, which come from `id`."""
 
     id: ResourceId
     body: Body
     error: Body | None = None
     correlation: str = ""
-    """`x-ms-correlation-request-id` of the request that created it."""
+    """`x-ms-correlation-request-id` of the creating request."""
     facts: dict[str, Any] = field(default_factory=dict)
-    """State of the simulator about the resource that ARM does not show."""
+    """The simulator's state that ARM does not show."""
 
     @property
     def properties(self) -> Body:
@@ -63,7 +63,7 @@ class _OnDisk(BaseModel):
 
 
 class BadRecords(Exception):
-    """Unreadable resources on disk. The message lists the files, the errors and the fix."""
+    """Unreadable resources on disk. The message lists files, errors and the fix."""
 
     def __init__(self, found: Mapping[Path, str]) -> None:
         listed = "".join(f"\n  {file}: {why}" for file, why in found.items())
@@ -85,7 +85,7 @@ class Store:
         self.lock = threading.RLock()
         folder.mkdir(parents=True, exist_ok=True)
         for partial in folder.glob(f"*{_PARTIAL}"):
-            partial.unlink()  # left by a process that was killed before it replaced the file
+            partial.unlink()  # left by a process killed before it replaced the file
         self._records = {record.id.key: record for record in records(folder)}
 
     def get(self, resource: ResourceId) -> Record | None:
@@ -128,13 +128,13 @@ class Store:
 
 
 def records(folder: Path) -> list[Record]:
-    """Returns the current resources of a folder, also for processes that do not own the store. Raises BadRecords."""
+    """Returns a folder's current resources, also for processes that do not own the store. Raises BadRecords."""
     found, bad = [], {}
     for file in sorted(folder.glob("*.json")):
         try:
             found.append(_read(file.read_bytes()))
         except FileNotFoundError:
-            continue  # the resource was just deleted
+            continue  # just deleted
         except ValueError as error:
             bad[file] = str(error)
     if bad:

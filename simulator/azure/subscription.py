@@ -1,4 +1,4 @@
-"""The simulated subscription: identities, regions, versions, quotas, features. The data is in `subscription.yaml`."""
+"""The simulated subscription: identities, regions, versions, quotas, features. Data: `subscription.yaml`."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _AZURE_CLI = "04b07795-8ddb-461a-bbee-02f9e1bf7b46"
 
 
 class Principal(BaseModel):
-    """A principal of Entra: a user (with `upn`), an application or a managed identity."""
+    """Entra's principal: a user (with `upn`), an application or a managed identity."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     object_id: str
     client_id: str = _AZURE_CLI
     upn: str = ""
     groups: tuple[str, ...] = ()
-    """The object ids of the principal's groups."""
+    """The object ids of its groups."""
 
 
 class Reservation(BaseModel):
@@ -36,12 +36,12 @@ class Reservation(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
     location: str
     identities: frozenset[str]
-    """The identities that can use it, as `<resource group>/<name>`."""
+    """Identities that can use it (`<resource group>/<name>`)."""
     machines: dict[str, int]
 
 
 class Subscription(BaseModel):
-    """The subscription and its tenant, as the portal shows them."""
+    """The subscription and its tenant, as in the portal."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     subscription_id: str
@@ -49,21 +49,21 @@ class Subscription(BaseModel):
     client_id: str
     object_id: str
     directory: dict[str, Principal] = {}
-    """Other principals of the tenant by name, without managed identities."""
+    """The tenant's other principals by name, without managed identities."""
     regions: dict[str, list[str]]
     restricted: dict[str, list[str]]
-    """VM families per region that exist but are not available to this subscription."""
+    """Existing VM families per region that this subscription cannot use."""
     quota: dict[str, int]
     quota_without_gpus: int = 0
-    """The quota of each family that is not in `quota`."""
+    """The quota of families not in `quota`."""
     reservations: dict[str, Reservation] = {}
-    """The capacity reservation groups by `<resource group>/<name>`."""
+    """Capacity reservation groups by `<resource group>/<name>`."""
     features: dict[str, str]
     providers: dict[str, str]
     rights: list[dict[str, list[str]]]
     """The deployer's permissions, one entry per role."""
     taken: dict[str, frozenset[str]]
-    """The names that other subscriptions use, by resource type."""
+    """Names that other subscriptions use, by resource type."""
 
     @model_validator(mode="after")
     def _fill_quota(self) -> Self:
@@ -77,16 +77,16 @@ class Subscription(BaseModel):
 
     @property
     def kubernetes_patches(self) -> dict[str, str]:
-        """The patch version of each minor version.
+        """Each minor version's patch version.
 
-        The API server of a simulated cluster always has the version of the simulator's binary.
+        A simulated cluster's API server always has the version of the simulator's binary.
         """
         known = versions().kubernetes
-        # AKS numbers patches of long-term support from 100 (Azure/AKS, CHANGELOG.md: 1.30.100).
+        # AKS numbers long-term support patches from 100 (Azure/AKS, CHANGELOG.md: 1.30.100).
         return known.newest | {minor: f"{minor}.100" for minor in known.lts_ends if minor not in known.newest}
 
     def region(self, location: str) -> str | None:
-        """Returns the region's normalized name (eastus for "East US"), or None for an unknown region."""
+        """Returns the region's normalized name (eastus for "East US"), or None if unknown."""
         name = location.replace(" ", "").lower()
         return name if name in self.regions else None
 
@@ -94,14 +94,14 @@ class Subscription(BaseModel):
         return not sku.gpus or sku.family in self.regions[location]
 
     def kubernetes(self, version: str) -> str | None:
-        """Returns the patch version that AKS installs for `1.35` or `1.35.4`, or None if it is not offered."""
+        """Returns the patch version that AKS installs for `1.35` or `1.35.4`, or None if not offered."""
         minor = ".".join(version.split(".")[:2])
         patch = self.kubernetes_patches.get(minor)
         return patch if patch and version in (minor, patch) else None
 
 
 def load(file: Path | None = None) -> Subscription:
-    """Loads the subscription from `subscription.yaml`, or from another file (tests use smaller quotas)."""
+    """Loads the subscription from `subscription.yaml`, or another file (tests use smaller quotas)."""
     source = file or Path(__file__).with_name("subscription.yaml")
     return Subscription.model_validate(data.parsed(source.read_text()))
 

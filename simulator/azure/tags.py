@@ -1,9 +1,8 @@
-"""Limits of resource tags: their number, names and values.
+"""Limits of resource tags: number, names and values.
 
 Limits: https://learn.microsoft.com/azure/azure-resource-manager/management/tag-resources#limitations. Types that allow
-only 15 tags, such as DNS zones, are not simulated. Error for reserved characters: Microsoft's tutorial "Write Azure CLI
-commands for both Bash and PowerShell". The errors for lengths come from scripts that repeat Azure's text. The error for
-the number of tags is a guess.
+only 15 tags, such as DNS zones, are not simulated. Texts: reserved characters, Microsoft's tutorial "Write Azure CLI
+commands for both Bash and PowerShell"; lengths, scripts that repeat Azure's text; number, a guess.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _RESERVED = re.compile(r"[<>%&\\?/\x00-\x1f\x7f]")
 
 
 def problems(resource_type: str, path: str, tags: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yields errors in the tags of a resource, or of a pool's machines, at `path`. The schema checks their types."""
+    """Yields errors in the tags of a resource or a pool's machines at `path`. The schema checks their types."""
     if len(tags) > _MOST:
         text = f"The resource has {len(tags)} tags. The maximum number of tags on a resource is {_MOST}."
         yield Problem(path, text, "InvalidTagCount")

@@ -1,4 +1,4 @@
-"""The tenant, its subscription and the subscription's regions, in the shapes of Tenants_List and Subscriptions_*."""
+"""The tenant, its subscription and regions, in the shapes of Tenants_List and Subscriptions_*."""
 
 from __future__ import annotations
 

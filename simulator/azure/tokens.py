@@ -1,8 +1,7 @@
-"""Access tokens of the simulated Entra: JWTs in the shape of its version 1.0, signed with RS256.
+"""Simulated Entra's access tokens: JWTs in the shape of its version 1.0, signed with RS256.
 
-Clients, such as the clusters' API servers, verify them with the published keys. Claims: Entra's page "Access token
-claims reference", with the names and object ids that AKS's guard reads (kubeguard/guard,
-auth/providers/azure/azure.go).
+Clients, such as clusters' API servers, verify them with the published keys. Claims: Entra's page "Access token claims
+reference", with the names and object ids that AKS's guard reads (kubeguard/guard, auth/providers/azure/azure.go).
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from simulator.azure.subscription import Principal, Subscription
 LIFETIME_S = 3600
 STORAGE = "https://storage.azure.com"
 GRAPH = "https://graph.microsoft.com"
-"""Microsoft Graph. azure-native only reads the caller from a token for it (auth_getclientconfig.go)."""
+"""azure-native only reads the caller from a Graph token (auth_getclientconfig.go)."""
 AKS = "6dae42f8-4368-4678-94ff-3960e28e3630"
 """The application of all AKS API servers, the same in every tenant (Azure/kubelogin)."""
 _ALGORITHM = "RS256"
@@ -38,7 +37,7 @@ class Tokens:
     key: RSAPrivateKey
     subscription: Subscription
     arm: str
-    """The endpoint of Resource Manager, which is also the audience of its tokens."""
+    """Resource Manager's endpoint, also its tokens' audience."""
 
     @property
     def audiences(self) -> tuple[str, ...]:
@@ -53,7 +52,7 @@ class Tokens:
         return audience.rstrip("/") in self.audiences
 
     def issue(self, audience: str, principal: Principal | None = None, now: float | None = None) -> tuple[str, int]:
-        """Issues a token for an audience (`https://storage.azure.com`) to a principal, by default the deployer.
+        """Issues an audience's token (`https://storage.azure.com`) to a principal, by default the deployer.
 
         Returns the token and its expiry time (seconds since 1970).
         """
@@ -76,12 +75,12 @@ class Tokens:
         return jwt.encode(claims, self.key, _ALGORITHM, {"kid": self._jwk["kid"]}), begin + LIFETIME_S
 
     def principal(self, token: str) -> str | None:
-        """Returns the object id of a token's principal, or None if the signature is invalid."""
+        """Returns the object id of a token's principal, or None for an invalid signature."""
         claims = self.claims(token)
         return None if claims is None else str(claims.get("oid", ""))
 
     def claims(self, token: str) -> dict[str, Any] | None:
-        """Returns the claims of a token, or None if the signature is invalid. Does not check times."""
+        """Returns a token's claims, or None for an invalid signature. Does not check times."""
         try:
             claims: dict[str, Any] = jwt.decode(token, self.key.public_key(), [_ALGORITHM], options=_SIGNATURE_ALONE)
         except jwt.InvalidTokenError:

@@ -1,6 +1,6 @@
-"""The certificate authority of simulated Azure's services, and the CA bundle of clients.
+"""The certificate authority of simulated Azure's services, and clients' CA bundle.
 
-Its folder also contains simulated Entra's key for signing tokens.
+Its folder also has simulated Entra's key for signing tokens.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from simulator.host.certificates import Authority, rsa_key
 
 SERVER = "server"
 FRONT = "front"
-"""The certificate of simulated Resource Manager, which also answers for hosts of Microsoft."""
+"""Resource Manager's certificate, also for Microsoft's hosts."""
 STORAGE = "storage"
 REGISTRY = "registry"
-"""The certificate of registries. It does not cover their data endpoints, which are not served."""
+"""The registries' certificate, without their data endpoints, which are not served."""
 _ACCOUNTS = (f"*.{domains.BLOBS}", f"*.{domains.DFS}")
 _REGISTRIES = f"*.{domains.REGISTRIES}"
 _HERE = ("127.0.0.1", "localhost")
@@ -47,7 +47,7 @@ def token_key(home: Path | None = None) -> RSAPrivateKey:
 
 
 def bundle() -> Path:
-    """Returns a CA bundle (PEM) for clients: the authorities that this machine trusts, and the simulator's."""
+    """Returns clients' CA bundle (PEM): the authorities that this machine trusts, and the simulator's."""
     own = _folder() / "bundle.pem"
     if str(own) in (os.environ.get(name) for name in _VARIABLES) and own.exists():
         return own  # created when the user entered this environment, from the previous bundle

@@ -1,4 +1,4 @@
-"""The list of VM sizes by region, in the shape of ListAvailableResourceSkusForARegion (Microsoft.Compute)."""
+"""VM sizes by region, in the shape of ListAvailableResourceSkusForARegion (Microsoft.Compute)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The backoff of a pool after a failed scale-up (cluster-autoscaler/utils/backoff)."""
+"""A pool's backoff after a failed scale-up (cluster-autoscaler/utils/backoff)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FORGOTTEN_S = 3 * 3600 / PACE
 
 @dataclass(frozen=True)
 class Refusal:
-    """An error of a scale-up, its time, and the duration of the backoff."""
+    """A scale-up's error, its time, and the backoff's duration."""
 
     code: str
     message: str
@@ -28,25 +28,25 @@ class Refusal:
 
 
 class Backoff:
-    """The backoffs by scale set. Times are in seconds of one clock."""
+    """Backoffs by scale set. Times are in seconds of one clock."""
 
     def __init__(self) -> None:
         self._refusals: dict[str, Refusal] = {}
 
     def refused(self, group: str, code: str, message: str, now: float) -> None:
-        """Starts a backoff, twice as long as the previous one if that has expired."""
+        """Starts a backoff, twice as long as an expired previous one."""
         before, lasts = self._refusals.get(group), FIRST_S
         if before and before.until < now:
             lasts = min(2 * before.lasts_s, MOST_S)
         self._refusals[group] = Refusal(code, message, now, lasts)
 
     def of(self, group: str, now: float) -> Refusal | None:
-        """Returns the error of the current backoff, or None."""
+        """Returns the current backoff's error, or None."""
         found = self._refusals.get(group)
         return found if found and found.until > now else None
 
     def keep(self, groups: Collection[str], now: float) -> None:
-        """Forgets old errors, and pools that are not autoscaled any more (AKS's page: disabling resets the backoff)."""
+        """Forgets old errors, and pools that are no longer autoscaled (AKS's page: disabling resets the backoff)."""
         self._refusals = {
             group: refusal
             for group, refusal in self._refusals.items()

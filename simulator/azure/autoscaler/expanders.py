@@ -17,12 +17,12 @@ from simulator.azure.autoscaler.groups import Group
 
 PRIORITIES, KEY = "cluster-autoscaler-priority-expander", "priorities"
 Warn = Callable[[str, str], None]
-"""Records an event for the ConfigMap, from a reason and a message."""
+"""Records the ConfigMap's event, from a reason and a message."""
 
 
 @dataclass(frozen=True)
 class Option:
-    """A possible scale-up: new nodes of a pool, and the pods that would run there."""
+    """A possible scale-up: a pool's new nodes, and the pods that would run there."""
 
     group: Group
     nodes: int
@@ -46,7 +46,7 @@ def best(
 
 
 def waste(option: Option) -> Fraction:
-    """Returns the idle share of the new nodes, the mean of CPU and memory (expander/waste)."""
+    """Returns the new nodes' idle share, the mean of CPU and memory (expander/waste)."""
     has, requests = fit.capacity(option.group.template), [fit.requests_of(pod) for pod in option.pods]
     idle = (
         1 - sum((each.get(name, Fraction(0)) for each in requests), Fraction(0)) / (has[name] * option.nodes)

@@ -1,6 +1,6 @@
 """Placement of pending pods on nodes. Pure functions.
 
-Equal pods are handled together, because a batch has thousands of them.
+Handles equal pods together, because a batch has thousands.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from k8s.resources import Resources, pod_requests
 from k8s.scheduling import repelling_taint, selects
 
 _EXPENDABLE = -10
-"""Pods with a lower priority do not trigger a scale-up (AKS's page; --expendable-pods-priority-cutoff)."""
+"""Pods of lower priority do not trigger a scale-up (AKS's page; --expendable-pods-priority-cutoff)."""
 
 
 @dataclass
 class Alike:
-    """Pods with equal requests and equal node constraints."""
+    """Pods with equal requests and node constraints."""
 
     pods: list[Object]
     requests: Resources
@@ -30,8 +30,8 @@ class Alike:
 def is_waiting(pod: Object) -> bool:
     """Returns whether the pod is unschedulable by upstream's rule (cluster-autoscaler/utils/kubernetes/listers.go).
 
-    Volcano sets another reason on schedulable pods of a pending gang (docs/design/scheduling-reason.md). They do not
-    count: only the gang's other pods trigger a scale-up.
+    Volcano sets another reason on schedulable pods of a pending gang (docs/design/scheduling-reason.md), so only the
+    gang's other pods trigger a scale-up.
     """
     placed = condition(pod, "PodScheduled")
     unschedulable = placed.get("status") == "False" and placed.get("reason") == "Unschedulable"
@@ -83,7 +83,7 @@ def may_run(pod: Object, node: Object) -> bool:
 
 
 def why_not(pod: Object, node: Object) -> str:
-    """Returns why the pod does not fit on an empty node (the scheduler's text), or an empty string."""
+    """Returns why the pod does not fit on an empty node (scheduler's text), or an empty string."""
     if not selects(pod, node):
         return "node(s) didn't match Pod's node affinity/selector"
     if taint := repelling_taint(pod, node):

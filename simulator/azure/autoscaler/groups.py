@@ -1,4 +1,4 @@
-"""Node groups of the autoscaler, and its requests to Azure for them (cluster-autoscaler/cloudprovider/azure)."""
+"""The autoscaler's node groups, and its requests to Azure (cluster-autoscaler/cloudprovider/azure)."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from simulator.azure.store import Record
 from simulator.azure.types.agent_pool import life, nodes
 
 TO_BE_DELETED = "ToBeDeletedByClusterAutoscaler"
-"""The taint of a node that the autoscaler removes (cluster-autoscaler/utils/taints)."""
+"""The taint of nodes being removed (cluster-autoscaler/utils/taints)."""
 _TEMPLATE = "k8s.io_cluster-autoscaler_node-template_resources_"
 GPU_LABEL = "kubernetes.azure.com/accelerator"
-"""The label of nodes with GPUs (cluster-autoscaler/cloudprovider/azure/azure_cloud_provider.go)."""
+"""The label of GPU nodes (cluster-autoscaler/cloudprovider/azure/azure_cloud_provider.go)."""
 
 
 @dataclass(frozen=True)
@@ -30,13 +30,13 @@ class Group:
     pool: Record
     nodes: tuple[Object, ...]
     template: Object
-    """A new node of the pool, with the devices that its drivers will advertise."""
+    """A new node with the devices that drivers will advertise."""
     starting: Set[str]
-    """The names of new nodes of all pools that are not ready yet."""
+    """All pools' new nodes that are not ready yet, by name."""
 
     @property
     def id(self) -> str:
-        """The name of the scale set, which the priority expander's patterns match."""
+        """The scale set's name, which the priority expander's patterns match."""
         return nodes.scale_set(self.pool.id.text, self.pool.id.name)
 
     @property
@@ -53,7 +53,7 @@ class Group:
 
     @property
     def started(self) -> list[Object]:
-        """The nodes that are or were ready, or exceeded the start-up time."""
+        """Nodes that are or were ready, or exceeded the start-up time."""
         return [node for node in self.nodes if node["metadata"]["name"] not in self.starting]
 
     @property
@@ -62,12 +62,12 @@ class Group:
 
     @property
     def upcoming(self) -> int:
-        """The number of requested nodes that have not started (clusterstate.go, GetUpcomingNodes)."""
+        """Requested nodes that have not started (clusterstate.go, GetUpcomingNodes)."""
         return max(self.target - len(self.started), 0)
 
     @property
     def failed(self) -> bool:
-        """Whether Azure stopped allocating with fewer machines than requested."""
+        """Whether Azure stopped with fewer machines than requested."""
         return not self.pool.busy and len(life.instances(self.pool)) < self.target
 
 
@@ -91,7 +91,7 @@ def groups(world: World, cluster: Record, found: Iterable[Object], starting: Set
 
 
 def _with_devices(pool: Record, node: Object) -> Object:
-    """The VM size sets the GPUs; tags of the pool set other devices."""
+    """The VM size sets GPUs; the pool's tags set other devices."""
     sku = skus.sku(pool.properties["vmSize"])
     tags = pool.properties.get("tags") or {}
     devices = {
@@ -106,12 +106,12 @@ def _with_devices(pool: Record, node: Object) -> Object:
 
 
 def is_ready(node: Object) -> bool:
-    """Returns whether the autoscaler counts the node as ready. A node with the GPU label must also advertise GPUs."""
+    """Returns whether the node counts as ready: with the GPU label, it must also advertise GPUs."""
     return condition(node, "Ready").get("status") == "True" and not lacks_gpus(node)
 
 
 def lacks_gpus(node: Object) -> bool:
-    """Returns whether a GPU node advertises no GPUs, for example while its driver is being built.
+    """Returns whether a GPU node advertises no GPUs, for example while its driver is built.
 
     Source: cluster-autoscaler/processors/customresources/gpu_processor.go.
     """
@@ -119,9 +119,9 @@ def lacks_gpus(node: Object) -> bool:
 
 
 def increase(world: World, operations: Operations, group: Group, count: int) -> bool:
-    """Sets the node count of a group. Returns False if the pool is busy or already has as many.
+    """Sets a group's node count. Returns False if the pool is busy or already has as many.
 
-    Raises ArmError if quota is exceeded or requests are throttled. Missing capacity shows later (`Group.failed`).
+    Raises ArmError for exceeded quota or throttling. Missing capacity shows later (`Group.failed`).
     """
     with world.store.lock:
         now = _idle(world, group.pool)
@@ -136,7 +136,7 @@ def increase(world: World, operations: Operations, group: Group, count: int) -> 
 
 
 def give_up(world: World, operations: Operations, group: Group) -> bool:
-    """Reduces the node count to the machines that Azure allocated. Returns False if the pool is busy."""
+    """Reduces the node count to the allocated machines. Returns False if the pool is busy."""
     with world.store.lock:
         if now := _idle(world, group.pool):
             now.properties["count"] = len(life.instances(now))
@@ -162,9 +162,7 @@ def _idle(world: World, pool: Record) -> Record | None:
 
 
 def _begin(world: World, operations: Operations, pool: Record) -> None:
-    """The autoscaler changes the scale set (azure_scale_set.go), not the pool in ARM. The pool's state does not change,
-    so that ARM still accepts updates.
-    """
+    """Changes the scale set (azure_scale_set.go), not ARM's pool, so that ARM still accepts updates."""
     world.store.put(pool)
     life.allocate(world, pool, lambda seconds: None)
     operations.start(pool.id)

@@ -1,4 +1,4 @@
-"""The loop that runs the autoscaler of each cluster with an autoscaled pool."""
+"""Runs the autoscaler of each cluster with an autoscaled pool."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _log = logging.getLogger(__name__)
 
 
 class Autoscaler:
-    """The autoscaler of all clusters. It runs until `stop`."""
+    """All clusters' autoscaler, until `stop`."""
 
     def __init__(self, world: World, operations: Operations, client: Callable[[str], KubeClient | None]) -> None:
-        """Starts the loop. `client` returns a cluster's client by id, or None if it does not run."""
+        """Starts the loop. `client` returns a running cluster's client by id, else None."""
         self._world, self._operations, self._client = world, operations, client
         self._watched: dict[str, _Watched] = {}
         self._stopped = threading.Event()
@@ -46,7 +46,7 @@ class Autoscaler:
                     self._look(key, cluster)
                 except (ApiError, httpx.HTTPError):  # the API server restarts: retry at the next tick
                     continue
-                except Exception:  # noqa: BLE001 - one cluster's error must not stop the others; it is logged
+                except Exception:  # noqa: BLE001 - one cluster's error must not stop others; it is logged
                     _log.exception("autoscaler of %s", cluster.id.name)
             for key in self._watched.keys() - there.keys():
                 self._watched.pop(key).stop()

@@ -1,4 +1,4 @@
-"""The autoscaler profile of a cluster: its settings, AKS's defaults, and the simulator's time scale."""
+"""A cluster's autoscaler profile: settings, AKS's defaults, and the simulator's time scale."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ PACE = 20.0
 START_UP_PACE = 3.0
 """The speed-up for new nodes, which start in real time: fifteen minutes become five."""
 _START_UP = "15m"
-"""The time limit for a node to become ready (--max-node-startup-time), which AKS's profile cannot set."""
+"""A node's time limit to become ready (--max-node-startup-time), which AKS's profile cannot set."""
 LEAST_INTERVAL_S = 2.0
-"""The shortest scan interval, which overrides the profile: each scan processes all pods."""
+"""The shortest scan interval, whatever the profile: each scan processes all pods."""
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
 
 
 class Profile:
-    """A cluster's `autoScalerProfile`, with AKS's defaults. `given` has ARM's property names."""
+    """A cluster's `autoScalerProfile` with AKS's defaults. `given` has ARM's names."""
 
     def __init__(self, given: Mapping[str, Any] | None = None) -> None:
         self._values = {**_defaults(), **(given or {})}
@@ -36,19 +36,19 @@ class Profile:
 
     @property
     def start_up_s(self) -> float:
-        """The time limit for a registered node to become ready."""
+        """A registered node's time limit to become ready."""
         return seconds(_START_UP) / START_UP_PACE
 
     @property
     def provision_s(self) -> float:
-        """The time limit for the nodes of a scale-up to become ready."""
+        """The time limit for a scale-up's nodes to become ready."""
         return seconds(str(self._values["max-node-provision-time"])) / START_UP_PACE
 
     def number(self, name: str) -> float:
         return float(self._values[name])
 
     def is_true(self, name: str) -> bool:
-        """Returns a boolean setting. ARM has some of them as strings."""
+        """Returns a boolean setting. ARM has some as strings."""
         return str(self._values[name]).lower() == "true"
 
     @property
@@ -62,7 +62,7 @@ class Profile:
 
 
 def seconds(text: str) -> float:
-    """Parses a duration such as `10m`, `30s`, `2h` or `10`. Raises ValueError."""
+    """Parses a duration (`10m`, `30s`, `2h`, `10`). Raises ValueError."""
     found = re.fullmatch(r"(\d+)([smh]?)", text)
     if not found:
         raise ValueError(f"{text!r} is not a duration, such as 10m")

@@ -1,4 +1,4 @@
-"""Removal of nodes: taint, drain, and delete the machine (cluster-autoscaler/core/scaledown/actuation)."""
+"""Removes nodes: taint, drain, and delete the machine (cluster-autoscaler/core/scaledown/actuation)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Delete = Callable[[Group, Collection[str]], bool]
 
 
 class Removals:
-    """The node removals of a cluster. `last` is the time of the last removal, `failed` of the last failed drain."""
+    """A cluster's node removals. `last` is the time of the last removal, `failed` of the last failed drain."""
 
     def __init__(self, kube: KubeClient, reporter: Reporter, delete: Delete) -> None:
         self._kube, self._reporter, self._delete = kube, reporter, delete
@@ -30,7 +30,7 @@ class Removals:
         return sum(node["metadata"]["name"] in self._until for node in group.nodes)
 
     def drains(self, pods: Iterable[Object]) -> bool:
-        """Returns whether a node is being drained. Only one is drained at a time (--max-drain-parallelism)."""
+        """Returns whether a node is being drained: only one at a time (--max-drain-parallelism)."""
         return any(drain.to_move(pods, name) for name in self._until)
 
     def begin(self, chosen: Sequence[Unneeded], view: View) -> None:
@@ -57,11 +57,11 @@ class Removals:
                     self._reporter.record_for(node, "Node", "ScaleDown", "node removed by cluster autoscaler")
 
     def _is_empty(self, node: Object, view: View) -> bool:
-        """Returns whether a node to remove is empty. Evicts its pods until the deadline."""
+        """Evicts the node's pods until the deadline."""
         name = node["metadata"]["name"]
         if name not in self._until:
             if any(taint["key"] == TO_BE_DELETED for taint in node["spec"].get("taints") or []):
-                self._mark(name, [])  # left by an earlier run of the autoscaler
+                self._mark(name, [])  # left by an earlier run
             return False
         moved = drain.to_move(view.pods, name)
         if moved and view.now > self._until[name]:

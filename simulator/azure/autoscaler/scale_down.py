@@ -1,4 +1,4 @@
-"""Selection of unneeded nodes (cluster-autoscaler/core/scaledown, simulator/utilization, utils/drain). Pure."""
+"""Selects unneeded nodes (cluster-autoscaler/core/scaledown, simulator/utilization, utils/drain). Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from simulator.kube import drain
 _SAFE = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 _DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 _GPU_THRESHOLD = 0.5
-"""Upstream's --scale-down-gpu-utilization-threshold. AKS's setting is for CPU and memory (its autoscaler page)."""
+"""Upstream's --scale-down-gpu-utilization-threshold. AKS's is for CPU and memory (its autoscaler page)."""
 _REPLICATED = ("ReplicationController", "ReplicaSet", "Job", "StatefulSet")
 """Owners that re-create evicted pods. Upstream skips others (--skip-nodes-with-custom-controller-pods)."""
 
@@ -38,7 +38,7 @@ class Unneeded:
 
 
 def unneeded(view: View, budgets: Sequence[Object]) -> list[Unneeded]:
-    """Returns removable nodes in the order of the groups. The moved pods of one use capacity that the next lacks."""
+    """Returns removable nodes in the groups' order. One's moved pods use capacity that the next lacks."""
     staying = {_name(node): node for node in view.nodes if not is_going(node)}
     free = {name: fit.free(node, view.pods) for name, node in staying.items()}
     skips = view.profile.is_true("ignore-daemonsets-utilization")
@@ -59,7 +59,7 @@ def unneeded(view: View, budgets: Sequence[Object]) -> list[Unneeded]:
 def utilization(node: Object, pods: Sequence[Object], *, skip_daemon_sets: bool) -> Fraction:
     """Returns the utilization of GPUs, else the higher one of CPU and memory; 0 until a GPU node advertises GPUs.
 
-    Skipped DaemonSets reduce the node's capacity (simulator/utilization/info.go).
+    Skipped DaemonSets reduce the capacity (simulator/utilization/info.go).
     """
     if lacks_gpus(node):
         return Fraction(0)

@@ -1,4 +1,4 @@
-"""An autoscaler iteration for a cluster: failed scale-ups, pending pods, unneeded nodes (cluster-autoscaler/core)."""
+"""A cluster's autoscaler iteration: failed scale-ups, pending pods, unneeded nodes (cluster-autoscaler/core)."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from simulator.kube.client import KubeClient
 _MAX_REACHED, _BACKED_OFF = "max node group size reached", "in backoff after failed scale-up"
 _UNREADY = "not ready for scale-up"
 _NO_MACHINE = "provisioning-state-failed", "Azure failed to provision a node for this node group"
-"""Upstream's error for a machine that Azure cannot allocate (cloudprovider/azure/azure_scale_set_instance_cache.go)."""
+"""Upstream's error if Azure cannot allocate a machine (cloudprovider/azure/azure_scale_set_instance_cache.go)."""
 
 
 @dataclass(frozen=True)
 class ScaleUp:
-    """A scale-up in progress: the time of its request, and the added nodes."""
+    """A scale-up in progress: its request's time, and the added nodes."""
 
     at: float
     nodes: int
 
 
 class Scaler:
-    """The autoscaler's state for a cluster. Times are in seconds of `clock`."""
+    """A cluster's autoscaler state. Times are in seconds of `clock`."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Scaler:
         self._removals = Removals(kube, self._reporter, lambda *of: groups.delete(world, operations, *of))
         self._since: dict[str, float] = {}
         self._failing: dict[str, float] = {}
-        """The time since which each group has lacked machines while its pool is not busy."""
+        """Since when each group has lacked machines while its pool is not busy."""
         self._scale_ups: dict[str, ScaleUp] = {}
         self._seen: dict[str, float] = {}
         self._grown = float("-inf")
@@ -113,7 +113,7 @@ class Scaler:
             del self._scale_ups[group.id]
 
     def _fill(self, view: View) -> bool:
-        """Scales pools up to their minimum count (AKS's page on the autoscaler). Returns whether it sent a request."""
+        """Scales pools up to their minimum (AKS's page on the autoscaler). Returns whether it sent a request."""
         short = [group for group in view.groups if group.target < group.least and not self._skipped(group, view)]
         return any([self._ask(group, group.least, view.now) for group in short])
 
@@ -193,9 +193,9 @@ class Scaler:
 
 
 def _cannot_count(view: View) -> bool:
-    """Returns whether every scale-up fails, because a node of a fixed pool advertises no GPUs and has no template.
+    """Returns whether every scale-up fails, because a fixed pool's node advertises no GPUs and has no template.
 
-    Since 1.35, each scale-up first counts the resources of all nodes (resourcequotas/usage.go and gpu_processor.go,
+    Since 1.35, each scale-up first counts all nodes' resources (resourcequotas/usage.go and gpu_processor.go,
     kubernetes/autoscaler#10301). Only AKS's control-plane log has the error; pods get no event.
     """
     return view.since_1_35 and any(map(lacks_gpus, view.fixed))

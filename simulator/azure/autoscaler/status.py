@@ -1,7 +1,7 @@
-"""The autoscaler's output: its status ConfigMap in kube-system, and events of that ConfigMap, of nodes and of pods.
+"""The autoscaler's output: its status ConfigMap in kube-system, and events of that ConfigMap, nodes and pods.
 
-The status has upstream's format since 1.30 (cluster-autoscaler/clusterstate/api/types.go). Upstream repeats an event
-every five minutes; the simulator records it once.
+The status has upstream's format since 1.30 (cluster-autoscaler/clusterstate/api/types.go). Upstream repeats events
+every five minutes; the simulator records them once.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _group(group: Group, refusal: Refusal | None, going: int) -> dict[str, Any]:
 
 
 class Reporter:
-    """The writer of events, and of the status if it has changed."""
+    """The writer of events, and of a changed status."""
 
     def __init__(self, kube: KubeClient) -> None:
         self._kube = kube
@@ -82,7 +82,7 @@ class Reporter:
         self._written = status
 
     def record(self, reason: str, message: str, *, warning: bool = False) -> None:
-        """Records an event of the status ConfigMap, for everything but pods and nodes."""
+        """Records an event of the status ConfigMap, except for pods and nodes."""
         found = self._kube.find("v1", "ConfigMap", NAME, NAMESPACE)
         self._event(found or self._map(), "Warning" if warning else "Normal", reason, message)
 

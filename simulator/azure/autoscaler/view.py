@@ -1,4 +1,4 @@
-"""The state of a cluster that the autoscaler works on in one iteration."""
+"""A cluster's state in one autoscaler iteration."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from simulator.azure.autoscaler.profile import Profile
 
 @dataclass(frozen=True)
 class View:
-    """The state of a cluster at `now` (seconds of any clock).
+    """A cluster's state at `now` (seconds of any clock).
 
     `starting` names new nodes that are not ready yet; `since_1_35` is whether Kubernetes is 1.35 or later.
     """
@@ -33,7 +33,7 @@ class View:
 
     @cached_property
     def nodes(self) -> list[Object]:
-        """The nodes that can run pods. Starting nodes of autoscaled pools count as upcoming instead."""
+        """Nodes that can run pods. Autoscaled pools' starting nodes count as upcoming instead."""
         return self.fixed + [node for group in self.groups for node in group.started]
 
     @property

@@ -1,1 +1,1 @@
-"""The blob service of storage accounts: Azurite, behind a front that applies the rules Azurite does not know."""
+"""The blob service of storage accounts: Azurite behind a front with the rules that Azurite lacks."""

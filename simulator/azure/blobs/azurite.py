@@ -1,4 +1,4 @@
-"""The Azurite process that stores the blobs of all storage accounts on disk. It listens on 127.0.0.1."""
+"""The Azurite process on 127.0.0.1, which stores all storage accounts' blobs on disk."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _READY_TIMEOUT_S = 120  # two seconds on an idle machine
 
 
 class Azurite:
-    """The Azurite process. It reads its accounts at start, so a change of accounts restarts it (about two seconds)."""
+    """The process restarts after a change of accounts (two seconds), because it reads them at start."""
 
     def __init__(self) -> None:
         self.authority = trust.authority()
-        self.port = 0  # a new one at each start, because another program may take the old one
+        self.port = 0  # new at each start, because another program may take the old one
         self._folder = paths.home().resolve() / "blobs"
         self._accounts: dict[str, list[str]] = {}
         self._supervisor: Supervisor | None = None
@@ -36,12 +36,12 @@ class Azurite:
         return Path(self.authority.path("ca", "crt"))
 
     def key(self, account: str) -> str:
-        """Returns the first key of a served account. Waits while Azurite starts. Raises KeyError."""
+        """Returns a served account's first key. Waits while Azurite starts. Raises KeyError."""
         with self._lock:
             return self._accounts[account][0]
 
     def set_accounts(self, accounts: Callable[[], Mapping[str, list[str]]]) -> None:
-        """Serves these accounts; returns when ready. Raises RuntimeError, with the end of its log, if it fails."""
+        """Serves these accounts; returns when ready. Raises RuntimeError with the log's end if it fails."""
         with self._changing:
             wanted = dict(accounts())  # takes the store's lock; a thread that holds it may wait for `key`
             with self._lock:

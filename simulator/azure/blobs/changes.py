@@ -1,4 +1,4 @@
-"""A log of the blobs that users wrote or deleted since the simulator started, by container.
+"""A log of blobs that users wrote or deleted since the simulator's start, by container.
 
 It saves simulated mounts, which are copies, from listing their whole container for each pod
 (`simulator/kubelet/csi/contents.py`). Real blob storage has no such immediate log.
@@ -11,11 +11,11 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 _ALL = ""
-"""An entry that means that any blob may have changed."""
+"""The entry if any blob may have changed."""
 
 
 class Changes:
-    """The log of changes. Thread-safe."""
+    """The log. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -24,15 +24,15 @@ class Changes:
     def record(self, path: str, etag: str | None) -> None:
         """Logs a write to `/<account>/<container>/<blob>` with the blob's new etag.
 
-        The etag is None for a deleted blob, and empty if unknown. A path without a blob, as in a batch request, means
-        that any blob may have changed.
+        The etag is None for a deleted blob, and empty if unknown. A path without a blob (a batch request) means that
+        any blob may have changed.
         """
         account, container, name = [*path.strip("/").split("/", 2), "", ""][:3]
         with self._lock:
             self._entries[f"{account}/{container}"].append((name, etag))
 
     def since(self, account: str, container: str, count: int) -> tuple[int, Mapping[str, str | None] | None]:
-        """Returns the new position in a container's log, and the last etag of each blob logged after position `count`.
+        """Returns a container log's new position, and the last etag of each blob logged after position `count`.
 
         The second value is None if any blob may have changed, as at position 0.
         """

@@ -1,6 +1,6 @@
-"""The HTTPS front of all storage accounts on 127.0.0.1. It checks the policy and forwards requests to Azurite.
+"""All storage accounts' HTTPS front on 127.0.0.1. It checks the policy and forwards requests to Azurite.
 
-The account is the first part of the path or of the host name; Azurite accepts both (extractStoragePartsFromPath of its
+The account is the first part of the path or host name; Azurite accepts both (extractStoragePartsFromPath of its
 blobStorageContext.middleware).
 """
 
@@ -26,14 +26,14 @@ _HOP_BY_HOP = {"connection", "keep-alive", "proxy-connection", "te", "trailer", 
 _READS = ("GET", "HEAD")
 _DOMAINS = (domains.BLOBS, domains.DFS)
 _TIMEOUT_S = 60
-_STARTING_S = 60.0  # how long a request waits for Azurite to start
+_STARTING_S = 60.0  # how long a request waits for Azurite's start
 _POLL_S = 0.05
 _LOCKS = 64
 Answer = tuple[int, list[tuple[str, str]], bytes]
 
 
 class Front(HttpsServer):
-    """The front. It serves until stopped and buffers whole requests and responses: simulated blobs are small."""
+    """The front, until stopped. It buffers whole requests and responses: simulated blobs are small."""
 
     def __init__(
         self, port: int, upstream_port: Callable[[], int], authority: Authority, rule: Rule, changes: Changes
@@ -104,7 +104,7 @@ class _Handler(Handler):
         self._send(*answer)
 
     def _write(self, path: str, content: bytes) -> Answer:
-        """Serializes writes to a blob, so that the last log entry is the last write."""
+        """Serializes a blob's writes, so that the last log entry is the last write."""
         with self.server.write_locks[hash(path) % _LOCKS]:
             etag: str | None = ""
             try:
@@ -115,7 +115,7 @@ class _Handler(Handler):
         return answer
 
     def _removed(self, answer: Answer) -> bool:
-        """Returns whether the request deleted the blob itself, not a part such as a snapshot."""
+        """Returns whether the request deleted the blob, not a part such as a snapshot."""
         query = dict(parse_qsl(urlsplit(self.path).query))
         of_it = {"comp", "snapshot", "versionid"} & query.keys() or "x-ms-delete-snapshots" in self.headers
         return self.command == "DELETE" and answer[0] == HTTPStatus.ACCEPTED and not of_it

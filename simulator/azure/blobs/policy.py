@@ -1,6 +1,6 @@
-"""Access rules of storage accounts that Azurite does not enforce: account settings and roles.
+"""Storage accounts' access rules that Azurite does not enforce: settings and roles.
 
-Azurite checks the signature, permissions and times of a SAS, and the audience of a token.
+Azurite checks a SAS's signature, permissions and times, and a token's audience.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _READS = ("GET", "HEAD")
 
 @dataclass(frozen=True)
 class BlobRequest:
-    """A request to the blob service, with a decoded `path`. `authorization` is the header's value or empty."""
+    """A request with a decoded `path`. `authorization` is the header's value or empty."""
 
     method: str
     path: str
@@ -53,7 +53,7 @@ _NOT_FROM_HERE = Refusal(
     "AuthorizationFailure",
     "This request is not authorized to perform this operation.",
 )
-"""The error at the public address of an account without public access (Azure's page on storage's 403 errors)."""
+"""The error at a private account's public address (Azure's page on storage's 403 errors)."""
 _NO_ROLE = Refusal(
     HTTPStatus.FORBIDDEN,
     "AuthorizationPermissionMismatch",
@@ -65,7 +65,7 @@ _REVOKED = Refusal(
     "Server failed to authenticate the request. Make sure the value of Authorization header is formed correctly "
     "including the signature.",
 )
-"""The error for a SAS after its user delegation key was revoked (Azure's page "Create a user delegation SAS")."""
+"""The error for a SAS with a revoked user delegation key (Azure's page "Create a user delegation SAS")."""
 _NO_TOKEN = Refusal(
     HTTPStatus.UNAUTHORIZED,
     "InvalidAuthenticationInfo",
@@ -88,12 +88,12 @@ class Policy:
     def __init__(
         self, world: World, tokens: Tokens, destination: Callable[[int], ResourceId | None] | None = None
     ) -> None:
-        """Takes `destination`, which maps a client's port to the service, if the client uses its private endpoint."""
+        """Takes `destination`, which maps a client's port to the service whose private endpoint it uses."""
         self._world, self._tokens = world, tokens
         self._destination = destination or (lambda _: None)
 
     def refusal(self, request: BlobRequest) -> Refusal | None:
-        """Returns the error for a request, or None to forward it to Azurite."""
+        """Returns the error for a request, or None to forward it."""
         name, _, rest = request.path.strip("/").partition("/")
         account = accounts.named(self._world, name)
         if account is None:
@@ -127,7 +127,7 @@ class Policy:
 
 
 def _began(text: str) -> float:
-    """Returns infinity if the time is missing: Azurite rejects such a SAS."""
+    """Returns infinity for a missing time: Azurite rejects such a SAS."""
     try:
         return datetime.datetime.fromisoformat(text).timestamp()
     except ValueError:

@@ -1,4 +1,4 @@
-"""The blob service of all storage accounts, an implementation of `BlobBackend`."""
+"""All storage accounts' blob service, an implementation of `BlobBackend`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PAUSE_S = 0.5
 
 
 class BlobService:
-    """The blob service. It manages containers in Azurite with the account's key; users connect to the front."""
+    """Manages Azurite's containers with the account's key; users connect to the front."""
 
     def __init__(self) -> None:
         self.azurite, self.changes = Azurite(), Changes()
@@ -72,7 +72,7 @@ class BlobService:
         self.azurite.stop()
 
     def _do(self, account: str, work: Callable[[BlobServiceClient], None]) -> None:
-        """Retries if Azurite restarted, which happens on another port after a change of accounts."""
+        """Retries if Azurite restarted (on another port) after a change of accounts."""
         deadline = time.monotonic() + _RETRY_S
         while True:
             key = self.azurite.key(account)  # waits while Azurite starts

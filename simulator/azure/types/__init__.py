@@ -1,1 +1,1 @@
-"""A package for each resource type. `simulator/azure/resource_types.py` describes its files."""
+"""A package for each resource type, described in `simulator/azure/resource_types.py`."""

@@ -1,4 +1,4 @@
-"""Rules that several resource types share."""
+"""Rules that resource types share."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def check_region(world: World, record: Record, body: Body, existing: Record | No
 
 
 def global_location(resource: ResourceId, body: Body) -> str:
-    """Returns the location of a type without regions. Raises ArmError if the body has a region."""
+    """Returns the location of a type without regions. Raises ArmError for a region."""
     if body["location"].lower() != "global":
         raise _not_available(resource, body, ("global",))
     return "global"
@@ -41,7 +41,7 @@ def _not_available(resource: ResourceId, body: Body, regions: Iterable[str]) -> 
 
 
 def referenced(world: World, by: ResourceId, text: str, wanted: str, path: str, location: str = "") -> Record:
-    """Returns the resource that a body references. Raises ArmError if the type or the region (if given) differs."""
+    """Returns the referenced resource. Raises ArmError if the type or the region (if given) differs."""
     found = linked_id(text, path)
     record = world.store.get(found) if found.type.lower() == wanted.lower() else None
     if record is None or (location and region_of(world, record) != location):
@@ -50,7 +50,7 @@ def referenced(world: World, by: ResourceId, text: str, wanted: str, path: str, 
 
 
 def linked_id(text: str, path: str) -> ResourceId:
-    """Parses the resource id at a path of a body. Raises ArmError if it is invalid."""
+    """Parses the resource id at a body's path. Raises ArmError if invalid."""
     try:
         return parse_id(text)
     except ValueError as error:
@@ -102,13 +102,13 @@ def save(world: World, record: Record, body: Body) -> None:
 
 
 def named(world: World, resource_type: str, name: str) -> Record | None:
-    """Returns the resource of this name in any group, for a type with globally unique names, or None."""
+    """Returns the resource of this (globally unique) name in any group, or None."""
     wanted = name.lower()
     return next((found for found in world.store.all(resource_type) if found.id.name.lower() == wanted), None)
 
 
 def created_at(record: Record, microsecond: int | None = None) -> str:
-    """Returns the creation time in the format of Microsoft.Storage."""
+    """Returns the creation time in Microsoft.Storage's format."""
     made = datetime.fromtimestamp(float(record.facts.get(CREATED, 0)), UTC)
     return f"{made if microsecond is None else made.replace(microsecond=microsecond):%Y-%m-%dT%H:%M:%S.%f}0Z"
 

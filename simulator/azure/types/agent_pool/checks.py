@@ -1,4 +1,4 @@
-"""AKS's checks of a pool's properties, after defaults are set."""
+"""AKS's checks of a pool's properties, with defaults."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _autoscale_problem(properties: Body, *, scaled: bool) -> str:
     if least is None or most is None:
         return "enableAutoScaling needs minCount and maxCount."
     if not scaled and not least <= properties["count"] <= most:
-        # Text of AKS (kubernetes-sigs/cluster-api-provider-azure#5947).
+        # AKS's text (kubernetes-sigs/cluster-api-provider-azure#5947).
         return (
             f"agentPoolProfile.count was {properties['count']}. It must be greater or equal to minCount:{least} and "
             f"less than or equal to maxCount:{most}."
@@ -72,7 +72,7 @@ def _deallocation_problem(properties: Body) -> str:
 
 
 def _check_spot_upgrades(properties: Body) -> None:
-    """Error texts: hashicorp/terraform-provider-azurerm#19355 and #31129."""
+    """Texts: hashicorp/terraform-provider-azurerm#19355 and #31129."""
     settings = properties.get("upgradeSettings", {})
     more = " Please see https://aka.ms/aks-naming-rules for more details."
     for name, target, what in (
@@ -95,9 +95,9 @@ def _upgrade_problem(properties: Body) -> str:
 
 
 def surge(properties: Body, existing: Record | None) -> int:
-    """Returns the nodes that an upgrade must add: 0 without an upgrade, or for one in place.
+    """Returns the nodes that an upgrade must add: 0 without an upgrade or for one in place.
 
-    Since Kubernetes 1.35, AKS continues with one node if quota is short (its page on rolling upgrades).
+    Since Kubernetes 1.35, AKS continues with one node if quota is short (page on rolling upgrades).
     """
     if existing is None or existing.properties["orchestratorVersion"] == properties["orchestratorVersion"]:
         return 0
@@ -120,8 +120,8 @@ def _gpu_problem(properties: Body, sku: skus.VmSku) -> str:
 def check_system(properties: Body, existing: Record | None) -> None:
     """Raises ArmError for a system pool without nodes, or a new one for fewer than 30 pods.
 
-    Sources: AKS's pages "Manage system node pools" and on Azure CNI, "Configure maximum - new clusters". AKS allows an
-    existing pool to shrink (Azure/AKS#1422). The text is that of Azure/AKS#931 plus the reason.
+    Sources: AKS's pages "Manage system node pools" and on Azure CNI, "Configure maximum - new clusters". An existing
+    pool can shrink (Azure/AKS#1422). The text is that of Azure/AKS#931 plus the reason.
     """
     if properties["count"] < 1:
         message = "A system agent pool must have at least one node."

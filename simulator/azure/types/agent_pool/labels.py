@@ -1,8 +1,7 @@
 """AKS's checks of a pool's labels and taints.
 
-Syntax: https://github.com/kubernetes/apimachinery (pkg/api/validate/content/kube.go and dns.go). AKS
-validates taints as Kubernetes does since its release of 2020-10-26
-(https://github.com/Azure/AKS/blob/master/CHANGELOG.md).
+Syntax: https://github.com/kubernetes/apimachinery (pkg/api/validate/content/kube.go and dns.go), for taints since AKS's
+release of 2020-10-26 (https://github.com/Azure/AKS/blob/master/CHANGELOG.md).
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ def check(properties: Body) -> None:
 
 
 def _wrong_syntax(key: str, value: str) -> ArmError:
-    """Error text: https://github.com/Azure/AKS/issues/1538."""
+    """Text: https://github.com/Azure/AKS/issues/1538."""
     message = (
         f"Node label '{key}: {value}' does not meet syntax and character specifications. Please see "
         "https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/ for more details."
@@ -66,7 +65,7 @@ def _wrong_syntax(key: str, value: str) -> ArmError:
 
 
 def _check_reserved(key: str, value: str) -> None:
-    """Error texts: ams0/aks-nvme-ssd-provisioner#5, Azure/AKS#4613. The text for the VM size is a guess."""
+    """Texts: ams0/aks-nvme-ssd-provisioner#5, Azure/AKS#4613; for the VM size, a guess."""
     namespace = key.rpartition("/")[0]
     if namespace == _AKS:
         message = f"Invalid node label key {key}. The '{_AKS}' prefix is preserved by aks system labels"

@@ -1,4 +1,4 @@
-"""The lifecycle of pools: the pools of a cluster, the allocation of their machines, and their nodes."""
+"""The lifecycle of pools: a cluster's pools, the allocation of machines, and nodes."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from simulator.azure.types.agent_pool.nodes import ADDRESSES_PER_POOL
 
 TYPE = "Microsoft.ContainerService/managedClusters/agentPools"
 INSTANCES, NEXT = "instances", "nextInstance"
-"""Keys of a pool's facts: the instance numbers of its machines in the scale set, and the next number."""
+"""Keys of a pool's facts: its machines' instance numbers in the scale set, and the next number."""
 STOPPED = {"code": "Stopped"}
 _NO_INTERNET = 50
-"""The exit code of node set-up if mcr.microsoft.com is not reachable (Azure/AgentBaker, cse_helpers.sh)."""
+"""Node set-up's exit code if mcr.microsoft.com is not reachable (Azure/AgentBaker, cse_helpers.sh)."""
 ALLOCATION_S = 3.0
 """The time until an allocation fails. Azure takes minutes."""
 
 
 def of_cluster(world: World, cluster: ResourceId) -> list[Record]:
-    """Returns the pools of a cluster in order of creation, without those being deleted."""
+    """Returns a cluster's pools in order of creation, without those being deleted."""
     pools = [pool for pool in world.store.within(cluster) if pool.id.type.lower() == TYPE.lower()]
     return sorted((pool for pool in pools if pool.state != "Deleting"), key=lambda pool: int(pool.facts["index"]))
 
 
 def instances(pool: Record) -> list[int]:
-    """Returns the instance numbers of a pool: fewer than its count if Azure lacked capacity.
+    """Returns a pool's instance numbers: fewer than its count if Azure lacked capacity.
 
-    If the count decreases, the highest numbers are removed, as with the default scale-in policy of scale sets (Azure's
-    page on it). The policy's balancing of zones is not simulated.
+    If the count decreases, the highest numbers go, as with scale sets' default scale-in policy (Azure's page on it).
+    Its balancing of zones is not simulated.
     """
     return sorted(pool.facts.get(INSTANCES, ()))[: int(pool.properties["count"])]
 
@@ -48,9 +48,9 @@ def by_node(pools: Iterable[Record]) -> dict[str, tuple[Record, int]]:
 
 
 def allocate(world: World, pool: Record, pause: Callable[[float], object]) -> None:
-    """Allocates available machines for a changed pool. If some are missing, waits before the operation fails.
+    """Allocates a changed pool's machines. If some are missing, waits before the operation fails.
 
-    The wait does not block other pools or the deletion of this pool.
+    The wait does not block other pools or this pool's deletion.
     """
     with world.store.lock:
         now = world.store.get(pool.id)
@@ -78,7 +78,7 @@ def spot_machines(world: World, pool: Record) -> int:
 
 
 def remove(world: World, pool: Record, numbers: Collection[int]) -> None:
-    """Removes machines from the pool's scale set and reduces its count. A later operation removes the nodes."""
+    """Removes machines from the scale set and reduces the count. A later operation removes the nodes."""
     with world.store.lock:
         if now := world.store.get(pool.id):
             left = [number for number in instances(now) if number not in numbers]
@@ -88,7 +88,7 @@ def remove(world: World, pool: Record, numbers: Collection[int]) -> None:
 
 
 def _add(pool: Record, there: list[int], more: int) -> None:
-    """Uses numbers that differ modulo 1024, so that each node has its own IP address.
+    """Numbers differ modulo 1024, so that each node has its own IP address.
 
     Azure guarantees no order and can reuse numbers (its page on instance ids).
     """
@@ -114,7 +114,7 @@ def check_runs(cluster: Record, doing: str) -> None:
 
 
 def boot(world: World, cluster: ResourceId) -> Mapping[str, str]:
-    """Starts the control plane, if it does not run, and sets the nodes of the pools.
+    """Starts the control plane if it does not run, and sets the pools' nodes.
 
     Returns the reasons for missing nodes, by name.
     """

@@ -1,4 +1,4 @@
-"""The Node objects of an agent pool, with AKS's names, labels, taints and sizes.
+"""An agent pool's Node objects, with AKS's names, labels, taints and sizes.
 
 Labels: AKS's page on node labels. Reservations: AKS's page on node resource reservations (Kubernetes 1.29 and newer).
 """
@@ -15,7 +15,7 @@ from simulator.world.nodes import DRIVER_ANNOTATION, PARTITION_ANNOTATION
 
 Node = dict[str, Any]
 ADDRESSES_PER_POOL = 1024  # in 10.224.0.0/16; a pool has at most 1000 nodes
-_FIRST_ADDRESS = 4  # Azure reserves the first four of a subnet
+_FIRST_ADDRESS = 4  # Azure reserves a subnet's first four
 _EVICTION_MIB = 100  # the kubelet's eviction threshold memory.available
 _KERNEL_MIB = 160  # 112 to 316 on recorded nodes (tests/contract/recordings/nodes.yaml), without page tables
 _BASE36 = "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -23,7 +23,7 @@ _BASE36 = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 @dataclass(frozen=True)
 class Image:
-    """The node image of an osSKU."""
+    """An osSKU's node image."""
 
     sku: str
     """The osSKU with its version, as in AKS's node labels."""
@@ -52,14 +52,14 @@ _IMAGES: Mapping[str, Image] = {
 
 
 def image(os_sku: str, kubernetes: str) -> Image:
-    """Returns the image of an osSKU. `Ubuntu` is 24.04 since Kubernetes 1.35, and 22.04 before."""
+    """Returns an osSKU's image. `Ubuntu` is 24.04 since Kubernetes 1.35, and 22.04 before."""
     is_old = tuple(map(int, kubernetes.split(".")[:2])) < (1, 35)
     return _UBUNTU_2204 if os_sku == "Ubuntu" and is_old else _IMAGES[os_sku]
 
 
 @dataclass(frozen=True)
 class Pool:
-    """The input for the nodes of a pool. `properties` are the pool's in ARM, with defaults."""
+    """The input for a pool's nodes. `properties` are ARM's, with defaults."""
 
     id: str
     name: str
@@ -67,13 +67,13 @@ class Pool:
     location: str
     node_group: str
     kubernetes: str
-    """The patch version, such as 1.35.4."""
+    """The patch version (1.35.4)."""
     index: int
-    """The index of the pool's block of addresses in the node subnet."""
+    """The index of the pool's address block."""
     instances: Sequence[int]
-    """The instance numbers of its machines in the scale set."""
+    """Its machines' instance numbers."""
     one_fabric: bool = True
-    """Whether AKSInfinibandSupport was registered when the pool was created."""
+    """Whether AKSInfinibandSupport was registered at the pool's creation."""
 
     @property
     def scale_set(self) -> str:
@@ -86,7 +86,7 @@ def scale_set(pool_id: str, name: str) -> str:
 
 
 def node_name(scale_set: str, instance: int) -> str:
-    """Returns the computer name of a machine, with its number in base 36 (Azure's page on instance ids)."""
+    """Returns a machine's computer name, with its number in base 36 (Azure's page on instance ids)."""
     return f"{scale_set}{_base36(instance):>06}"
 
 
@@ -212,7 +212,7 @@ def _reserved(cores: int, memory_mib: int, pods: int) -> tuple[int, int]:
     """Returns the CPU (millicores) and memory (MiB) that AKS reserves.
 
     Sources: https://learn.microsoft.com/azure/aks/node-resource-reservations and https://github.com/Azure/AKSFlexNode
-    (pkg/config, defaultKubeReserved), which has the values between those of that page.
+    (pkg/config, defaultKubeReserved), which has the values between that page's.
     """
     cpu = sum(60 if core == 0 else 40 if core == 1 else 20 if core < 4 else 10 for core in range(cores))
     return cpu, min(20 * pods + 50, memory_mib // 4) + _EVICTION_MIB

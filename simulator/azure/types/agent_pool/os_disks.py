@@ -1,7 +1,7 @@
-"""OS disks of a pool's nodes: AKS's defaults and checks.
+"""OS disks of pools: AKS's defaults and checks.
 
-Sources: https://learn.microsoft.com/azure/aks/concepts-storage for the defaults, and
-https://learn.microsoft.com/azure/virtual-machines/ephemeral-os-disks for ephemeral disks.
+Sources: https://learn.microsoft.com/azure/aks/concepts-storage (defaults),
+https://learn.microsoft.com/azure/virtual-machines/ephemeral-os-disks (ephemeral disks).
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ _LARGEST_EPHEMERAL_GIB = 2040
 _LEAST_TEMPORARY_GIB = 128
 """The smallest temporary disk that makes AKS's default OS disk ephemeral."""
 _MANAGED_GIB = ((64, 1024), (16, 512), (8, 256), (0, 128))
-"""The minimum number of vCPUs for each default size of managed disks."""
+"""The minimum vCPUs for each default size of managed disks."""
 
 
 def fill(properties: Body, sku: VmSku) -> None:
     """Sets an omitted size or type. A size of 0 also means the default.
 
-    The documented default size is that of the temporary disk. For a temporary disk larger than any ephemeral disk, no
-    default is documented; here it is the largest ephemeral disk. A recorded NC4as_T4_v3 node has the size of the cache
+    The documented default size is the temporary disk's. For one larger than any ephemeral disk, none is documented;
+    here it is the largest ephemeral disk. A recorded NC4as_T4_v3 node has the cache's size
     (tests/contract/recordings/nodes.yaml).
     """
     temporary = 0 if sku.temp_is_nvme else sku.temp_gib

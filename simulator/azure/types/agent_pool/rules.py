@@ -1,6 +1,6 @@
 """Agent pools: AKS's rules beyond the schema.
 
-Error texts are Azure's if an issue or a support article quotes them (Azure/AKS, MicrosoftDocs).
+Error texts are Azure's if an issue or support article quotes them (Azure/AKS, MicrosoftDocs).
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from simulator.host import similar
 TYPE = life.TYPE
 _DEFAULT_SIZE = "Standard_D4ads_v5"
 _UNSHOWN: Body = {"enableUltraSSD": False, "nodeTaints": [], "scaleSetPriority": "Regular"}
-"""Defaults that AKS's responses do not contain."""
+"""Defaults that responses lack."""
 
 
 class AgentPools(Kind):
-    """Pools, child resources of a cluster. A request that creates a cluster also contains pools inline."""
+    """Pools, child resources of a cluster. Its creating request contains pools inline."""
 
     asynchronous = True
     actions = {
@@ -84,14 +84,14 @@ KIND = AgentPools()
 
 
 def _upgrade_image(world: World, record: Record) -> None:
-    """Changes nothing: each OS SKU and Kubernetes version has only one node image here."""
+    """Changes nothing: each OS SKU and Kubernetes version has one node image here."""
     KIND.check_idle(world, record)
     record.state = "UpgradingNodeImageVersion"
     world.store.put(record)
 
 
 def _delete_machines(world: World, record: Record, body: Body) -> None:
-    """Machines are not drained (AKS's page on deleting machines)."""
+    """Does not drain (AKS's page on deleting machines)."""
     KIND.check_idle(world, record)
     there, names = life.by_node([record]), body.get("machineNames") or []
     if unknown := sorted(set(names) - there.keys()):
@@ -105,7 +105,7 @@ def _delete_machines(world: World, record: Record, body: Body) -> None:
 
 
 def store(world: World, cluster: Record, record: Record, body: Body, existing: Record | None) -> None:
-    """Checks and stores a pool of a cluster. The caller starts the operation."""
+    """Checks and stores a cluster's pool. The caller starts the operation."""
     properties: Body = body.setdefault("properties", {})
     _keep(properties, existing.properties if existing else {})
     record.facts["vmSize"] = properties.get("vmSize") or _DEFAULT_SIZE
@@ -129,7 +129,7 @@ def store(world: World, cluster: Record, record: Record, body: Body, existing: R
 
 
 def view_properties(record: Record) -> Body:
-    """Returns the properties of a pool that ARM shows, inline or for the pool itself."""
+    """Returns the pool properties that ARM shows, inline or for the pool itself."""
     properties = {name: value for name, value in record.properties.items() if _UNSHOWN.get(name) != value}
     return properties | {
         "nodeImageVersion": nodes.image(properties["osSKU"], properties["orchestratorVersion"]).version,
@@ -147,7 +147,7 @@ def _facts(world: World, cluster: Record) -> dict[str, Any]:
 
 
 def _keep(properties: Body, old: Body) -> None:
-    """Keeps omitted properties that an update cannot reset, such as immutable ones."""
+    """Keeps omitted properties that updates cannot reset (immutable ones)."""
     fixed = {path.split(".")[1] for path in schemas()[TYPE.lower()].immutable if path.count(".") == 1}
     for name in fixed | {"count", "gpuProfile", "mode", "osSKU", "orchestratorVersion"}:
         if name in old and properties.get(name) in (None, ""):

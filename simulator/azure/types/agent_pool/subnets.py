@@ -1,10 +1,10 @@
-"""AKS's checks of the subnet of a pool's nodes in a custom virtual network.
+"""AKS's checks of the nodes' subnet in a custom virtual network.
 
 Codes: AKS's list (Azure/aks-deployer, pkg/apierror/const.go). Texts: for different networks, AKS's older API
 (Azure/acs-engine, pkg/api/agentPoolOnlyApi/v20180331/errors.go); delegation, Microsoft's page "Troubleshoot the
 SubnetIsDelegated error code"; ranges, Azure/azure-cli#20810; managed NAT gateway, cluster-api-provider-azure#5429.
-Number of addresses: Microsoft's page "InsufficientSubnetSize error code", Azure/AKS#456. Texts for missing resources,
-regions, gateways and reserved ranges are guesses; that for regions begins as in rancher/rancher#33517.
+Number of addresses: Microsoft's page "InsufficientSubnetSize error code", Azure/AKS#456. Guesses: texts for missing
+resources, regions (which begins as in rancher/rancher#33517), gateways and reserved ranges.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ _IN_OWN_NETWORKS = {
 _PATH = "properties.vnetSubnetID"
 _PODS_PER_NODE = 256  # AKS's page on CNI Overlay
 _ADDRESSES, _GROUP = "addresses", "nodeGroup"
-"""Keys of a pool's facts: the number of its addresses, and the resource group of its machines."""
+"""Keys of a pool's facts: its number of addresses, and its machines' resource group."""
 
 
 def of(world: World, properties: Body) -> Record | None:
-    """Returns the subnet of a pool, or None in a network that AKS manages."""
+    """Returns a pool's subnet, or None in a network that AKS manages."""
     text = properties.get("vnetSubnetID")
     return world.store.get(parse_id(text)) if text else None
 
 
 def placed(world: World, cluster: Record, pool: Record, properties: Body, others: list[Record]) -> Body:
-    """Checks the subnet of a pool and returns the pool's facts. Raises ArmError.
+    """Checks a pool's subnet and returns the pool's facts. Raises ArmError.
 
     `others` are the cluster's other pools; `properties` contain defaults.
     """
@@ -144,7 +144,7 @@ def _check_gateway(world: World, subnet: Record) -> None:
 
 
 def _check_routes(world: World, subnet: Record) -> None:
-    """Error texts: hashicorp/terraform-provider-azurerm#8609, MicrosoftDocs/azure-docs#108240, Azure/AKS#1842."""
+    """Texts: hashicorp/terraform-provider-azurerm#8609, MicrosoftDocs/azure-docs#108240, Azure/AKS#1842."""
     table = _route_table(world, subnet)
     if table is None:
         message = (
@@ -170,7 +170,7 @@ def _route_table(world: World, subnet: Record) -> Record | None:
 
 
 def drops_traffic(world: World, properties: Body) -> bool:
-    """Returns whether routes drop the nodes' traffic to the internet, so that node set-up fails."""
+    """Returns whether routes drop the nodes' internet traffic, so that node set-up fails."""
     subnet = of(world, properties)
     table = _route_table(world, subnet) if subnet else None
     return table is not None and route_tables.next_hop(table.properties) == "None"

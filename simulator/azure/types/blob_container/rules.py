@@ -15,7 +15,7 @@ TYPE = accounts.CONTAINERS
 
 
 class BlobContainers(Kind):
-    """Containers. Each is created and deleted with its container of the blob service."""
+    """Containers, each created and deleted with that of the blob service."""
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
         account = _rules.found(world, record.id.parent.parent)

@@ -1,4 +1,4 @@
-"""Federated identity credentials, which exchange other issuers' tokens for a managed identity's tokens."""
+"""Federated identity credentials, which exchange other issuers' tokens for a managed identity's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Maintenance configurations of clusters. They are only stored: automatic upgrades are not simulated."""
+"""Clusters' maintenance configurations, only stored: automatic upgrades are not simulated."""
 
 from __future__ import annotations
 

@@ -81,10 +81,10 @@ def identity(world: World, resource: ResourceId, body: Body, existing: Record | 
 
 
 def kubelet_identity(world: World, resource: ResourceId, body: Body) -> None:
-    """Adds the ids of the kubelet identity. Raises ArmError if it cannot be assigned to nodes.
+    """Adds the kubelet identity's ids. Raises ArmError if it cannot be assigned to nodes.
 
     Source: AKS's page "Use a managed identity", which requires no role for the identity that AKS creates. Codes: user
-    reports. Only the last text is AKS's. The error for a missing identity, that of a missing role, is a guess.
+    reports. Only the last text is AKS's. A missing identity's error, that of a missing role, is a guess.
     """
     properties, identity = body["properties"], body.get("identity", {})
     profile = properties.pop("identityProfile", {})
@@ -138,7 +138,7 @@ def node_group(world: World, resource: ResourceId, properties: Body) -> None:
 def longest_step(minor: int) -> int:
     """Returns the largest upgrade in minor versions: three from an LTS-only version, else one.
 
-    Source: recorded upgrade lists of AKS (tests/contract/recordings/clusters.yaml).
+    Source: AKS's recorded upgrade lists (tests/contract/recordings/clusters.yaml).
     """
     return 1 if f"1.{minor}" in versions().kubernetes.newest else 3
 

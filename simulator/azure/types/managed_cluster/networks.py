@@ -1,9 +1,9 @@
-"""The network profile of a cluster: plugin, addresses of services, pods and DNS, outbound type.
+"""A cluster's network profile: plugin, addresses of services, pods and DNS, outbound type.
 
-Codes: AKS's list (Azure/aks-deployer, pkg/apierror/const.go); only `InvalidParameter`, for a range that is too large,
-is a guess. Rules: AKS's pages on Azure CNI ("Service address CIDR must be smaller than /12", "Don't use the first IP
-address in your address range") and its older API (Azure/acs-engine, pkg/api/agentPoolOnlyApi/v20180331: validate.go
-accepts /12, errors.go has the texts). Other texts have their source next to them.
+Codes: AKS's list (Azure/aks-deployer, pkg/apierror/const.go); only `InvalidParameter`, for a too large range, is a
+guess. Rules: AKS's pages on Azure CNI ("Service address CIDR must be smaller than /12", "Don't use the first IP address
+in your address range") and its older API (Azure/acs-engine, pkg/api/agentPoolOnlyApi/v20180331: validate.go accepts
+/12, errors.go has the texts). Other texts have their source next to them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Range = IPv4Network | IPv6Network
 _DNS = "networkProfile.dnsServiceIP"
 _TARGETS = {"serviceCidr": "networkProfile.serviceCIDR", "podCidr": "networkProfile.podCIDR"}
 _SERVICE_BITS = 20
-"""The host bits of the largest service range, 2^20 addresses (kube-apiserver's limit): /12 for IPv4."""
+"""The largest service range's host bits, 2^20 addresses (kube-apiserver's limit): /12 for IPv4."""
 
 
 def keep(network: Body, old: Body) -> None:
@@ -115,7 +115,7 @@ def _overlaps(services: list[Range], pods: list[Range]) -> Iterator[Problem]:
     for pod in pods:
         for service in services:
             if pod.version == service.version and pod.overlaps(service):
-                # A guess, after the text of ServiceCidrOverlapExistingSubnetsCidr (Azure/azure-cli#20810).
+                # A guess from the text of ServiceCidrOverlapExistingSubnetsCidr (Azure/azure-cli#20810).
                 text = f"The specified pod CIDR {pod} is conflicted with the service CIDR {service}"
                 yield Problem(_TARGETS["podCidr"], text, "PodCidrOverlapServiceCidr")
 

@@ -1,10 +1,10 @@
-"""Private clusters: the private address of the API server, and the DNS zone with its name.
+"""Private clusters: the API server's private address, and the DNS zone with its name.
 
-Source: AKS's page "Create a private AKS cluster". AKS creates the endpoint in the subnet of the first pool. It stores
-the name in its own zone (`system`) or in yours, and links the zone to the network if necessary. Codes: AKS's list
+Source: AKS's page "Create a private AKS cluster". AKS creates the endpoint in the first pool's subnet. It stores the
+name in its own zone (`system`) or yours, and links the zone to the network if necessary. Codes: AKS's list
 (Azure/aks-deployer, pkg/apierror/const.go). Texts: Microsoft's pages on CustomPrivateDNSZoneMissingPermissionError,
-CreateOrUpdateVirtualNetworkLinkFailed and LinkedAuthorizationFailed; the others are guesses. Inferred: without a zone,
-a cluster has no private name; AKS deletes its own zone and links with the cluster.
+CreateOrUpdateVirtualNetworkLinkFailed and LinkedAuthorizationFailed; others are guesses. Inferred: without a zone, a
+cluster has no private name; AKS deletes its own zone and links with the cluster.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from simulator.azure.types.user_assigned_identity import rules as identities
 from simulator.azure.types.virtual_network_link import rules as links
 
 _ADDRESS = "apiServer"
-"""The key of the API server's address in a cluster's facts."""
+"""The API server's address in a cluster's facts (key)."""
 _MADE_BY = "cluster"
-"""The key, in the facts of zones and links that AKS created, of the cluster's id."""
+"""The cluster's id in the facts of zones and links that AKS created (key)."""
 _AKS_NETWORK_ADDRESS = "10.224.0.4"  # the first one of AKS's managed network
 _PROFILE = "properties.apiServerAccessProfile"
 _ZONE = f"{_PROFILE}.privateDNSZone"
@@ -74,7 +74,7 @@ def check(world: World, body: Body, existing: Record | None) -> None:
 
 
 def prepare(world: World, cluster: Record) -> None:
-    """Assigns the address and name of the API server. Raises ArmError, which fails the operation."""
+    """Assigns the API server's address and name. Raises ArmError, which fails the operation."""
     pools = of_cluster(world, cluster.id)
     subnet = pool_subnets.of(world, pools[0].properties) if pools else None
     if subnet:

@@ -24,7 +24,7 @@ from simulator.world.boots import BootStore
 TYPE = "Microsoft.ContainerService/managedClusters"
 _SHOWN_TYPE = "Microsoft.ContainerService/ManagedClusters"  # the case in AKS's responses; ids have that of TYPE
 _ISSUER_SINCE = 34
-"""Since this minor version of Kubernetes, new clusters have an OIDC issuer by default (AKS's page on it)."""
+"""From this Kubernetes minor version, new clusters have an OIDC issuer by default (AKS's page on it)."""
 
 
 class ManagedClusters(Kind):
@@ -157,7 +157,7 @@ def _start(world: World, record: Record) -> None:
 
 
 def _rotate_certificates(world: World, record: Record) -> None:
-    """Creates a new CA, which invalidates existing kubeconfigs, and boots all nodes."""
+    """The new CA invalidates kubeconfigs. All nodes boot."""
     life.check_runs(record, "rotating certificates")
     KIND.check_idle(world, record)
     world.backend.rotate(record.id.text)
@@ -194,7 +194,7 @@ def identities(record: Record) -> tuple[str, str]:
 
 
 def issuer(world: World, record: Record) -> str:
-    """Returns the URL of the OIDC issuer, or an empty string if it is disabled."""
+    """Returns the OIDC issuer's URL, or an empty string if disabled."""
     if not record.properties["oidcIssuerProfile"]["enabled"]:
         return ""
     path = f"{world.subscription.tenant_id}/{guid(record.id.text, 'issuer')}/"
@@ -238,7 +238,7 @@ def _identity(world: World, record: Record) -> Body:
 
 
 def server_names(record: Record) -> list[str]:
-    """Returns the names of a private cluster's API server, that of its kubeconfigs first. Others have an IP address."""
+    """Returns a private cluster's API server names, that of its kubeconfigs first. Others have an IP address."""
     found = private.names(record, _host(record)) if private.is_private(record.properties) else {}
     return [found[name] for name in ("privateFQDN", "fqdn") if name in found]
 

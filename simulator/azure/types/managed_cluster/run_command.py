@@ -1,4 +1,4 @@
-"""The action `runCommand`, which runs kubectl or helm for users who cannot reach the API server.
+"""The action `runCommand`: kubectl or helm for users who cannot reach the API server.
 
 Source: AKS's page on `az aks command invoke`; shapes: azure-rest-api-specs, ManagedClusters_RunCommand.
 """
@@ -26,7 +26,7 @@ _OPERATORS = set("|&;<>()$`\n")
 
 
 def run(world: World, cluster: Record, body: Body) -> Record:
-    """Runs a command and returns its stored result. Raises ArmError (400) unless it is one call of kubectl or helm."""
+    """Runs a command and returns its stored result. Raises ArmError (400) unless it is one kubectl or helm call."""
     life.check_runs(cluster, "running a command")
     if cluster.properties.get("apiServerAccessProfile", {}).get("disableRunCommand"):
         raise bad_request("Run command is disabled on this cluster (apiServerAccessProfile.disableRunCommand).")
@@ -45,7 +45,7 @@ def run(world: World, cluster: Record, body: Body) -> Record:
 
 
 def _argv(command: str) -> list[str]:
-    """Azure runs the command in a shell; the simulator does not, to protect this machine."""
+    """Azure uses a shell; the simulator does not, to protect this machine."""
     try:
         argv = shlex.split(command)
     except ValueError:

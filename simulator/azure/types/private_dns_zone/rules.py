@@ -1,6 +1,6 @@
 """Private DNS zones.
 
-Error text for a zone in use: learntocloud/networking-lab#8. Limits: Azure's page on limits of DNS.
+Text for a zone in use: learntocloud/networking-lab#8. Limits: Azure's page on limits of DNS.
 """
 
 from __future__ import annotations

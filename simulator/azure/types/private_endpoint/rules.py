@@ -1,7 +1,7 @@
-"""Private endpoints: addresses of an Azure service in a subnet.
+"""Private endpoints: an Azure service's addresses in a subnet.
 
 Shapes: Azure/azure-cli's recording `test_network_private_endpoint_private_dns_zone_group`. The owner's connections are
-approved automatically. Error codes and texts are guesses; that for a tier follows Service Bus.
+approved automatically. Codes and texts are guesses; that for a tier follows Service Bus.
 """
 
 from __future__ import annotations
@@ -24,9 +24,7 @@ TYPE = "Microsoft.Network/privateEndpoints"
 ZONE_GROUPS = f"{TYPE}/privateDnsZoneGroups"
 _APPROVED = {"status": "Approved", "description": "Auto-Approved"}
 _BORN = "born"
-"""The key of the service's creation time in an endpoint's facts. The endpoint does not serve a later service of that
-name.
-"""
+"""The service's creation time in an endpoint's facts (key). A later service of that name is not served."""
 
 
 class PrivateEndpoints(Kind):
@@ -70,7 +68,7 @@ KIND = PrivateEndpoints()
 
 
 def target(world: World, endpoint: Record) -> Record | None:
-    """Returns the service of an endpoint, or None if it was deleted."""
+    """Returns an endpoint's service, or None if it was deleted."""
     given = _connection(endpoint.properties)
     found = world.store.get(parse_id(given["properties"]["privateLinkServiceId"]))
     return found if found and found.facts.get(CREATED) == endpoint.facts[_BORN] else None
@@ -116,7 +114,7 @@ def _connection(properties: Body) -> Body:
 
 
 def _interface(endpoint: Record) -> str:
-    """Returns the id of the network interface, which clients cannot read here."""
+    """Returns the network interface's id, which clients cannot read here."""
     own = endpoint.properties.get("customNetworkInterfaceName")
     name = own or f"{endpoint.id.name}.nic.{guid(endpoint.id.text, 'nic')}"
     return f"{endpoint.id.scope}/providers/Microsoft.Network/networkInterfaces/{name}"

@@ -12,7 +12,7 @@ from simulator.azure.store import Body, Record
 
 
 class ResourceGroups(Kind):
-    """Groups. Deletion is asynchronous, because it deletes all resources of the group."""
+    """Groups. Deletion is asynchronous, because it deletes all their resources."""
 
     deleted_later = True
 

@@ -1,4 +1,4 @@
-"""Permissions of principals from role assignments."""
+"""Principals' permissions from role assignments."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _matches_any(action: str, patterns: Iterable[str]) -> bool:
 
 
 def held(world: World, principals: Collection[str], scope: str) -> Iterator[Mapping[str, list[str]]]:
-    """Yields the permissions of principals on a scope, from roles on it or above it.
+    """Yields principals' permissions on a scope, from roles on or above it.
 
     The deployer also has the permissions in the subscription's data.
     """

@@ -61,7 +61,7 @@ class RoleAssignments(Kind):
 
     @staticmethod
     def _check_scope(world: World, resource: ResourceId) -> None:
-        """Azure does not check the namespace in a scope below a cluster (AKS's page on Entra ID authorization)."""
+        """Azure does not check a scope's namespace below a cluster (AKS's page on Entra ID authorization)."""
         if resource.scope.count("/") <= 2:
             return
         scope = parse_id(resource.scope)

@@ -1,4 +1,4 @@
-"""Route tables of subnets. They have no effect except in AKS's checks and on node set-up."""
+"""Subnets' route tables. They affect only AKS's checks and node set-up."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _APPLIANCE = "VirtualAppliance"
 class RouteTables(Kind):
     """Tables with their routes.
 
-    Error for a table in use:
+    Error for one in use:
     https://learn.microsoft.com/troubleshoot/azure/azure-kubernetes/error-codes/inuseroutetablecannotbedeleted-error
     """
 
@@ -50,7 +50,7 @@ KIND = RouteTables()
 
 
 def routes(world: World, request: PathRequest) -> Body:
-    """Returns the routes of a table (Routes_List). Raises ArmError (404)."""
+    """Returns a table's routes (Routes_List). Raises ArmError (404)."""
     table = _table(world, request)
     return {"value": [_route(table.id, each) for each in table.properties["routes"]]}
 
@@ -81,7 +81,7 @@ def put_route(world: World, request: PathRequest) -> Response:
 
 
 def delete_route(world: World, request: PathRequest) -> Response:
-    """Deletes a route (Routes_Delete); 204 if it does not exist. Raises ArmError (404) if the table does not exist."""
+    """Deletes a route (Routes_Delete); 204 if missing. Raises ArmError (404) if the table does not exist."""
     with world.store.lock:
         table = _table(world, request)
         before, table.properties["routes"] = _parted(table, request)
@@ -119,6 +119,6 @@ def _route(table: ResourceId, route: Body) -> Body:
 
 
 def next_hop(properties: Body) -> str | None:
-    """Returns the next hop type of the default route, or None."""
+    """Returns the default route's next hop type, or None."""
     hops = [each["properties"] for each in properties["routes"] if each["properties"]["addressPrefix"] == ANYWHERE]
     return str(hops[0]["nextHopType"]) if hops else None

@@ -1,4 +1,4 @@
-"""The two keys of a storage account, and whether they are accepted."""
+"""A storage account's two keys, and whether they are accepted."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from simulator.azure.store import Body, Record
 
 NAMES = ("key1", "key2")
 REVOKED = "delegationKeysRevoked"
-"""The key of an account's facts for the time of revocation. Older user delegation keys are invalid."""
+"""The time of revocation in an account's facts (key). Older user delegation keys are invalid."""
 _BYTES = 64
 
 

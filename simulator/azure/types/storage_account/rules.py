@@ -1,4 +1,4 @@
-"""Storage accounts: names and access. The blob service stores their blobs.
+"""Storage accounts: names and access. The blob service stores blobs.
 
 Error texts are Azure's if its documentation or an issue quotes them.
 """
@@ -20,13 +20,13 @@ from simulator.azure.types.storage_account import keys, service_sas
 TYPE = "Microsoft.Storage/storageAccounts"
 CONTAINERS = f"{TYPE}/blobServices/containers"
 FILES = "FileStorage"
-"""The kind of account with only file shares (Azure's overview of storage accounts)."""
+"""The kind with only file shares (Azure's overview of storage accounts)."""
 _KEPT_SKUS = {"Standard_ZRS", "Premium_LRS", "Premium_ZRS"}
 """SKUs that an update cannot change from or to (Azure's REST reference, StorageAccountUpdateParameters)."""
 
 
 class StorageAccounts(Kind):
-    """Accounts, each with two keys. An account is ready when the blob service serves it."""
+    """Accounts, each with two keys. They are ready when the blob service serves them."""
 
     asynchronous = True
     patches_tags = False
@@ -109,7 +109,7 @@ def _revoke_delegation_keys(world: World, record: Record) -> Body:
 
 
 def named(world: World, name: str) -> Record | None:
-    """Returns the account of this name in any group, or None if it is missing or being deleted."""
+    """Returns the account of this name in any group, or None if missing or being deleted."""
     found = _rules.named(world, TYPE, name)
     return found if found and found.state != "Deleting" else None
 
@@ -120,7 +120,7 @@ def has_blobs(record: Record) -> bool:
 
 
 def is_public(record: Record) -> bool:
-    """Returns whether the account allows access other than through private endpoints."""
+    """Returns whether access is possible without private endpoints."""
     return record.properties.get("publicNetworkAccess") != "Disabled"
 
 

@@ -1,7 +1,7 @@
 """Service SAS tokens (`listServiceSas`), signed with the account's key.
 
-Sources: Azure's page "Create a service SAS" (the string-to-sign of version 2015-04-05, which Resource Manager uses) and
-the REST reference of `listServiceSas`.
+Sources: Azure's page "Create a service SAS" (Resource Manager's version 2015-04-05 of the string-to-sign) and the REST
+reference of `listServiceSas`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from simulator.azure.store import Body, Record
 from simulator.azure.types.storage_account import keys
 
 _VERSION = "2015-04-05"
-_PERMISSIONS = {"c": "racwdl", "b": "racwd"}  # for a container and a blob, in the order that the signature requires
+_PERMISSIONS = {"c": "racwdl", "b": "racwd"}  # for a container and a blob, in the signature's order
 _PROTOCOLS = ("https", "https,http")
 _KNOWN = (
     "canonicalizedResource",

@@ -1,8 +1,8 @@
 """Subnets of virtual networks, and their addresses.
 
 Texts: hashicorp/terraform-provider-azurerm#7687, Microsoft's page "A public IP address/subnet/network security group in
-use can't be deleted" and sassoftware/viya4-iac-azure#108; for ranges outside the network's, Azure/go-autorest's tests.
-The text for overlapping ranges is a guess from these.
+use can't be deleted" and sassoftware/viya4-iac-azure#108; for ranges outside the network's, Azure/go-autorest's tests;
+for overlapping ranges, a guess from these.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from simulator.azure.types.route_table import rules as route_tables
 
 TYPE = "Microsoft.Network/virtualNetworks/subnets"
 _FIRST, _KEPT = 4, 5
-"""The index of the first usable address, and the number of reserved ones (Azure's FAQ on virtual networks)."""
+"""The first usable address's index, and the number of reserved ones (Azure's FAQ on virtual networks)."""
 _NAMED = {"natGateway": gateways.TYPE, "routeTable": route_tables.TYPE}
-"""Properties that reference a resource by id, with the resource's type."""
+"""Properties that reference a resource by id, with its type."""
 
 
 class Subnets(Kind):
@@ -60,7 +60,7 @@ def of(world: World, network: ResourceId) -> list[Record]:
 
 
 def prefix(properties: Body) -> IPv4Network:
-    """Returns the address range. Raises ArmError if it is invalid."""
+    """Returns the address range. Raises ArmError if invalid."""
     text = properties["addressPrefix"]
     try:
         return IPv4Network(text)
@@ -70,7 +70,7 @@ def prefix(properties: Body) -> IPv4Network:
 
 
 def store_all(world: World, network: Record, inline: list[Body]) -> None:
-    """Sets the subnets of a network, or reverts all changes if one is invalid."""
+    """Sets a network's subnets, or reverts all changes if one is invalid."""
     before = of(world, network.id)
     names = {body["name"].lower() for body in inline}
     try:
@@ -117,7 +117,7 @@ def _check_range(world: World, network: Record, subnet: ResourceId, wanted: IPv4
 
 
 def free_addresses(world: World, subnet: Record, but: ResourceId | None = None) -> int:
-    """Returns the number of free addresses. Those of `but` count as free."""
+    """Returns the number of free addresses, including those of `but`."""
     usable = max(0, prefix(subnet.properties).num_addresses - _KEPT)
     return usable - sum(use.addresses for use in resource_types.uses(world, subnet.id, but))
 

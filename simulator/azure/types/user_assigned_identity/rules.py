@@ -21,7 +21,7 @@ class UserAssignedIdentities(Kind):
         _rules.check_region(world, record, body, existing)
         record.body = body
         if existing is None:
-            # A re-created identity of the same name has new ids, and no roles of the old one.
+            # A re-created identity has new ids, and no roles of the old one.
             born = str(world.faults.clock())
             record.facts |= {"client": guid(record.id.text, "client", born), "principal": guid(record.id.text, born)}
         world.store.put(record)
@@ -61,13 +61,13 @@ def shown(world: World, identity: Body) -> Body:
 
 
 def named(text: str) -> Path | None:
-    """Parses the id of an identity, which need not exist. Returns None for other text."""
+    """Parses an identity's id, which need not exist. Returns None for other text."""
     path = parse(text)
     return path if path and path.type.lower() == TYPE.lower() and not path.tail else None
 
 
 def check(world: World, resource: ResourceId, identity: Body) -> None:
-    """Raises ArmError if the `identity` of a resource references an invalid or missing identity.
+    """Raises ArmError if a resource's `identity` references an invalid or missing identity.
 
     Texts: invalid id, MicrosoftDocs/azure-docs#112377; missing identity, Azure/azure-policy#1311.
     """

@@ -1,6 +1,6 @@
-"""Virtual machines. They do not run: only their size, identity and network interface are simulated.
+"""Virtual machines. They do not run: only size, identity and network interface are simulated.
 
-Error text for an unknown size: Azure's page on `InvalidParameter` of machines.
+Text for an unknown size: Azure's page on `InvalidParameter` of machines.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def principals(world: World, machine: Record) -> list[str]:
 
 
 def system_identity(machine: Record) -> str:
-    """Returns the object id of the system-assigned identity, or an empty string."""
+    """Returns the system-assigned identity's object id, or an empty string."""
     has = "SystemAssigned" in machine.body.get("identity", {}).get("type", "")
     return guid(machine.id.text, "identity", str(machine.facts.get(CREATED, 0))) if has else ""
 

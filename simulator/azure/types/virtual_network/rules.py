@@ -1,7 +1,7 @@
 """Virtual networks.
 
-PUT without subnets: Microsoft's post "Azure Virtual Network now supports updates without subnet property".
-Deletion of links: Azure's page on links of virtual networks to private DNS zones.
+PUT without subnets: Microsoft's post "Azure Virtual Network now supports updates without subnet property". Deletion of
+links: Azure's page on links of virtual networks to private DNS zones.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class VirtualNetworks(Kind):
         ranges = [_range(text) for text in body["properties"]["addressSpace"]["addressPrefixes"]]
         if inline is None:
             _check_inside(world, record, ranges)
-        body["properties"].pop("enableVmProtection", None)  # SDKs send it, but Azure's responses do not contain it
+        body["properties"].pop("enableVmProtection", None)  # SDKs send it, but Azure's responses lack it
         body["properties"]["provisioningState"] = "Succeeded"
         record.body = body
         if inline is not None:
@@ -69,7 +69,7 @@ def _range(text: str) -> IPv4Network:
 
 
 def _check_inside(world: World, record: Record, ranges: list[IPv4Network]) -> None:
-    """The error text for a removed range with subnets is a guess."""
+    """The text for a removed range with subnets is a guess."""
     for subnet in subnets.of(world, record.id):
         prefix = subnets.prefix(subnet.properties)
         if not any(prefix.subnet_of(each) for each in ranges):
