@@ -1,4 +1,4 @@
-"""Errors of plugin operations, and how they are sent to the engine."""
+"""Errors of plugin operations, and their form for the engine."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from simulator.plugins.protocol import provider_pb2, status_pb2
 
 
 class PluginError(Exception):
-    """A failed operation that changed nothing the engine must record. The message is shown to the user."""
+    """A failed operation that changed nothing the engine must record. Users see the message."""
 
 
 class InitializationFailed(PluginError):
-    """An object that exists but failed to initialize. The engine stores `outputs` and tries again later."""
+    """An object that exists but failed to initialize. The engine stores `outputs` and retries later."""
 
     def __init__(
         self,

@@ -1,8 +1,8 @@
-"""Conversion of Pulumi property values between the engine's protobuf structs and plain Python.
+"""Converts Pulumi property values between the engine's protobuf structs and plain Python, with secrets and unknowns.
 
-Secrets and unknowns are kept. The signatures are those of Pulumi's wire protocol (pulumi/sdk, `resource.PropertyValue`
-marshalling). An output value (`accept_outputs`) is read as its value and its secretness, or as unknown. Its
-dependencies are dropped: if a provider returns plain values, the engine tracks the dependencies.
+The signatures are those of Pulumi's wire protocol (pulumi/sdk, `resource.PropertyValue` marshalling). An output value
+(`accept_outputs`) is read as its value and secretness, or as unknown. Its dependencies are dropped: the engine tracks
+them if a provider returns plain values.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class MarshalError(ValueError):
 
 
 class Unknown:
-    """A value that is not known until a later step of the deployment. Use UNKNOWN, which never equals plain data."""
+    """A value unknown until a later step of the deployment. Use UNKNOWN, which never equals plain data."""
 
     def __repr__(self) -> str:
         return "UNKNOWN"
@@ -48,7 +48,7 @@ UNKNOWN: Final = Unknown()
 
 @dataclass(frozen=True)
 class Secret:
-    """A value that the engine encrypts in its state and masks in its output. Its repr does not show it."""
+    """A value that the engine encrypts in its state and masks in output, as its repr does."""
 
     value: Any
 
@@ -79,7 +79,7 @@ def without_nulls(value: Any) -> Any:
 
 
 def reveal(value: Any) -> Any:
-    """Returns the value with each `Secret` replaced by its content. Send this to an API, never to the engine."""
+    """Returns the value with `Secret`s replaced by their content. Send this to an API, never to the engine."""
     return _map(value, lambda leaf: reveal(leaf.value) if isinstance(leaf, Secret) else leaf)
 
 
@@ -109,7 +109,7 @@ def keep_secrets(outputs: Any, inputs: Any) -> Any:
     if isinstance(inputs, list) and isinstance(outputs, list):
         if len(inputs) == len(outputs):
             return [keep_secrets(item, given) for item, given in zip(outputs, inputs, strict=True)]
-        return Secret(outputs) if has_secret(inputs) else outputs  # the item of each input is not known
+        return Secret(outputs) if has_secret(inputs) else outputs  # each input's item is not known
     return outputs
 
 

@@ -1,7 +1,7 @@
-"""The schema of a package that an emulated plugin serves. `pulumi import` generates program code from it.
+"""The schema of an emulated plugin's package, from which `pulumi import` generates program code.
 
-The format is PackageSpec of pulumi/pulumi v3.246.0, pkg/codegen/schema/schema.go. The schema is derived from the SDK
-package. Inputs have types, outputs only names.
+The format is PackageSpec of pulumi/pulumi v3.246.0, pkg/codegen/schema/schema.go. It is derived from the SDK package.
+Inputs have types, outputs only names.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _type(annotation: Any, name: str, types: dict[str, Spec]) -> Spec:
     """Adds the types that it refers to to `types`."""
     found = sdk.members(annotation)
     if any(isinstance(member, type) and issubclass(member, enum.Enum) for member in found):
-        return {"type": "string"}  # a program may write the values as text
+        return {"type": "string"}  # a program may write values as text
     if len(found) > 1:
         return {"oneOf": [_type(member, name, types) for member in found]}
     (member,) = found

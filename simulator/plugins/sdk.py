@@ -1,8 +1,8 @@
 """Resource types of Pulumi's installed SDK packages: their classes, and the types of their arguments.
 
-The official plugins' schemas are not available here, but the packages are generated from them. This module reads them
-with functions of the locked Python SDK, including private ones (pulumi/pulumi v3.272.0, sdk/python/lib/pulumi,
-_types.py and runtime/rpc.py).
+The official plugins' schemas are not available here, but the packages are generated from them. Reads them with
+functions of the locked Python SDK, also private ones (pulumi/pulumi v3.272.0, sdk/python/lib/pulumi, _types.py and
+runtime/rpc.py).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pulumi import _types
 from pulumi.runtime import rpc
 
 SUFFIXES = ("InitArgs", "Args")
-"""Suffixes of the class of a resource's arguments. Packages that have a type named like a resource use the first."""
+"""Suffixes of resource arguments' classes. Packages with a type named like a resource use the first."""
 
 
 def package(name: str) -> str:
@@ -30,7 +30,7 @@ def tokens(name: str) -> list[str]:
 
 
 def resource(token: str) -> type[pulumi.CustomResource] | None:
-    """Returns the class of a type, or None for a component or a type that is not in its package."""
+    """Returns a type's class, or None for a component or a type that its package lacks."""
     for module in _modules(token.partition(":")[0]):
         if token in module["classes"]:
             found = getattr(importlib.import_module(module["fqn"]), module["classes"][token])
@@ -61,7 +61,7 @@ def outputs(made: type[pulumi.CustomResource]) -> list[str]:
 
 
 def members(annotation: Any) -> tuple[Any, ...]:
-    """Returns the types that a value may have, without the SDK's wrapper types and None."""
+    """Returns a value's possible types, without None and the SDK's wrapper types."""
     if typing.get_origin(annotation) not in (typing.Union, types.UnionType):
         return (annotation,)
     return tuple(

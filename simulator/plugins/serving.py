@@ -1,4 +1,4 @@
-"""The gRPC server of a plugin, with the conventions of the engine."""
+"""A plugin's gRPC server, with the engine's conventions."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def serve(
     """Serves on a free port of 127.0.0.1 until the parent process (the engine) ends, or SIGINT or SIGTERM arrives.
 
     Prints the port as the first line of stdout. `servicer` is a resource provider, unless `register` adds another
-    service to the gRPC server. Calls `ended`, then ends the process.
+    service. Calls `ended`, then ends the process.
 
-    The engine sends SIGINT to stop a plugin and waits 5 s for it. A user's Ctrl-C does not arrive here: the engine
-    starts plugins in their own process group, and calls `Cancel` to stop running operations cleanly.
+    The engine sends SIGINT to stop a plugin and waits 5 s. A user's Ctrl-C does not arrive here: the engine starts
+    plugins in their own process group, and calls `Cancel` to stop operations cleanly.
     """
     options = [("grpc.max_receive_message_length", _UNLIMITED), ("grpc.max_send_message_length", _UNLIMITED)]
     server = grpc.server(ThreadPoolExecutor(_THREADS), options=options)
@@ -43,4 +43,4 @@ def serve(
         pass
     server.stop(grace=None)
     ended()
-    os._exit(0)  # running calls have no client any more, and the interpreter would wait for their threads
+    os._exit(0)  # running calls have no client, and the interpreter would wait for their threads

@@ -1,4 +1,4 @@
-"""The plugin process, which the engine starts as `pulumi-resource-azure-native <engine address>`."""
+"""The plugin process: `pulumi-resource-azure-native <engine address>`."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from simulator.plugins.protocol import provider_pb2
 
 Autonaming = provider_pb2.CheckRequest.AutonamingOptions
 GroupLocation = Callable[[Any], Any]
-"""A function from a resource group's name to its location: UNKNOWN for an unknown name, None if it does not exist."""
+"""Returns a resource group's location, UNKNOWN for an unknown name, or None if it does not exist."""
 _SUFFIX = 8
 
 
@@ -38,7 +38,6 @@ def check(
 
 
 def _name(definition: Definition, request: provider_pb2.CheckRequest, olds: Properties, news: Properties) -> None:
-    """Keeps the old name or chooses one. Marks a random name, because old and new resource can then coexist."""
     if definition.name in news:
         return
     if definition.name in olds:

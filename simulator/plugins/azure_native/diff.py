@@ -1,7 +1,7 @@
 """Diff: compares old and new inputs, and decides whether a change replaces the resource.
 
-The rules are those of pulumi/pulumi-azure-native, provider/pkg/provider/diff.go and provider.go (Diff). Arrays whose
-items have identifiers (`x-ms-identifiers`) are not supported: no type here has one with more than one item.
+Rules: pulumi/pulumi-azure-native, provider/pkg/provider/diff.go and provider.go (Diff). Arrays whose items have
+identifiers (`x-ms-identifiers`) are not supported: no type here has one with several items.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _REPLACING = {
     _DELETE: provider_pb2.PropertyDiff.DELETE_REPLACE,
     _UPDATE: provider_pb2.PropertyDiff.UPDATE_REPLACE,
 }
-_RENAMED_SKUS = {"name": {"Base", "Basic"}, "tier": {"Standard", "Paid"}}  # new and old names of AKS SKUs
+_RENAMED_SKUS = {"name": {"Base", "Basic"}, "tier": {"Standard", "Paid"}}  # new and old AKS SKU names
 Change = tuple[str, str, "Kind.ValueType"]
-"""The path as shown (`a[0].b`), the path without indices (`a[].b`), and the kind of change."""
+"""The path as shown (`a[0].b`), without indices (`a[].b`), and the kind of change."""
 
 
 def diff(request: provider_pb2.DiffRequest) -> provider_pb2.DiffResponse:
@@ -61,7 +61,7 @@ def diff(request: provider_pb2.DiffRequest) -> provider_pb2.DiffResponse:
 
 
 def _classify(definition: Definition, plain: str, kind: Kind.ValueType) -> Kind.ValueType:
-    """Inside an immutable object, only updates replace. Inside an immutable list, nothing does."""
+    """In an immutable object, only updates replace; in an immutable list, nothing."""
     fixed = {*definition.sdk.replaces, *definition.parameters}
     objects = [plain[:at] for at, letter in enumerate(plain) if letter == "."]
     inside = kind == _UPDATE and any(parent in fixed for parent in objects)
@@ -105,7 +105,7 @@ def _same_location(old: Any, new: Any) -> bool:
 
 
 def _same_sku(old: Any, new: Any) -> bool:
-    """Source for renamed SKUs: pulumi-azure-native#2600."""
+    """Renamed SKUs: pulumi-azure-native#2600."""
     if not (isinstance(old, dict) and isinstance(new, dict) and old.keys() == new.keys() == _RENAMED_SKUS.keys()):
         return False
     return all(old[key] == new[key] or {old[key], new[key]} == names for key, names in _RENAMED_SKUS.items())

@@ -41,9 +41,9 @@ class Function:
     query: Mapping[str, str] = field(default_factory=dict)
     body: Mapping[str, str] = field(default_factory=dict)
     resource: Definition | None = None
-    """The type of a getter's result, if that is simulated as a resource too."""
+    """A getter's resource type, if that is simulated too."""
     flat: bool = False
-    """Whether the SDK shows the content of ARM's `properties` at the top level (for getters without `resource`)."""
+    """Whether the SDK shows ARM's `properties` at the top level (for getters without `resource`)."""
 
 
 _SUBSCRIPTION = "/subscriptions/{subscriptionId}"
@@ -90,7 +90,7 @@ def invoke(
     subscription_id: str,
     deadline: Deadline,
 ) -> Properties:
-    """Returns the function's result. As in the official plugin, it is not secret. Raises PluginError."""
+    """Returns the function's result, not secret, as in the official plugin. Raises PluginError."""
     if token == _CLIENT_CONFIG:
         return {
             "clientId": subscription.client_id,

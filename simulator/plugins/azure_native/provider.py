@@ -30,11 +30,11 @@ from simulator.plugins.protocol import plugin_pb2, provider_pb2, provider_pb2_gr
 
 _GROUP_API_VERSION = "2024-03-01"
 _PREFIX = "azure-native:config:"
-_STABLE = ("name", "location")  # outputs that an update never changes
+_STABLE = ("name", "location")  # outputs that updates never change
 
 
 class AzureNativeProvider(provider_pb2_grpc.ResourceProviderServicer):
-    """The process of one provider resource. Requests arrive on several threads."""
+    """One provider resource's process. Requests arrive on several threads."""
 
     def __init__(self) -> None:
         self._subscription = subscription.load()
@@ -53,7 +53,7 @@ class AzureNativeProvider(provider_pb2_grpc.ResourceProviderServicer):
         return plugin_pb2.PluginInfo(version=VERSION)
 
     def GetSchema(self, request: provider_pb2.GetSchemaRequest, context: Context) -> provider_pb2.GetSchemaResponse:
-        """Returns the schema of the simulated types. Only this call needs the SDK itself."""
+        """Returns the simulated types' schema. Only this call needs the SDK itself."""
         from simulator.plugins.schema import schema
 
         return provider_pb2.GetSchemaResponse(schema=schema("azure-native", VERSION, DEFINITIONS))
@@ -83,7 +83,7 @@ class AzureNativeProvider(provider_pb2_grpc.ResourceProviderServicer):
         return provider_pb2.DiffResponse(changes=provider_pb2.DiffResponse.DIFF_NONE)
 
     def Configure(self, request: provider_pb2.ConfigureRequest, context: Context) -> provider_pb2.ConfigureResponse:
-        """Accepts no secrets. The engine reveals secret inputs, and marks the outputs of the same name as secret."""
+        """Accepts no secrets: the engine reveals secret inputs, and marks outputs of the same name as secret."""
         self._settings = {name.removeprefix(_PREFIX): value for name, value in request.variables.items()}
         return provider_pb2.ConfigureResponse(supportsPreview=True, supports_autonaming_configuration=True)
 
@@ -175,7 +175,7 @@ class AzureNativeProvider(provider_pb2_grpc.ResourceProviderServicer):
             return None
 
     def _check_free(self, definition: Definition, path: str, creator: str, deadline: Deadline) -> None:
-        """Rejects an existing resource, unless this resource began to create it and was interrupted."""
+        """Rejects an existing resource, unless an interrupted creation of this one made it."""
         try:
             found = self._arm().find(path, definition.api_version, deadline)
         except ArmFailure as error:

@@ -1,4 +1,4 @@
-"""The resource types of the emulated plugin: all that simulated ARM serves."""
+"""The emulated plugin's resource types: all that simulated ARM has."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from simulator.plugins.errors import PluginError
 
 API_VERSION = "azureApiVersion"
 CREATE_BEFORE_DELETE = "__createBeforeDelete"
-"""Input that the plugin adds if it chose a random name, so that old and new resource can exist side by side."""
+"""Input added with a random name, so that old and new resource can coexist."""
 _VERSIONED = re.compile(r"(azure-native:\w+)/v(\d{4})(\d{2})(\d{2}):(\w+)")
 
 
 @dataclass(frozen=True)
 class Definition:
-    """A resource type, with the mapping between ARM's properties and the SDK's."""
+    """A resource type, with the mapping between ARM's and SDK's properties."""
 
     schema: Schema
 
@@ -40,7 +40,7 @@ class Definition:
 
     @cached_property
     def outputs(self) -> Mapping[str, Field]:
-        """All properties as the SDK shows them: the content of ARM's `properties` is at the top level."""
+        """All properties as the SDK shows them: ARM's `properties` are at the top level."""
         top = self.schema.body.fields
         inner = top[CONTAINER].fields if self.sdk.flattens else {}
         return {
@@ -49,7 +49,7 @@ class Definition:
 
     @cached_property
     def inputs(self) -> Mapping[str, Field]:
-        """Properties that a program may set, besides the path's parameters."""
+        """Properties that a program may set, besides path parameters."""
         top = self.schema.body.fields
         inner = top[CONTAINER].fields if self.sdk.flattens else {}
         writable = {name: field for name, field in top.items() if not field.read_only and name != CONTAINER}
@@ -74,10 +74,9 @@ DEFINITIONS: Mapping[str, Definition] = {schema.sdk.token: Definition(schema) fo
 
 
 def definition(token: str) -> Definition:
-    """Returns the definition of a type token. The token may name the default API version.
+    """Returns a type token's definition. The token may name the default API version.
 
-    Raises:
-        PluginError: The type, or the token's API version, is not simulated.
+    Raises PluginError if the type, or the token's API version, is not simulated.
     """
     plain, version = token, None
     if match := _VERSIONED.fullmatch(token):

@@ -1,8 +1,8 @@
 """Emulated pulumi-kubernetes 4.34 plugin: every kind, `helm.v3.Release` and the provider resource itself.
 
-Its behaviour and messages follow pulumi/pulumi-kubernetes at v4.34 (provider/pkg), as observed against a real API
-server. Not supported: client-side apply, rendering to YAML, the components `helm.v4.Chart`, `yaml` and `kustomize`,
-functions, the annotation `waitFor`, and waiting for kinds that no stack has (`awaiters/__init__.py`).
+Behaviour and messages follow pulumi/pulumi-kubernetes at v4.34 (provider/pkg), as observed with a real API server. Not
+supported: client-side apply, rendering to YAML, the components `helm.v4.Chart`, `yaml` and `kustomize`, functions, the
+annotation `waitFor`, and waiting for kinds that no stack has (`awaiters/__init__.py`).
 """
 
 VERSION = "4.34.2"

@@ -1,4 +1,4 @@
-"""The plugin process, which the engine starts as `pulumi-resource-kubernetes <engine address>`."""
+"""The plugin process: `pulumi-resource-kubernetes <engine address>`."""
 
 from __future__ import annotations
 

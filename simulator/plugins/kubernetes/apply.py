@@ -1,4 +1,4 @@
-"""Requests that write an object: POST with retries to create it, server-side apply to change it."""
+"""Writes objects: POST with retries creates them, server-side apply changes them."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _CONFLICT_ADVICE = (
 
 
 class NamespaceMissing(Exception):
-    """The failure of a dry run because the object's namespace does not exist yet."""
+    """A dry run's failure because the object's namespace does not exist yet."""
 
 
 def create(session: Session, urn: str, inputs: Object, manager: str, *, preview: bool) -> Object:
     """Creates the object. If its namespace or kind is missing, tries six times, 1, 2, 4, 8, 16 and 32 units apart.
 
-    Raises ApiError or NoKindMatch from the API server, NamespaceMissing in a preview, Cancelled.
+    Raises the API server's ApiError or NoKindMatch, NamespaceMissing in a preview, Cancelled.
     """
     wait = session.retry_unit
     for number in range(_TRIES):
@@ -59,7 +59,7 @@ def create(session: Session, urn: str, inputs: Object, manager: str, *, preview:
 def update(
     session: Session, urn: str, inputs: Object, live: Object, manager: str, ignore: Sequence[str], *, preview: bool
 ) -> Object:
-    """Changes the live object to match the inputs. Removes fields missing from the inputs, unless others own them."""
+    """Makes the live object match the inputs. Removes fields missing from them, unless others own them."""
     if is_crd(inputs):  # replaced as a whole: merged schemas would keep removed fields
         version = {"resourceVersion": live["metadata"]["resourceVersion"]}
         replacement = inputs | {"metadata": inputs["metadata"] | version}
@@ -80,7 +80,7 @@ def relinquish(session: Session, obj: Object, manager: str) -> None:
 
 
 def _forgotten(session: Session, inputs: Object, manager: str, failure: ApiError) -> Object | None:
-    """Takes over an existing object if a killed plugin created it without a record. Else returns None."""
+    """Takes over an object that a killed plugin created without a record. Else returns None."""
     if not session.options.goes_on or failure.reason != "AlreadyExists":
         return None
     wanted = _scoped(session, inputs)
@@ -108,7 +108,7 @@ def _apply(session: Session, wanted: Object, manager: str, *, force: bool, previ
 
 
 def _hand_over(session: Session, live: Object, manager: str, *, forgotten: bool = False) -> Object:
-    """Moves fields to `manager`. Retries if a controller changed the object meanwhile."""
+    """Retries if a controller changed the object meanwhile."""
     kind, name, namespace = kind_of(live), live["metadata"]["name"], live["metadata"].get("namespace")
     for last in (False, False, False, True):
         patch = managed_fields.hand_over(live, manager, forgotten=forgotten)
@@ -133,9 +133,7 @@ def _force(session: Session, inputs: Object, live: Object, *, preview: bool) -> 
 
 
 def _without_ignored(inputs: Object, live: Object, manager: str, ignore: Sequence[str]) -> Object:
-    """Removes ignored fields that others own. Sets other ignored fields to their live values, because apply would
-    remove them.
-    """
+    """Removes ignored fields that others own. Sets others to their live values, because apply would remove them."""
     wanted = copy.deepcopy(inputs)
     for text in ignore:
         path = tuple(str(step) for step in parse_path(text))
@@ -169,7 +167,7 @@ def _remove(obj: Object, path: tuple[str, ...]) -> None:
 
 
 def _scoped(session: Session, inputs: Object) -> Object:
-    """Drops the namespace of a cluster-scoped kind, because the check may have guessed the scope."""
+    """Drops a cluster-scoped kind's namespace, because the check may have guessed the scope."""
     metadata = dict(inputs.get("metadata") or {})
     kind = kind_of(inputs)
     if not session.kube.resource(kind.api_version, kind.name).namespaced:

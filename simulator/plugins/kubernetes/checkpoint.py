@@ -1,4 +1,4 @@
-"""Pulumi's state of an object: the live object, the inputs that made it, and the manager of its fields."""
+"""Pulumi's state of an object: the live object, its inputs, and its field manager."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from k8s.objects import Object
 from simulator.plugins.marshal import Properties, Secret, has_secret, reveal
 
 INPUTS, API_VERSION, FIELD_MANAGER = "__inputs", "__initialApiVersion", "__fieldManager"
-# Attributes of an SDK's classes cannot contain dashes, so CRD schemas are written with underscores there.
+# SDK classes' attributes cannot contain dashes, so CRD schemas have underscores there.
 _X_KUBERNETES = {
     name: name.replace("_", "-")
     for name in (
@@ -28,20 +28,20 @@ _DASHED = {dashed: name for name, dashed in _X_KUBERNETES.items()}
 
 
 def to_object(properties: Mapping[str, Any]) -> Object:
-    """Returns the Kubernetes object of resource inputs. Secrets are revealed, unknowns stay."""
+    """Returns the Kubernetes object of resource inputs. Reveals secrets, keeps unknowns."""
     plain: Object = _rename(reveal(properties), _X_KUBERNETES)
     return plain
 
 
 def to_properties(obj: Mapping[str, Any], given: Mapping[str, Any]) -> Properties:
-    """Returns an object's resource properties. Values that are secret in `given` and a Secret's data are secret."""
+    """Returns an object's resource properties. A Secret's data and secrets of `given` are secret."""
     properties: Properties = _rename(obj, _DASHED)
     _mark_secrets(properties, given)
     return properties
 
 
 def checkpoint(inputs: Object, live: Object, given: Mapping[str, Any], manager: str, api_version: str) -> Properties:
-    """Returns the state of an object. `given` are the inputs from the engine, which mark the secrets."""
+    """Returns an object's state. `given` are the engine's inputs, which mark secrets."""
     properties = to_properties(live, given)
     properties[INPUTS] = to_properties(inputs, given)
     properties[API_VERSION], properties[FIELD_MANAGER] = api_version, manager
@@ -57,7 +57,7 @@ def parse(state: Mapping[str, Any]) -> tuple[Object, Object]:
 
 
 def field_manager(state: Mapping[str, Any], inputs: Object) -> str:
-    """Returns the field manager of the annotation, else the object's previous one, else a new one."""
+    """Returns the annotation's field manager, else the object's previous one, else a new one."""
     annotations = (inputs.get("metadata") or {}).get("annotations")
     chosen = annotations.get("pulumi.com/patchFieldManager") if isinstance(annotations, dict) else None
     return str(chosen or state.get(FIELD_MANAGER) or f"pulumi-kubernetes-{uuid.uuid4().hex[:8]}")
@@ -66,8 +66,8 @@ def field_manager(state: Mapping[str, Any], inputs: Object) -> str:
 def prune(live: Any, shape: Any, *, drops_empty: bool = False) -> Any:
     """Returns `live` without fields that `shape` lacks, such as the server's defaults and status.
 
-    With `drops_empty`, fields that are empty in `shape` (False, 0, "", [], {}) and missing in `live` are added. The API
-    server omits such fields of built-in kinds.
+    With `drops_empty`, adds fields that are empty in `shape` (False, 0, "", [], {}) and missing in `live`, because the
+    API server omits them in built-in kinds.
     """
     if isinstance(live, dict) and isinstance(shape, dict):
         found = {name: prune(live[name], shape[name], drops_empty=drops_empty) for name in live if name in shape}

@@ -1,4 +1,4 @@
-"""The provider resource itself: rejected inputs, and changes that select another cluster."""
+"""The provider resource: rejected inputs, and changes that select another cluster."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def check(request: provider_pb2.CheckRequest) -> provider_pb2.CheckResponse:
 
 
 def diff(request: provider_pb2.DiffRequest) -> provider_pb2.DiffResponse:
-    """Compares provider inputs. Another cluster replaces the provider, and all of its resources.
+    """Compares provider inputs. Another cluster replaces the provider and all its resources.
 
-    If the old and new inputs have a `clusterIdentifier`, only that decides. Adding or removing it decides nothing.
-    Without it, the active cluster's entry is compared, and an unknown kubeconfig counts as another cluster.
+    If old and new inputs have a `clusterIdentifier`, only that decides. Adding or removing it decides nothing. Without
+    it, compares the active clusters' entries; an unknown kubeconfig counts as another cluster.
     """
     old, new = reveal(decode(request.olds)), reveal(decode(request.news))
     changed = sorted({str(path[0]) for path in compare(old, new)})

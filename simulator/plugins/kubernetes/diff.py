@@ -1,4 +1,4 @@
-"""Diff of an object: compares the live object, reduced to the fields of the old inputs, with the new inputs.
+"""Diff of an object: compares the live object, reduced to the old inputs' fields, with the new inputs.
 
 It shows drift that a refresh found, but not values that the server filled in.
 """
@@ -50,7 +50,6 @@ def diff(session: Session, request: provider_pb2.DiffRequest) -> provider_pb2.Di
 
 
 def _settle_identity(session: Session, old: Object, new: Object, live: Object) -> None:
-    """Cluster-scoped kinds have no namespace. Sets the old name to the live object's."""
     namespaced = session.namespaced(kind_of(new))
     for obj in (old, new):
         metadata = obj.get("metadata")
@@ -67,7 +66,7 @@ def _settle_identity(session: Session, old: Object, new: Object, live: Object) -
 
 
 def _keeps_its_name(new: Object, live: Object) -> bool:
-    """Returns whether both objects have the same, user-chosen name. The old one must then be deleted first."""
+    """Returns whether both have the same user-chosen name. The old object must then be deleted first."""
     name = naming.name_of(new)
     return (
         bool(name)

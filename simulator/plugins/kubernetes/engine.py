@@ -1,4 +1,4 @@
-"""Messages to the engine: log lines, and the status of a resource during an operation."""
+"""Messages to the engine: log lines, and a resource's status during an operation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WARNING = engine_pb2.WARNING
 
 
 class Engine:
-    """The engine at `address` (host:port). Without an address, drops messages. Never fails an operation."""
+    """The engine at `address` (host:port). Without one, drops messages. Never fails an operation."""
 
     def __init__(self, address: str = "") -> None:
         self._stub = engine_pb2_grpc.EngineStub(grpc.insecure_channel(address)) if address else None
@@ -24,12 +24,12 @@ class Engine:
         self._send(urn, message, severity, ephemeral=False)
 
     def status(self, urn: str, message: str) -> None:
-        """Shows the current wait. The next status replaces it, and an empty one clears it."""
+        """Shows the current wait until the next status. An empty one clears it."""
         self._send(urn, message, INFO, ephemeral=True)
 
     def _send(self, urn: str, message: str, severity: Severity, *, ephemeral: bool) -> None:
         if self._stub is None:
             return
         request = engine_pb2.LogRequest(severity=severity, message=message, urn=urn, ephemeral=ephemeral)
-        with contextlib.suppress(grpc.RpcError):  # an engine that shuts down must not turn success into failure
+        with contextlib.suppress(grpc.RpcError):  # an engine that shuts down must not fail the operation
             self._stub.Log(request, timeout=5)

@@ -1,7 +1,7 @@
-"""Credentials that a kubeconfig gets from a command such as kubelogin, run once when the provider is configured.
+"""A kubeconfig's credentials from a command such as kubelogin, run once when the provider is configured.
 
-The protocol is client.authentication.k8s.io/v1: the command prints an ExecCredential with a token or a certificate. As
-in client-go, it has no time limit (plugin/pkg/client/auth/exec/exec.go, refreshCredsLocked). kubelogin ends after 60 s.
+Protocol: client.authentication.k8s.io/v1. The command prints an ExecCredential with a token or certificate. As in
+client-go, it has no time limit (plugin/pkg/client/auth/exec/exec.go, refreshCredsLocked). kubelogin ends after 60 s.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _API_VERSION: Final = "client.authentication.k8s.io/v1"
 
 
 def resolve(config: Config) -> Config:
-    """Runs the command of the kubeconfig's user, if it has one, and returns the kubeconfig with its credentials.
+    """Returns the kubeconfig with the credentials that its user's command, if any, prints.
 
     Raises KubeconfigError if the command is missing or fails.
     """

@@ -1,7 +1,7 @@
 """Field managers: the first update of an object made by POST moves its fields to server-side apply.
 
-The official plugin does the same (provider/pkg/await/await.go, fixCSAFieldManagers). Fields of kubectl and of the
-provider's creating request become owned by the object's own field manager, so that apply can remove them later.
+So does the official plugin (provider/pkg/await/await.go, fixCSAFieldManagers). The object's own field manager gets the
+fields of kubectl and of the creating request, so that apply can remove them later.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ _PLUGINS = (CREATOR, "pulumi-kubernetes.exe", "pulumi-resource-kubernetes")
 _HANDED_OVER = (("kubectl", "Apply"), ("kubectl", "Update"), ("before-first-apply", "Update")) + tuple(
     (name, "Update") for name in _PLUGINS
 )
-"""Prefixes of managers' names (so kubectl-edit matches too, as in fluxcd/pkg/ssa), and their operations."""
+"""Prefixes of managers' names (kubectl-edit matches too, as in fluxcd/pkg/ssa), and their operations."""
 
 
 def hand_over(live: Object, manager: str, *, forgotten: bool = False) -> list[Object] | None:
-    """Returns the JSON patch that gives `manager` the fields of creating requests, or None if it has them already.
+    """Returns the JSON patch that gives `manager` the creating requests' fields, or None if it has them.
 
     If the object is `forgotten`, also moves the fields of the manager that the engine no longer knows.
     """
@@ -48,7 +48,7 @@ def merge_fields(*sets: Object) -> Object:
 
 
 def has_creator(live: Object) -> bool:
-    """Returns whether the object has not been handed over yet. A dry run must then force."""
+    """Returns whether the object is not handed over yet. A dry run must then force."""
     entries = live.get("metadata", {}).get("managedFields") or []
     return any(entry.get("manager") in _PLUGINS and entry.get("operation") == "Update" for entry in entries)
 
@@ -59,7 +59,7 @@ def is_pulumis(live: Object) -> bool:
 
 
 def owned(live: Object, path: tuple[str, ...], *, by: str, others: bool = False) -> bool:
-    """Returns whether manager `by` owns the field at `path`. With `others`, whether any other manager does."""
+    """Returns whether manager `by` (or with `others`, any other manager) owns the field at `path`."""
     for entry in live.get("metadata", {}).get("managedFields") or []:
         fields: Any = entry.get("fieldsV1", {})
         for name in path:

@@ -1,4 +1,4 @@
-"""Names that the plugin chooses (`<logical name>-<8 hex>`), and the annotations that control the plugin."""
+"""Names that the plugin chooses (`<logical name>-<8 hex>`), and annotations that control it."""
 
 from __future__ import annotations
 

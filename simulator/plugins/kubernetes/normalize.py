@@ -1,4 +1,4 @@
-"""Objects in the API server's canonical form, so that two notations of the same value are equal."""
+"""Objects in the API server's canonical form, so that two notations of one value are equal."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LIMIT_RANGE_MAPS = {"max", "min", "default", "defaultRequest", "maxLimitRequest
 
 
 def normalize(obj: Object) -> Object:
-    """Returns a copy in canonical form, without read-only metadata. Custom objects and unknowns keep their form."""
+    """Returns a canonical copy without read-only metadata. Custom objects and unknowns keep their form."""
     if kind_of(obj).built_in and not has_unknown(obj):
         obj = _normalize_built_in(obj)
     metadata = obj.get("metadata")
@@ -36,7 +36,7 @@ def normalize(obj: Object) -> Object:
 
 
 def drops_empty(obj: Object) -> bool:
-    """Returns whether the plugin drops empty values of the object, by converting it to its Go type and back.
+    """Returns whether the plugin drops the object's empty values, by converting it to its Go type and back.
 
     It does so for built-in kinds, except Secrets and CRDs (provider/pkg/clients/unstructured.go, Normalize).
     """

@@ -1,4 +1,4 @@
-"""Create, Read, Update and Delete of objects: requests to the API server, and the state that the engine stores."""
+"""Create, Read, Update and Delete of objects: API server requests, and the engine's state."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NOT_IMPORTED = ("deployment.kubernetes.io/revision", "kubectl.kubernetes.io/las
 
 
 def create(session: Session, request: provider_pb2.CreateRequest) -> tuple[str, Properties]:
-    """Returns the id (empty in a preview) and the state of a new object."""
+    """Returns a new object's id (empty in a preview) and state."""
     given = decode(request.properties)
     inputs = to_object(given)
     if request.preview and _cannot_preview(session, request.urn, inputs):
@@ -96,7 +96,7 @@ def update(session: Session, request: provider_pb2.UpdateRequest) -> Properties:
 
 
 def read(session: Session, request: provider_pb2.ReadRequest) -> tuple[str, Properties, Properties] | None:
-    """Returns the current id, state and inputs, or None if the object or its kind does not exist any more."""
+    """Returns the current id, state and inputs, or None if the object or its kind no longer exists."""
     old_state, given = decode(request.properties), decode(request.inputs)
     inputs = normalize(to_object(given))
     _, old_live = parse(old_state)
@@ -165,7 +165,6 @@ def _propagation(inputs: Object) -> str:
 
 
 def _cannot_preview(session: Session, urn: str, inputs: Object) -> bool:
-    """Returns whether the preview shows the inputs unchanged."""
     return has_unknown(inputs) or not session.exists(kind_of(inputs)) or is_patch(urn, inputs)
 
 

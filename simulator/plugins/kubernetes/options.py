@@ -14,7 +14,7 @@ GOES_ON = "SIMULATOR_GOES_ON"
 The official plugin can only upsert everything, and needs a refresh if a release is gone.
 """
 _PREFIX = "kubernetes:config:"
-# Settings of the official plugin that this plugin rejects, with a workaround.
+# Settings of the official plugin that this one rejects, with a workaround.
 UNSUPPORTED = {
     "renderYamlToDirectory": "rendering to YAML needs the official plugin",
     "alwaysRender": "rendering to YAML needs the official plugin",
@@ -24,7 +24,7 @@ UNSUPPORTED = {
 
 @dataclass(frozen=True)
 class Options:
-    """The user's settings. Booleans fall back to the environment and then to the plugin's default."""
+    """The user's settings. Booleans fall back to the environment, then to the plugin's default."""
 
     kubeconfig: str = ""
     context: str = ""
@@ -36,7 +36,7 @@ class Options:
     goes_on: bool = False
     """Whether a killed plugin may have worked without a record.
 
-    If so, creating an object that this plugin already made updates it, and a release may be missing.
+    If so, creating an object of this plugin updates it, and a release may be missing.
     """
     config_map_mutable: bool = False
     secret_mutable: bool = False

@@ -1,8 +1,8 @@
 """Cleanup after a killed plugin: releases "in progress", and objects without a record.
 
-The official plugin leaves both to the user. A release in progress blocks every later upgrade
-(pulumi/pulumi-kubernetes#2054), so `make up` first uninstalls an unfinished install, or deletes the record of an
-unfinished upgrade. The next `pulumi up` repeats either. Nothing that was deployed is lost.
+The official plugin leaves both to the user. A release in progress blocks later upgrades
+(pulumi/pulumi-kubernetes#2054), so `make up` first uninstalls an unfinished install, or deletes an unfinished upgrade's
+record. The next `pulumi up` repeats either. Nothing deployed is lost.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from simulator.plugins.kubernetes.session import Session, connected
 
 
 def release_leftovers(kubeconfig: str) -> list[str]:
-    """Frees the pending releases of a cluster (kubeconfig as text or path). Returns a message for each.
+    """Frees a cluster's pending releases (kubeconfig as text or path). Returns a message for each.
 
-    Skips a release if its helm still runs on this machine. Raises ApiError or httpx.HTTPError.
+    Skips a release whose helm still runs on this machine. Raises ApiError or httpx.HTTPError.
     """
     session = connected(load(kubeconfig))
     with session.kube as kube:
@@ -32,10 +32,10 @@ def release_leftovers(kubeconfig: str) -> list[str]:
 
 
 def delete_forgotten(kubeconfig: str, namespaces: Iterable[str], known: Collection[tuple[str, str]]) -> list[str]:
-    """Deletes Pulumi's objects in these namespaces that the state does not have. Returns a message for each.
+    """Deletes Pulumi's objects in these namespaces that the state lacks. Returns a message for each.
 
-    `known` has the namespace, and the kind and name, of each object in the state: (`ai`, `Job olmo`). A forgotten job
-    keeps its claims, and a claim its volume, so a `destroy` would never end. Raises ApiError or httpx.HTTPError.
+    `known` has each object's namespace, and kind and name, in the state: (`ai`, `Job olmo`). A forgotten job keeps its
+    claims, and a claim its volume, so a `destroy` would never end. Raises ApiError or httpx.HTTPError.
     """
     with connected(load(kubeconfig)).kube as kube:
         lost = [
@@ -61,7 +61,7 @@ def _free(session: Session, kube: KubeClient, record: records.Record) -> str:
 
 
 def _helm_runs(record: records.Record, cluster: KubeClient) -> bool:
-    """Without /proc, assumes that no helm process of this machine works on the release."""
+    """Without /proc, assumes that no helm process works on the release."""
     for process in Path("/proc").glob("[0-9]*"):
         try:
             arguments, environment = (_strings(process / name) for name in ("cmdline", "environ"))
@@ -83,10 +83,7 @@ def _works_on(arguments: list[str], record: records.Record) -> bool:
 
 
 def _speaks_to(arguments: list[str], environment: list[str], cluster: KubeClient) -> bool:
-    """Other clusters can have releases of the same name.
-
-    Returns True if the kubeconfig is unreadable.
-    """
+    """Other clusters can have releases of this name. Returns True for an unreadable kubeconfig."""
     variables = dict(each.partition("=")[::2] for each in environment)
     files = variables.get("KUBECONFIG") or str(Path(variables.get("HOME", "/"), ".kube", "config"))
     if "--kubeconfig" in arguments[:-1]:

@@ -1,7 +1,7 @@
-"""Immutable properties by kind. Changing one of them replaces the object.
+"""Immutable properties by kind. Changing one replaces the object.
 
-The rules are from pulumi/pulumi-kubernetes v4.34, provider/pkg/provider/diff.go. A path is a tuple of names; `*`
-matches every item.
+Rules: pulumi/pulumi-kubernetes v4.34, provider/pkg/provider/diff.go. A path is a tuple of names; `*` matches every
+item.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def replace_patterns(
 
 
 def replaces(path: Path, value: Any, patterns: Sequence[Pattern]) -> bool:
-    """Returns whether a new `value` at `path` touches a pattern: at it, under it, or within the value itself."""
+    """Returns whether a new `value` at `path` touches a pattern: at it, under it, or within the value."""
     return any(_touches(path, value, pattern) for pattern in patterns)
 
 

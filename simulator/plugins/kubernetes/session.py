@@ -1,4 +1,4 @@
-"""The session of a configured provider: its settings, the API server, the engine, and cancellation."""
+"""A configured provider's session: settings, API server, engine, and cancellation."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from simulator.plugins.kubernetes.options import Options
 
 
 class Cancelled(Exception):
-    """A request of the engine to stop."""
+    """The engine's request to stop."""
 
 
 @dataclass
 class Session:
-    """`client` is None while the cluster is unreachable, for the reason `unreachable`. `retry_unit` is in seconds."""
+    """`client` is None while the cluster is unreachable, because of `unreachable`. `retry_unit` is in seconds."""
 
     engine: Engine
     options: Options = field(default_factory=Options)
@@ -35,7 +35,7 @@ class Session:
     cancelled: threading.Event = field(default_factory=threading.Event)
     crd_scopes: dict[tuple[str, str], bool] = field(default_factory=dict)
     charts: list[Callable[[], list[dict[str, Any]]]] = field(default_factory=list)
-    """Functions that render the CRDs of each chart in the program. They are slow, and most kinds need none."""
+    """Functions that render the CRDs of the program's charts. They are slow, and most kinds need none."""
     _rendering: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -49,7 +49,7 @@ class Session:
         _ = self.kube
 
     def configure(self, options: Options) -> None:
-        """Connects to the cluster. An unusable kubeconfig or cluster fails only operations that need the cluster."""
+        """Connects to the cluster. An unusable kubeconfig or cluster fails only operations that need it."""
         self.options = options
         try:
             self.config = kubeconfig.select(kubeconfig.load(options.kubeconfig), options.context, options.cluster)
@@ -101,13 +101,13 @@ class Session:
         self.crd_scopes[(spec.get("group", ""), names.get("kind", ""))] = spec.get("scope") == "Namespaced"
 
     def sleep(self, seconds: float) -> None:
-        """Sleeps. Raises Cancelled as soon as the engine asks to stop."""
+        """Sleeps. Raises Cancelled as soon as the engine cancels."""
         if self.cancelled.wait(seconds):
             raise Cancelled
 
 
 def connected(config: kubeconfig.Config) -> Session:
-    """Creates a session without a provider, for work outside a deployment. Raises the errors of the connection."""
+    """Creates a session for work outside a deployment. Raises the connection's errors."""
     return Session(Engine(), client=KubeClient.from_kubeconfig(config), config=config, unreachable="")
 
 

@@ -21,9 +21,9 @@ _MISSING = object()
 
 
 def compare(old: Any, new: Any, patterns: Sequence[Pattern] = ()) -> Changes:
-    """Returns the changes from `old` to `new`. A change that touches one of the patterns is marked as a replacement.
+    """Returns the changes from `old` to `new`. Those that touch a pattern are marked as replacements.
 
-    An unknown counts as changed. A property that is None counts as missing.
+    An unknown counts as changed, a None property as missing.
     """
     changes: Changes = {}
     _compare((), old, new, patterns, changes)
@@ -49,7 +49,7 @@ def path_text(path: Path) -> str:
 
 
 def ignored(path: Path, ignore_changes: Sequence[str]) -> bool:
-    """Returns whether the path, or a parent of it, is in the user's `ignore_changes` (`*` matches any one step)."""
+    """Returns whether the path or a parent is in the user's `ignore_changes` (`*` matches any one step)."""
     return any(_covers(parse_path(pattern), path) for pattern in ignore_changes)
 
 

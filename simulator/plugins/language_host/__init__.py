@@ -1,1 +1,1 @@
-"""Emulated Python language host: runs the user's program in a separate process for the engine."""
+"""Emulated Python language host: runs the user's program in a separate process."""

@@ -1,4 +1,4 @@
-"""The plugin process `pulumi-language-python`. The engine passes its own address as the last argument."""
+"""The plugin process `pulumi-language-python`. The engine's address is the last argument."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Imports the provider SDKs without evaluating their annotations, which takes half of their import time.
 
-The SDKs annotate every property of every type, but a program uses a few dozen types. As with `from __future__ import
-annotations` (PEP 563), annotations stay text until they are evaluated. Pulumi's SDK does that for the types in use
+The SDKs annotate every property of every type, but a program uses a few dozen types. As with PEP 563 (`from __future__
+import annotations`), annotations stay text until Pulumi's SDK evaluates those of the types in use
 (typing.get_type_hints). The compiled modules have separate cache files, so other processes are not affected.
 """
 
@@ -42,7 +42,6 @@ class _Finder:
 
 
 def _own(path: str) -> str:
-    """Source files keep their path."""
     return f"{path.removesuffix('.pyc')}.annotations.pyc" if path.endswith(".pyc") else path
 
 

@@ -23,7 +23,7 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True)
 class Reference:
-    """A reference to another resource or to its property: `name`, `name.id`."""
+    """A reference to a resource or its property: `name`, `name.id`."""
 
     path: tuple[str, ...]
 
@@ -143,7 +143,7 @@ class _Reader:
 
 
 def _string(text: str) -> str:
-    """HCL escapes like JSON, and doubles the character that starts a template."""
+    """HCL escapes like JSON, and doubles a template's first character."""
     if re.search(r"(?<![$%])(?:[$%]{2})*[$%]\{", text):
         raise Unreadable(f"the resource definition has a template, which is not supported: {text[:40]}")
     plain: str = json.loads(text, strict=False)

@@ -1,7 +1,7 @@
 """Runs one Pulumi program: `python -m simulator.plugins.language_host.executor '<settings as JSON>' [arguments]`.
 
-Exit codes follow the SDK's convention for its language host: 0 for success, 32 for an error that the engine has already
-shown (the host then adds nothing), or the code that the program passes to `sys.exit`.
+Exit codes follow the SDK's convention for language hosts: 0 for success, 32 for an error that the engine has shown (the
+host adds nothing), or the program's `sys.exit` code.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from simulator.plugins.language_host.deferred import defer_annotations
 from simulator.plugins.language_host.operator_tools import DeclaredOperators
 from simulator.plugins.language_host.settings import ALREADY_REPORTED, ProgramSettings
 
-_THREADS_PER_STEP = 4  # each step of the engine may block a few SDK threads that call the engine
+_THREADS_PER_STEP = 4  # each engine step may block a few SDK threads that call the engine
 
 
 def run(settings: ProgramSettings, arguments: list[str]) -> int:
-    """Runs the program to its end and returns the exit code. Reports an error to the engine once."""
-    gc.disable()  # collecting the SDKs' classes takes a quarter of the time of this short process
+    """Runs the program and returns the exit code. Reports an error to the engine once."""
+    gc.disable()  # collecting the SDKs' classes takes a quarter of this short process's time
     defer_annotations()
     _configure(settings)
     sys.argv = [settings.program, *arguments]
-    # When a resource fails, the tasks that wait for it are never awaited. The warnings of asyncio would hide the error.
+    # When a resource fails, tasks that wait for it are never awaited. asyncio's warnings would hide the error.
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)
     with ThreadPoolExecutor(max(settings.parallel, 1) * _THREADS_PER_STEP) as threads:
         loop = asyncio.new_event_loop()
@@ -43,7 +43,7 @@ def run(settings: ProgramSettings, arguments: list[str]) -> int:
         except pulumi.RunError as error:
             pulumi.log.error(str(error))
             return ALREADY_REPORTED
-        except Exception as error:  # noqa: BLE001 - every error of the program is shown to its user
+        except Exception as error:  # noqa: BLE001 - every program error is shown to its user
             pulumi.log.error(f"Program failed with an unhandled exception:\n{_own_traceback(error, settings.program)}")
             return ALREADY_REPORTED
         finally:
@@ -89,5 +89,5 @@ def _own_traceback(error: Exception, program: str) -> str:
 
 if __name__ == "__main__":
     code = run(ProgramSettings(**json.loads(sys.argv[1])), sys.argv[2:])
-    gc.freeze()  # skips the collection at exit as well
+    gc.freeze()  # skips the collection at exit too
     sys.exit(code)

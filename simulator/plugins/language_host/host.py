@@ -1,7 +1,7 @@
 """The `LanguageRuntime` service: the calls that deploying a program needs (protocol: `pulumi/language.proto`).
 
-Every other call returns UNIMPLEMENTED with a workaround. The program runs with this host's interpreter, which has the
-locked dependencies. The `runtime.options` of Pulumi.yaml are ignored.
+Other calls return UNIMPLEMENTED with a workaround. The program runs with this host's interpreter, which has the locked
+dependencies; `runtime.options` of Pulumi.yaml are ignored.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _unsupported(what: str) -> Any:
 
 
 class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
-    """The host of one `pulumi` command. `Run` blocks until the program has ended."""
+    """One `pulumi` command's host. `Run` blocks until the program has ended."""
 
     def __init__(self, engine_address: str) -> None:
         self._engine_address = engine_address
@@ -66,7 +66,7 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
     ) -> language_pb2.GetRequiredPackagesResponse:
         """Returns the plugins that `pulumi plugin install` installs. Updates use the emulated ones and download none.
 
-        The official host reads them from the packages' pulumi-plugin.json (pulumi/pulumi v3.246.0,
+        The official host reads them from packages' pulumi-plugin.json (pulumi/pulumi v3.246.0,
         sdk/python/cmd/pulumi-language-python/main.go; for updates, pkg/engine/plugins.go, ensurePluginsAreInstalled).
         """
         versions = {"azure-native": azure_native.VERSION, "kubernetes": kubernetes.VERSION}
@@ -87,13 +87,13 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
     def GetProgramDependencies(
         self, _request: language_pb2.GetProgramDependenciesRequest, _context: grpc.ServicerContext
     ) -> language_pb2.GetProgramDependenciesResponse:
-        """Returns every distribution of the environment, which contains only locked ones, transitive or not."""
+        """Returns all distributions of the environment: only locked ones, transitive or not."""
         found = sorted((each.name, each.version) for each in distributions())
         dependencies = [language_pb2.DependencyInfo(name=name, version=version) for name, version in found]
         return language_pb2.GetProgramDependenciesResponse(dependencies=dependencies)
 
     def Run(self, request: language_pb2.RunRequest, _context: grpc.ServicerContext) -> language_pb2.RunResponse:
-        """Runs the program. It inherits this host's stdout and stderr, which the engine shows line by line."""
+        """Runs the program with this host's stdout and stderr, which the engine shows line by line."""
         command = [sys.executable, "-u", "-m", _EXECUTOR, self._settings(request).to_json(), *request.args]
         program = subprocess.Popen(
             command,
@@ -117,7 +117,7 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
         return empty_pb2.Empty()
 
     def stop(self) -> None:
-        """Ends the running programs. Nothing is lost, because the engine has all state."""
+        """Ends running programs. Nothing is lost, because the engine has all state."""
         self._stopped = True
         with self._lock, contextlib.suppress(ProcessLookupError):
             for program in self._programs:
@@ -152,7 +152,7 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
     def GenerateProgram(
         self, request: language_pb2.GenerateProgramRequest, context: grpc.ServicerContext
     ) -> language_pb2.GenerateProgramResponse:
-        """Generates the program for the resources that `pulumi import` found. `pulumi convert` is not supported.
+        """Generates the program for resources that `pulumi import` found. Does not support `pulumi convert`.
 
         Only this call needs the SDK itself.
         """
@@ -167,7 +167,7 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
 
 
 def _environment(request: language_pb2.RunRequest) -> dict[str, str]:
-    """The SDK reads the stack's configuration from these two variables."""
+    """The SDK reads the stack's configuration from these variables."""
     return {
         **os.environ,
         "PULUMI_CONFIG": json.dumps(dict(request.config)),

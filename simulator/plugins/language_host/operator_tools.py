@@ -1,7 +1,7 @@
 """Builds the tools of the operators that a program declares, before any resource is registered.
 
-Building an operator takes minutes. If a pod started the build, that time would count against the timeouts of Helm and
-of Deployments. A program's resources are registered only after its own code has run.
+A build takes minutes, which would count against Helm's and Deployments' timeouts if a pod started it. Resources are
+registered only after the program's own code has run.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _OPERATOR = re.compile(r"ai-on-aks:operators/\w+:\w+")
 
 
 class DeclaredOperators:
-    """The operators that a program declares. Create it while the program's stack is the current one."""
+    """A program's operators. Create it while the program's stack is the current one."""
 
     def __init__(self) -> None:
         self._keys: set[str] = set()
@@ -34,7 +34,7 @@ class DeclaredOperators:
     def make_tools(self, *, dry_run: bool) -> None:
         """Builds missing tools and prints the progress. A preview only reports that the update will build them.
 
-        If a build fails, ends the process, because an exception would let the engine create the declared resources.
+        If a build fails, ends the process, because after an exception the engine would create declared resources.
         """
         missing = self.missing()
         if not missing:

@@ -1,6 +1,6 @@
-"""Generates a Python program from resource definitions, in the form that Pulumi's host writes for `pulumi import`.
+"""Generates a Python program from resource definitions, as Pulumi's host does for `pulumi import`.
 
-Function names in comments refer to pulumi/pulumi v3.246.0, pkg/codegen/python.
+Function names in comments are those of pulumi/pulumi v3.246.0, pkg/codegen/python.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LOGICAL_NAME = "__logicalName"
 
 
 def program(definitions: list[Definition]) -> str:
-    """Returns the program with its imports. Raises Unreadable for a type that the installed SDKs do not have."""
+    """Returns the program with its imports. Raises Unreadable for a type that the installed SDKs lack."""
     packages = sorted({definition.token.partition(":")[0] for definition in definitions})
     imports = [f"import {sdk.package(name)} as {_variable(name)}" for name in packages]
     return "\n".join(["import pulumi", *imports, "", *map(_resource, definitions), ""])
@@ -45,7 +45,7 @@ def _resource(definition: Definition) -> str:
 
 
 def _fields(values: Mapping[str, Any], taken: type, indent: str) -> Iterator[tuple[str, str]]:
-    """The SDK passes on unknown names unchanged."""
+    """The SDK passes on unknown names."""
     names, types = sdk.python_names(taken), sdk.properties(taken)
     for own, value in values.items():
         yield names.get(own, own), _literal(value, types.get(own, Any), indent)

@@ -1,4 +1,4 @@
-"""Messages between the host and the process that runs a program. They do not need the SDK."""
+"""Messages between the host and a program's process. They do not need the SDK."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ ALREADY_REPORTED = 32
 
 @dataclass(frozen=True, kw_only=True)
 class ProgramSettings:
-    """The engine's description of the deployment. `parallel` is the number of steps that run at once."""
+    """The engine's description of the deployment. `parallel` steps run at once."""
 
     program: str
     project: str

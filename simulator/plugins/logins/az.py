@@ -1,8 +1,8 @@
-"""A small `az`, not the Azure CLI: the commands that kubelogin calls, and `az aks show`, `start` and `stop`.
+"""A small `az`, not the Azure CLI: kubelogin's commands, and `az aks show`, `start` and `stop`.
 
-The Azure CLI takes 700 MB. Before a login, `az` acts as the deployer. As in the Azure CLI, a login is stored in
-AZURE_CONFIG_DIR. Options and messages follow azure-cli (profile/__init__.py, core/_profile.py) and its page "Sign in
-with the Azure CLI".
+The Azure CLI takes 700 MB. Before a login, `az` acts as the deployer. As in the Azure CLI, AZURE_CONFIG_DIR stores a
+login. Options and messages: azure-cli (profile/__init__.py, core/_profile.py) and its page "Sign in with the Azure
+CLI".
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Runs a command and prints its result as JSON. If it fails, prints the error and returns 1."""
+    """Runs a command and prints its result as JSON. On failure, prints the error and returns 1."""
     try:
         match list(arguments):
             case ["account", "get-access-token", *options]:
@@ -75,7 +75,7 @@ def _log_in(options: Sequence[str]) -> None:
         login = {"grant_type": "client_credentials", **secret, "tenant": arguments.tenant}
     else:
         login = {"grant_type": "password", "username": arguments.username, "password": arguments.password}
-    _token(login, os.environ.get(_ARM, ""))  # fails now rather than at first use
+    _token(login, os.environ.get(_ARM, ""))  # fails now, not at first use
     _file().parent.mkdir(parents=True, exist_ok=True)
     files.replace(_file(), json.dumps(login))
 

@@ -1,4 +1,4 @@
-"""Waits for objects and deletions, by kind and by the annotations skipAwait and timeoutSeconds."""
+"""Waits for objects and deletions, by kind and the annotations skipAwait and timeoutSeconds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from simulator.plugins.kubernetes.session import Cancelled, Session
 
 DEFAULT_TIMEOUT_SECONDS: Final = 600.0
 _LOOK_EVERY_SECONDS: Final = 0.3
-# Kinds that a refresh checks too. The others are awaited only when they are created or changed.
+# Kinds that a refresh checks too. Others are awaited only after a creation or change.
 _CHECKED: Final[dict[tuple[str, str], Check]] = {
     ("apps/v1", "DaemonSet"): workloads.daemon_set,
     ("apps/v1", "Deployment"): workloads.deployment,
@@ -31,7 +31,7 @@ _AWAITED: Final[dict[tuple[str, str], Check]] = _CHECKED | {
     ("v1", "PersistentVolume"): storage.persistent_volume,
     ("v1", "PersistentVolumeClaim"): storage.persistent_volume_claim,
 }
-# With skipAwait, the plugin still waits for deletions of all other kinds.
+# With skipAwait, the plugin still awaits deletions of all other kinds.
 _SKIPPED_DELETIONS: Final = {
     ("apps/v1", "DaemonSet"),
     ("apps/v1", "Deployment"),
@@ -45,7 +45,7 @@ _SKIPPED_DELETIONS: Final = {
 def until_ready(
     session: Session, urn: str, inputs: Object, made: Object, before: Object | None, timeout: float
 ) -> Object:
-    """Waits until the object is ready by the rules of its kind. `timeout` is the user's, 0 if unset.
+    """Waits until the object is ready by its kind's rules. `timeout` is the user's, 0 if unset.
 
     Returns the live object. Raises AwaitFailed.
     """

@@ -27,10 +27,10 @@ class AwaitFailed(Exception):
 
 @dataclass(frozen=True)
 class Progress:
-    """The result of one look at the object.
+    """The result of one look.
 
-    `status` is shown next to the resource. `failed` ends the wait, because the object can never become ready. `enough`
-    counts as ready when the wait ends: at the timeout, on cancellation, and in a refresh.
+    `status` is shown next to the resource. `failed` ends the wait: the object can never become ready. `enough` counts
+    as ready at the timeout, on cancellation, and in a refresh.
     """
 
     done: bool
@@ -42,7 +42,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Look:
-    """The object now and before an update (None for a new one), and the API server."""
+    """The object now and before an update (None if new), and the API server."""
 
     kube: KubeClient
     live: Object
@@ -59,12 +59,12 @@ class Look:
 
     @property
     def display_name(self) -> str:
-        """The name, with its namespace unless that is `default`."""
+        """The name, with a namespace other than `default`."""
         return self.name if self.namespace in (None, "default") else f"{self.namespace}/{self.name}"
 
     @property
     def observed(self) -> bool:
-        """Whether the controller has seen the newest specification, so that the status describes it."""
+        """Whether the status describes the newest specification."""
         generation = self.live["metadata"].get("generation", 0)
         return bool(self.live.get("status", {}).get("observedGeneration", -1) >= generation)
 
@@ -83,7 +83,7 @@ Check = Callable[[Look], Progress]
 
 
 def wait(session: Session, urn: str, made: Object, before: Object | None, check: Check, seconds: float) -> Object:
-    """Returns the object of the last look. Raises AwaitFailed after `seconds`, on failure or on cancellation."""
+    """Returns the last look's object. Raises AwaitFailed after `seconds`, on failure or cancellation."""
     deadline, shown = time.monotonic() + seconds, ""
     live, progress = made, Progress(done=False)
     while True:
@@ -108,7 +108,7 @@ def wait(session: Session, urn: str, made: Object, before: Object | None, check:
 
 
 def look_once(session: Session, live: Object, check: Check) -> None:
-    """Raises AwaitFailed if the object is not ready now. A refresh does not wait."""
+    """Raises AwaitFailed if the object is not ready. A refresh does not wait."""
     progress = check(Look(session.kube, live))
     if not progress.done and not progress.enough:
         raise AwaitFailed(_not_initialized(live), live, progress.reasons)

@@ -1,4 +1,4 @@
-"""Readiness of Pods and success of Jobs, and the errors of pods."""
+"""Readiness of Pods, success of Jobs, and pods' errors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def pod(look: Look) -> Progress:
 
 
 def job(look: Look) -> Progress:
-    """Ready if the Job has completed. A Job that has failed permanently ends the wait."""
+    """Ready if the Job has completed. A permanent failure ends the wait."""
     status = look.live.get("status", {})
     conditions = {item["type"]: item for item in status.get("conditions") or [] if item["status"] == "True"}
     if "Complete" in conditions:

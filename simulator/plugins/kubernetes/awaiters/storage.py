@@ -11,7 +11,7 @@ def persistent_volume(look: Look) -> Progress:
 
 
 def persistent_volume_claim(look: Look) -> Progress:
-    """Ready if the claim is bound, or pending with a storage class that binds at the first pod."""
+    """Ready if bound, or pending with a storage class that binds at the first pod."""
     phase = look.live.get("status", {}).get("phase")
     if phase == "Bound":
         return Progress(done=True)

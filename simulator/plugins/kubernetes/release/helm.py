@@ -1,4 +1,4 @@
-"""Runs the Helm CLI against the session's cluster. It reads values from stdin, and a private, temporary kubeconfig."""
+"""Runs the Helm CLI on the session's cluster, with values from stdin and a private, temporary kubeconfig."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from simulator.plugins.kubernetes.release import tether
 from simulator.plugins.kubernetes.session import Session
 
 _LOOK_EVERY_SECONDS: Final = 0.2
-_GRACE_SECONDS: Final = 20.0  # helm marks a cancelled release as failed before it ends
+_GRACE_SECONDS: Final = 20.0  # helm first marks a cancelled release as failed
 _PREFIX: Final = "kubeconfig-"
 _SETTINGS: Final = {
     "driver": "HELM_DRIVER",
@@ -33,15 +33,15 @@ _SETTINGS: Final = {
 
 
 class HelmError(PluginError):
-    """A failure of Helm. The message is Helm's, without its prefix."""
+    """Helm's failure, with its message without prefix."""
 
 
 def helm(
     session: Session, arguments: list[str], values: Mapping[str, Any] | None = None, *, cancellable: bool = True
 ) -> str:
-    """Returns the stdout of helm. `values` are added as the last values file. Raises HelmError.
+    """Returns helm's stdout. `values` are the last values file. Raises HelmError.
 
-    If the session is cancelled, sends SIGTERM, which cancels helm's operation. `cancellable=False` prevents that.
+    If the session is cancelled, SIGTERM cancels helm's operation, unless `cancellable=False`.
     """
     command = [_executable(), *arguments]
     if values is not None:
@@ -103,7 +103,6 @@ def _executable() -> str:
 
 @contextmanager
 def _kubeconfig(session: Session) -> Iterator[dict[str, str]]:
-    """Yields an environment with a kubeconfig that only this user can read and that is removed at the end."""
     folder = paths.home() / "tmp"
     folder.mkdir(parents=True, exist_ok=True)
     _remove_orphans(folder)

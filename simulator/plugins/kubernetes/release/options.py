@@ -1,4 +1,4 @@
-"""The inputs of a Release: options with their defaults, and their flags of the Helm CLI."""
+"""A Release's inputs: options with defaults, and their Helm CLI flags."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ DEFAULTS: Final[Object] = {
     "version": "",
     "waitForJobs": False,
 }
-# Inputs without a default: not in the checked inputs if they are not given.
+# Inputs without a default: absent from the checked inputs if not given.
 _OPTIONAL: Final = {"name", "namespace", "maxHistory", "repositoryOpts", "takeOwnership"}
 _REPOSITORY_FLAGS: Final = {
     "username": "--username",
@@ -66,7 +66,7 @@ _INSTALL: Final = _COMMON | {
 }
 _UPGRADE: Final = _COMMON | {
     "cleanupOnFail": "--cleanup-on-fail",
-    "disableCRDHooks": "--no-hooks",  # for upgrades, the plugin maps this option instead of disableWebhooks
+    "disableCRDHooks": "--no-hooks",  # for upgrades, the plugin maps this instead of disableWebhooks
     "forceUpdate": "--force",
     "resetValues": "--reset-values",
     "reuseValues": "--reuse-values",
@@ -74,7 +74,7 @@ _UPGRADE: Final = _COMMON | {
 
 
 def complete(given: Properties, old: Mapping[str, Any], urn: str, namespace: str) -> Properties:
-    """Returns the inputs with defaults, name and namespace. An unnamed release keeps its first generated name."""
+    """Returns the inputs with defaults, name and namespace. Unnamed releases keep their first generated name."""
     known = DEFAULTS.keys() | _OPTIONAL
     inputs = DEFAULTS | {name: value for name, value in given.items() if name in known and value is not None}
     if not inputs.get("name"):
@@ -113,7 +113,7 @@ def upgrade_arguments(options: Object) -> list[str]:
 
 
 def uninstall_arguments(options: Object, *, may_be_gone: bool) -> list[str]:
-    """Waits for the deletion of the objects, unless the release's install did not wait either."""
+    """Waits for the objects' deletion, unless the release's install did not wait either."""
     arguments = ["uninstall", options["name"], "--namespace", options["namespace"]]
     if options.get("atomic") or not options.get("skipAwait"):
         arguments += ["--wait", "--timeout", _timeout(options)]
@@ -148,7 +148,7 @@ def _version(options: Object) -> str:
 
 
 def _resolve(repository: str, name: str) -> tuple[str, str]:
-    """Returns URL and chart name for helm. The repository may also be a name added with `helm repo add`."""
+    """The repository may be a name from `helm repo add`."""
     if name.startswith("oci://"):
         return "", name
     parts = urlsplit(repository)

@@ -1,4 +1,4 @@
-"""Helm's records of releases: Secrets `sh.helm.release.v1.<name>.v<revision>`, each a gzipped JSON document."""
+"""Helm's release records: Secrets `sh.helm.release.v1.<name>.v<revision>`, each a gzipped JSON document."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from simulator.kube.client import KubeClient
 
 @dataclass(frozen=True)
 class Record:
-    """One revision of a release. `status` is Helm's: deployed, failed, pending-install, superseded, uninstalling, .."""
+    """A release's revision. `status` is Helm's: deployed, failed, pending-install, superseded, uninstalling, .."""
 
     name: str
     namespace: str
@@ -33,7 +33,7 @@ class Record:
         return self.status.startswith("pending-")
 
     def resource_names(self) -> dict[str, list[str]]:
-        """Returns the objects' names, with the namespace if the manifest has one, by kind and apiVersion."""
+        """Returns the objects' names, with the manifest's namespace if any, by kind and apiVersion."""
         names: dict[str, set[str]] = defaultdict(set)
         for obj in yaml.load_all(self.manifest, Loader=yaml.CSafeLoader):
             if not isinstance(obj, dict) or "kind" not in obj:
@@ -49,13 +49,13 @@ class Record:
 
 
 def latest(kube: KubeClient, namespace: str, name: str) -> Record | None:
-    """Returns the newest revision of a release in any status, or None if the release does not exist."""
+    """Returns a release's newest revision in any status, or None without a release."""
     found = history(kube, namespace, name)
     return found[-1] if found else None
 
 
 def after(kube: KubeClient, namespace: str, name: str, before: Record | None) -> Record | None:
-    """Returns the revision that an upgrade made. A rollback, which `atomic` adds, makes a later one."""
+    """Returns an upgrade's revision. A rollback, which `atomic` adds, makes a later one."""
     newer = (record for record in history(kube, namespace, name) if not before or record.revision > before.revision)
     return next(newer, None)
 

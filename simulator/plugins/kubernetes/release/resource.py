@@ -1,4 +1,4 @@
-"""The operations of a Release, and its state in the engine."""
+"""A Release's operations, and its state in the engine."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _IDENTITY = (("name",), ("namespace",))
 
 
 def check(session: Session, request: provider_pb2.CheckRequest) -> tuple[Properties, dict[str, str]]:
-    """Returns the completed inputs, with the chart's version, and the errors by property."""
+    """Returns the completed inputs, with the chart's version, and errors by property."""
     given = decode(request.news)
     inputs = options.complete(given, reveal(decode(request.olds)), request.urn, session.namespace)
     if inputs["allowNullValues"]:
@@ -48,7 +48,7 @@ def check(session: Session, request: provider_pb2.CheckRequest) -> tuple[Propert
 
 
 def diff(request: provider_pb2.DiffRequest) -> provider_pb2.DiffResponse:
-    """Compares the live release with the new inputs. Values that neither old nor new inputs set are ignored."""
+    """Compares the live release with the new inputs. Ignores values that neither old nor new inputs set."""
     state, new = decode(request.olds), decode(request.news)
     old_inputs = reveal(_inputs(state))
     if "version" in request.ignoreChanges:

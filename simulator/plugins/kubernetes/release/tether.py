@@ -1,7 +1,7 @@
 """Replaces itself with the command in its arguments, which the kernel kills when the parent process dies.
 
-Run as a script. The official plugin contains Helm, which therefore dies with it. A Helm that outlived the plugin would
-work without a record. Linux only; elsewhere the command is not killed.
+Run as a script. The official plugin contains Helm, which therefore dies with it; a surviving Helm would work without a
+record. Linux only; elsewhere the command is not killed.
 """
 
 import ctypes
