@@ -1,4 +1,4 @@
-"""The storage add-ons of AKS: CSI drivers with their StorageClasses, enabled by the cluster's storageProfile."""
+"""AKS's storage add-ons: CSI drivers and StorageClasses that the cluster's storageProfile enables."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def objects(storage_profile: Mapping[str, Any]) -> list[Object]:
 
 
 def apply(kube: KubeClient, storage_profile: Mapping[str, Any]) -> None:
-    """Creates exactly these objects and deletes others. Can be repeated."""
+    """Creates these objects and deletes others. Can be repeated."""
     wanted = objects(storage_profile)
     names = {(obj["kind"], obj["metadata"]["name"]) for obj in wanted}
     for api, kind, namespace in _KINDS:

@@ -1,7 +1,6 @@
-"""Volumes of azurefile-csi-driver: a share in the account that a StorageClass names, or in one of AKS's.
+"""Volumes of azurefile-csi-driver: shares in the StorageClass's account, or in one of AKS's.
 
-Messages are from kubernetes-sigs/azurefile-csi-driver 1.35.1, controllerserver.go (CreateVolume), and
-external-provisioner.
+Messages: kubernetes-sigs/azurefile-csi-driver 1.35.1, controllerserver.go (CreateVolume), and external-provisioner.
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ from simulator.kube.client import KubeClient
 
 DRIVER = "file.csi.azure.com"
 Refusal = Callable[[str, str, bool], str | None]
-"""A function of group, account and whether NFS is used. Returns why the control plane cannot create a share there."""
+"""Returns why the control plane cannot create a share (in group and account, with NFS or not), or None."""
 
 
 class NotMadeError(Exception):
-    """A share that cannot be created. The message is the driver's."""
+    """A share that cannot be created, with the driver's message."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +27,7 @@ class AzureFiles:
     _reported: set[tuple[str, str]] = field(default_factory=set)
 
     def source(self, parameters: Mapping[str, str], volume: str, namespace: str) -> Object:
-        """Returns `csi` of the PersistentVolume of that name. Raises NotMadeError."""
+        """Returns the PersistentVolume's `csi`. Raises NotMadeError."""
         given = {key.lower(): value for key, value in parameters.items()}  # their names are case-insensitive
         account, group, sku = given.get("storageaccount"), given.get("resourcegroup", ""), given.get("skuname", "")
         nfs, private = given.get("protocol") == "nfs", given.get("networkendpointtype", "").lower() == "privateendpoint"
@@ -50,7 +49,7 @@ class AzureFiles:
         }
 
     def record_failure(self, kube: KubeClient, claim: Object, error: NotMadeError) -> None:
-        """Records a warning event for a claim without a volume, once for each cause. Provisioning is retried."""
+        """Records a warning event once per claim and cause. Provisioning is retried."""
         metadata = claim["metadata"]
         message = f'failed to provision volume with StorageClass "{claim["spec"]["storageClassName"]}": {error}'
         if (metadata["uid"], message) not in self._reported:

@@ -1,4 +1,4 @@
-"""The simulated AKS clusters of a checkout (azure's ClusterBackend), each with control plane, network and kubelets."""
+"""A checkout's simulated AKS clusters (azure's ClusterBackend): control planes, networks and kubelets."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ _RUN_TIMEOUT_S = 120
 _OF_OTHERS = ("node.kubernetes.io/", "ToBeDeletedByClusterAutoscaler", "remediator.kubernetes.azure.com/")
 """Pools do not set taints with these prefixes."""
 _POOL_LABELS = "simulator/pool-labels"
-"""The node annotation has the labels that the pool set, so that labels removed from the pool can be removed here."""
+"""The node annotation of labels from the pool, so that labels removed there are removed here."""
 
 
 class RunningCluster:
     def __init__(self, cluster_id: str, programs: Sequence[ImageProgram], offers: Offers, cloud: Cloud) -> None:
-        """Boots the cluster. If that fails, stops its parts and raises NotReady or ports.PortTaken."""
+        """Boots the cluster, or stops its parts and raises NotReady or ports.PortTaken."""
         login, names = cloud.entra(cluster_id), cloud.names(cluster_id)
         self.plane = ControlPlane(_name(cluster_id), cloud.issuer(cluster_id), login, names)
         with contextlib.ExitStack() as parts:
@@ -63,19 +63,19 @@ class RunningCluster:
 
 
 class Clusters:
-    """An implementation of azure's ClusterBackend. A cluster's folder is named by group and name (`paths.cluster`)."""
+    """Clusters in folders named by group and name (`paths.cluster`)."""
 
     def __init__(self, programs: Sequence[ImageProgram], offers: Offers) -> None:
         self._programs, self._offers = programs, offers
         self.cloud: Cloud = NoCloud()
-        """Azure, as nodes of clusters created from now on reach it."""
+        """Azure, as later clusters' nodes reach it."""
         self._running: dict[str, RunningCluster] = {}
         self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
-        """Keys are cluster names. A lock is held while its cluster boots or ends; others are not affected."""
+        """Locks by cluster name, held while the cluster boots or ends."""
         self._stopped = False
 
     def create(self, cluster_id: str) -> None:
-        """Boots a cluster, or updates its access if it runs. Raises NotReady or ports.PortTaken."""
+        """Boots a cluster, or updates a running one's access. Raises NotReady or ports.PortTaken."""
         name = _name(cluster_id)
         with self._locks[name]:
             if self._stopped:
@@ -86,7 +86,7 @@ class Clusters:
                 self._running[name] = RunningCluster(cluster_id, self._programs, self._offers, self.cloud)
 
     def delete(self, cluster_id: str) -> None:
-        """Stops a cluster and removes its folder. Raises OSError if that fails."""
+        """Stops a cluster and removes its folder. Raises OSError."""
         name = _name(cluster_id)
         with self._locks[name]:
             self._end(name)
@@ -100,14 +100,14 @@ class Clusters:
             self._end(name)
 
     def rotate(self, cluster_id: str) -> None:
-        """Stops the cluster and deletes its authority. `create` makes a new one, and its pods restart."""
+        """Stops the cluster and deletes its authority. `create` makes a new one, and pods restart."""
         name = _name(cluster_id)
         with self._locks[name]:
             self._end(name)
             shutil.rmtree(paths.cluster(cluster_id) / "pki")
 
     def run(self, cluster_id: str, argv: Sequence[str], folder: Path, token: str) -> tuple[int, str]:
-        """Runs kubectl or helm on the cluster, as the token's owner if given. Returns the exit code and the output.
+        """Runs kubectl or helm, as the token's owner if given. Returns the exit code and the output.
 
         Raises TimeoutError if the command does not end in time.
         """
@@ -143,7 +143,7 @@ class Clusters:
         addons.apply(self.running(cluster_id).kube, storage_profile)
 
     def set_admins(self, cluster_id: str, groups: Sequence[str]) -> None:
-        """Sets the groups of the administrators' binding, as on AKS. Without groups, deletes the binding."""
+        """Sets the groups of the administrators' binding, as on AKS. Without groups, deletes it."""
         kube, binding = self.running(cluster_id).kube, entra.admins(list(groups))
         if groups:
             kube.apply(binding, force=True)
@@ -151,7 +151,7 @@ class Clusters:
             ignore_missing(functools.partial(kube.delete, binding["apiVersion"], binding["kind"], entra.ADMINS))
 
     def set_nodes(self, cluster_id: str, nodes: Sequence[Object]) -> dict[str, str]:
-        """Removes, adds and updates nodes. Kubelets then end the pods of removed nodes.
+        """Removes, adds and updates nodes. Kubelets then end removed nodes' pods.
 
         Returns the API server's errors for invalid nodes, by name.
         """
@@ -172,11 +172,11 @@ class Clusters:
         return refused
 
     def running(self, cluster_id: str) -> RunningCluster:
-        """Returns the running cluster. Raises KeyError if it does not run."""
+        """Returns the running cluster. Raises KeyError."""
         return self._running[_name(cluster_id)]
 
     def client(self, cluster_id: str) -> KubeClient | None:
-        """Returns the cluster's client, or None if it does not run."""
+        """Returns a running cluster's client, else None."""
         running = self._running.get(_name(cluster_id))
         return running.kube if running else None
 
@@ -184,7 +184,7 @@ class Clusters:
         return dict(self._running)
 
     def stop(self) -> None:
-        """Ends all clusters, after waiting for boots. No cluster can be created afterwards."""
+        """Ends all clusters, after waiting for boots. None can be created afterwards."""
         self._stopped = True
         for name in list(self._locks):
             with self._locks[name]:

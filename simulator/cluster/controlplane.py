@@ -1,4 +1,4 @@
-"""The control plane of one simulated AKS cluster: real etcd, API server, controller-manager and scheduler, and KWOK."""
+"""One simulated AKS cluster's control plane: real etcd, API server, controller-manager, scheduler and KWOK."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ _LEASE_SECONDS = 40
 
 
 class NotReady(Exception):
-    """A part of the control plane that did not start. The message has the end of its log."""
+    """A control plane part that did not start. The message has the end of its log."""
 
 
 class ControlPlane:
-    """Folder, ports, certificates and processes of one cluster. Its data remains after a stop."""
+    """Folder, ports, certificates and processes of one cluster. Data remains after a stop."""
 
     def __init__(self, name: str, issuer: str = "", login: Entra | None = None, names: Sequence[str] = ()) -> None:
-        """Creates the certificates. `issuer` is that of service account tokens, if Azure publishes the cluster's keys.
+        """Creates the certificates. `names` are the API server's DNS names.
 
-        `login` is the login of Entra users, if the cluster has one. `names` are the API server's DNS names.
+        `issuer` issues service account tokens if Azure publishes the cluster's keys. `login` is for Entra users.
         """
         self.name, self._names = name, names
         self._entra, self._issuer = login, issuer
@@ -57,20 +57,20 @@ class ControlPlane:
         return yaml.safe_dump(self.authority.kubeconfig(user, self.server, self.name), sort_keys=False)
 
     def for_users(self) -> Object:
-        """Returns the administrator's kubeconfig in the form that AKS returns."""
+        """Returns the administrator's kubeconfig as AKS does."""
         server = f"https://{self._names[0]}:443" if self._names else self.server
         return self.authority.kubeconfig("admin", server, self.name)
 
     @functools.cached_property
     def tls(self) -> ssl.SSLContext:
-        """A TLS context that trusts this cluster's API server, for clients with a token."""
+        """A context that trusts this API server, for clients with a token."""
         return ssl.create_default_context(cadata=self.authority.pem)
 
     def client(self) -> KubeClient:
         return KubeClient.from_kubeconfig(self.kubeconfig())
 
     def start(self) -> None:
-        """Starts the control plane and waits until the API server is ready. Raises NotReady or ports.PortTaken."""
+        """Starts the control plane and awaits the API server. Raises NotReady or ports.PortTaken."""
         for part in ("etcd", "etcd-peer", "apiserver"):
             ports.require_free(f"{self.name}.{part}")
         self._write_configuration()
@@ -151,7 +151,7 @@ class ControlPlane:
             f"--listen-peer-urls={peer}",
             f"--initial-advertise-peer-urls={peer}",
             f"--initial-cluster=default={peer}",
-            "--unsafe-no-fsync",  # survives killed processes, which is sufficient for a simulator
+            "--unsafe-no-fsync",  # survives killed processes, which suffices here
             "--log-level=warn",
         ]
 
@@ -178,7 +178,7 @@ class ControlPlane:
             "--kubelet-preferred-address-types=InternalIP",
             f"--egress-selector-config-file={self.folder / 'egress.json'}",
             "--enable-aggregator-routing=true",  # webhooks go to ready endpoints, which the egress proxy maps
-            # APIs served by pods read the user from headers, and trust only this certificate to send them.
+            # APIs served by pods trust only this certificate to send user headers.
             f"--proxy-client-cert-file={pki('front-proxy', 'crt')}",
             f"--proxy-client-key-file={pki('front-proxy', 'key')}",
             f"--requestheader-client-ca-file={pki('ca', 'crt')}",

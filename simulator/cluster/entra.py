@@ -1,8 +1,8 @@
-"""Entra ID login of a cluster's API server: authentication and authorization.
+"""Entra ID authentication and authorization of a cluster's API server.
 
-The API server itself checks tokens with the issuer's published keys (structured authentication). As in AKS's guard, the
-user name is the token's user, else the object id (kubeguard/guard, getUserInfo in auth/providers/azure/azure.go). Guard
-passes the object id as the extra `oid`; here it is the UID, because keys of extras need a domain.
+The API server checks tokens with the issuer's published keys (structured authentication). As in AKS's guard, the user
+name is the token's user, else the object id (kubeguard/guard, getUserInfo in auth/providers/azure/azure.go). Guard
+passes that id as the extra `oid`; here it is the UID, because extras' keys need a domain.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from simulator.host import files
 from simulator.world.azure_services import Entra
 
 ADMINS = "aks-cluster-admin-binding-aad"
-"""The name on AKS's clusters (from Microsoft's pages and users' listings)."""
+"""The name on AKS (Microsoft's pages and users' listings)."""
 _API = "apiserver.config.k8s.io/v1"
 _MODES = ("--authorization-mode=Node,RBAC",)
 

@@ -1,6 +1,6 @@
-"""Addresses of Services of type LoadBalancer, as from Azure's cloud controller manager.
+"""Addresses of LoadBalancer Services, as from Azure's cloud controller manager.
 
-An address is stored only in the Service's status. It survives restarts, and becomes free when the Service is deleted.
+An address is kept only in its Service's status: across restarts, until deletion.
 """
 
 from __future__ import annotations
@@ -51,27 +51,27 @@ class LoadBalancers:
             return step(self._kube)
         except (ApiError, httpx.HTTPError):  # the API server restarts
             return False
-        except Exception:  # noqa: BLE001 - one Service's fault must not stop all others; the daemon's log has it
+        except Exception:  # noqa: BLE001 - one Service's fault must not stop others; it is logged
             _log.exception("load balancers")
             return False
 
 
 def step(kube: KubeClient) -> bool:
-    """Assigns and releases addresses, and returns whether all succeeded. Lists Services first to avoid duplicates."""
+    """Assigns and releases addresses. Returns whether all succeeded. Lists Services first, to avoid duplicates."""
     granted = True
     services = kube.list("v1", "Service")
     taken = {address for service in services for address in _addresses(service)}
     for service in services:
         try:
             _sync(kube, service, taken)
-        except ApiError as error:  # an error of one Service must not affect others
+        except ApiError as error:  # one Service's error must not affect others
             _log.warning("load balancer of service %s: %s", service["metadata"]["name"], error)
             granted = False
     return granted
 
 
 def free_address(network: IPv4Network, taken: Container[str]) -> str | None:
-    """Returns a free address from the network's end. Nodes use the subnet's start (`simulator/azure/nodes.py`)."""
+    """Returns a free address from the network's end, or None. Nodes use its start (`types/agent_pool/nodes.py`)."""
     candidates = (str(network[-place]) for place in range(2, network.num_addresses))
     return next((address for address in candidates if address not in taken), None)
 

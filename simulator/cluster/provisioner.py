@@ -1,6 +1,6 @@
-"""Emulated external-provisioner and external-attacher for Azure Files and Azure Disk. Shares are folders.
+"""Emulates external-provisioner and external-attacher for Azure Files and Azure Disk. Shares are folders.
 
-The real controller-manager decides what to provision, and binds. A folder outlives pods, and nodes share it.
+The real controller-manager decides what to provision, and binds. Folders outlive pods; nodes share them.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Provisioner:
                 step(self._kube, self._folder, self._files, *found)
             except (ApiError, httpx.HTTPError):  # the API server restarts, or an object was deleted
                 self._stopped.wait(1)
-            except Exception:  # noqa: BLE001 - one claim's fault must not stop all others; the daemon's log has it
+            except Exception:  # noqa: BLE001 - one claim's fault must not stop others; it is logged
                 _log.exception("provisioner")
                 self._stopped.wait(1)
 
@@ -101,7 +101,7 @@ def _provision(kube: KubeClient, folder: Path, files: AzureFiles, name: str, cla
     driver = metadata["annotations"][_PROVISIONER]
     storage_class = kube.find("storage.k8s.io/v1", "StorageClass", spec["storageClassName"])
     if storage_class is None or kube.find("storage.k8s.io/v1", "CSIDriver", driver) is None:
-        return  # class or driver was just disabled: the claim stays Pending, as without a provisioner
+        return  # class or driver was just disabled: the claim stays Pending
     parameters = storage_class.get("parameters") or {}
     source = {"driver": driver, "volumeHandle": name, "volumeAttributes": parameters}
     if driver == DRIVER:

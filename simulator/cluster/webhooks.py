@@ -1,7 +1,7 @@
-"""Waits for webhooks after a start, because the control plane starts before the pods that its webhooks call.
+"""Waits for webhooks after a start, because the control plane starts before the webhooks' pods.
 
-Until then, the API server would reject objects, as on AKS (`no endpoints available for service`). There, clusters
-rarely stop between two commands.
+Until then, the API server rejects objects (`no endpoints available for service`), as on AKS. There, clusters rarely
+stop between two commands.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _EVERY_S = 0.2
 
 
 def await_webhooks(kube: KubeClient, is_ready: Callable[[str], bool], timeout_s: float) -> None:
-    """Waits until each webhook that has pods has one that answers. `is_ready` checks the pod with a uid.
+    """Waits until each webhook with pods has one that answers. `is_ready` checks a pod's uid.
 
     At the timeout, returns without an error: the API server then reports the missing webhook.
     """
