@@ -1,4 +1,4 @@
-"""Addresses and credentials of the simulated Azure services that clusters and nodes use."""
+"""Addresses and credentials of simulated Azure services for clusters and nodes."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 Changed = tuple[int, Mapping[str, str | None] | None]
-"""The number of writes to a container, and the blobs written since a given number, by name with their etags.
+"""A container's number of writes, and the etags of blobs written since a given number, by name.
 
-The etag of a removed blob is None. An empty etag means that the blob must be read to find out. Instead of the blobs,
-None means that any blob may have changed.
+A removed blob's etag is None. An empty etag means that the blob must be read. None instead of the blobs means that any
+may have changed.
 """
 
 
 UNKNOWN: Changed = (0, None)
-"""No information on changes: any blob may differ."""
+"""Any blob may differ."""
 
 
 @dataclass(frozen=True)
@@ -25,11 +25,11 @@ class BlobService:
     url: str
     """`https://127.0.0.1:<port>/<account>`, without the account for all. With a `proxy`, it has a host name."""
     ca_file: Path
-    """The authority that signed the service's certificate (PEM)."""
+    """The authority of the service's certificate (PEM)."""
     proxy: str = ""
-    """URL of the proxy, or empty for a direct connection."""
+    """The proxy's URL, or empty for a direct connection."""
     changes: Callable[[str, int], Changed] = lambda _container, _since: UNKNOWN
-    """Returns the changes of a container since the given number of writes."""
+    """Returns a container's changes since this number of writes."""
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,9 @@ class Entra:
     """The issuer of users' tokens (claim `iss`)."""
     discovery: str
     audience: str
-    """The audience that tokens must have (claim `aud`)."""
+    """Tokens' audience (claim `aud`)."""
     ca: str
-    """The authority (PEM) that signed the certificates of both addresses."""
+    """The authority (PEM) of both addresses' certificates."""
     guard: str
     """URL of an authorization webhook, or empty if only the cluster's roles apply."""
     token: str

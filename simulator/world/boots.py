@@ -19,7 +19,7 @@ class BootStore:
         self._clock = clock
 
     def last(self, node: str) -> float:
-        """Returns the time of the last reboot in seconds since 1970, or 0 if the node was never rebooted."""
+        """Returns the last reboot in seconds since 1970, or 0 without one."""
         return self._load().get(node, 0.0)
 
     def boot(self, node: str) -> None:

@@ -1,6 +1,6 @@
-"""Evictions of Spot machines: `python -m simulator evict` requests them, and the daemon performs them.
+"""Evictions of Spot machines: `python -m simulator evict` requests them, the daemon performs them.
 
-Each eviction and the rate have a separate file, so that no process overwrites another's request.
+Each eviction and the rate have separate files, so that no process overwrites another's request.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _RATE = "rate"
 
 @dataclass(frozen=True, order=True)
 class Eviction:
-    """The eviction of one node. `drains` is whether AKS drains it in time, which it never guarantees."""
+    """One node's eviction. `drains` is whether AKS drains it in time, which is never guaranteed."""
 
     node: str
     drains: bool = True
@@ -25,7 +25,7 @@ class Eviction:
 
 @dataclass(frozen=True)
 class Rate:
-    """The number of Spot nodes to evict per hour. The seed decides the times and the nodes."""
+    """Spot nodes to evict per hour. The seed decides times and nodes."""
 
     per_hour: float
     seed: int = 0

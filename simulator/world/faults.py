@@ -1,4 +1,4 @@
-"""Injected faults of hardware and Azure, on disk until they are healed: `python -m simulator fault|heal`."""
+"""Injected faults of hardware and Azure, on disk until healed: `python -m simulator fault|heal`."""
 
 from __future__ import annotations
 
@@ -17,41 +17,41 @@ class FaultKind(StrEnum):
     GPU = "gpu"
     """A GPU fell off the bus (Xid 79)."""
     ECC = "ecc"
-    """A GPU's memory had an uncorrectable ECC error (Xid 63): a row waits to be remapped until a reset."""
+    """A GPU had an uncorrectable ECC error (Xid 63): a row waits for a reset to be remapped."""
     REMAP = "remap"
     """A row of a GPU's memory could not be remapped (Xid 64)."""
     XID = "xid"
-    """NVIDIA's driver has logged an error of a GPU (`code`)."""
+    """NVIDIA's driver logged a GPU's error (`code`)."""
     NVLINK = "nvlink"
     """One of a GPU's NVLinks is inactive (Xid 74)."""
     THERMAL = "thermal"
-    """A GPU is too hot, so its hardware reduces its clocks."""
+    """A GPU is too hot, so it reduces its clocks."""
     HCA = "hca"
     """An HCA's port is down."""
     LINK = "link"
     """An HCA's link runs at less than its rate (`gbps`)."""
     FLAPPING = "flapping"
-    """An HCA's link is lost again and again, and recovers in between."""
+    """An HCA's link fails and recovers repeatedly."""
     RAIL = "rail"
-    """The rail's switches behind that HCA of every node carry less than the links' rate (`gbps`)."""
+    """The rail's switches behind that HCA of every node carry less than its rate (`gbps`)."""
     NVME = "nvme"
-    """A local disk is gone. After healing, it is replaced by a blank one."""
+    """A local disk is gone. Healing replaces it with a blank one."""
     PARTITION = "partition"
     """The node is in a separate InfiniBand partition, as if AKSInfinibandSupport was not registered."""
     THROTTLE = "throttle"
-    """Azure rejects all requests to its Resource Manager for a while (`seconds`)."""
+    """Azure's Resource Manager rejects all requests for `seconds`."""
     CAPACITY = "capacity"
     """Azure has no machine of a VM size left. With `spot`, this many for Spot pools and any number for others."""
     PRICE = "price"
-    """The price of a Spot machine of a VM size per hour (`usd`)."""
+    """A Spot machine's price per hour (`usd`) for a VM size."""
     ROLES = "roles"
-    """Role assignments made during the fault have no effect yet, and new identities are not found."""
+    """Role assignments during the fault have no effect yet, and new identities are not found."""
     LOCK = "lock"
-    """A management lock of a `level` on the subscription, on every resource group, or on one group (`scope`)."""
+    """A management lock (`level`) on the subscription, every resource group, or one group (`scope`)."""
     POLICY = "policy"
-    """A policy of the organization requires a tag (`tag`) on resource groups."""
+    """An organization's policy requires a tag (`tag`) on resource groups."""
     NODE_SETUP = "node-setup"
-    """The script that sets new machines up as nodes fails with an exit code (`code`)."""
+    """The script that sets up new machines as nodes fails (exit code `code`)."""
 
 
 OF_AZURE = frozenset(
@@ -67,13 +67,13 @@ OF_AZURE = frozenset(
 )
 OF_ALL_NODES = frozenset({*OF_AZURE, FaultKind.RAIL})
 HEALED_BY_REBOOT = frozenset({FaultKind.ECC, FaultKind.XID})
-"""Faults that a reset of the GPUs, and so each reboot, fixes.
+"""Faults that a GPU reset, and so each reboot, fixes.
 
-The others stay with the machine. For a GPU that fell off the bus, that is inferred: recovery needs a restart of the
-physical host, and rebooting the virtual machine does not restart it.
+Others stay with the machine. For a GPU that fell off the bus, that is inferred: it needs a restart of the physical
+host, which a reboot of the virtual machine is not.
 """
 OF_GPU = frozenset({FaultKind.GPU, FaultKind.ECC, FaultKind.REMAP, FaultKind.XID, FaultKind.NVLINK, FaultKind.THERMAL})
-"""Faults that have a GPU's index as device."""
+"""Faults with a GPU's index as device."""
 MAX_XID = 999
 LOCK_LEVELS = ("CanNotDelete", "ReadOnly")
 _SIZE = "the VM size, e.g. Standard_ND96isr_H100_v5"
@@ -92,7 +92,7 @@ _NEEDS: Mapping[FaultKind, Mapping[str, str]] = {
     FaultKind.PRICE: {"size": _SIZE, "usd": "what a Spot machine of it costs in an hour, e.g. 0.25"},
     FaultKind.LOCK: {"level": " or ".join(LOCK_LEVELS), "scope": "subscription, group, or a resource group's name"},
 }
-"""The options that each kind requires. Faults of nodes accept `node`, and all faults accept `seconds`."""
+"""Each kind's required options. Faults of nodes accept `node`, and all accept `seconds`."""
 
 
 class FaultError(ValueError):
@@ -110,15 +110,15 @@ class Fault:
     size: str = ""
     seconds: int = 0
     code: int = 0
-    """An Xid, or the exit code of the script that sets a node up."""
+    """An Xid, or the node set-up script's exit code."""
     level: str = ""
     scope: str = ""
-    """The scope of a lock: `subscription`, `group` for every resource group, or the name of one group."""
+    """A lock's scope: `subscription`, `group` for every resource group, or a group's name."""
     tag: str = ""
     spot: int | None = field(default=None, compare=False)
-    """The number of machines left for Spot pools (capacity faults)."""
+    """Machines left for Spot pools (capacity faults)."""
     usd: float = field(default=0.0, compare=False)
-    """The price of one machine per hour (price faults)."""
+    """A machine's price per hour (price faults)."""
     since: float = field(default=0.0, compare=False)
     """The start, in seconds since 1970."""
 
@@ -133,7 +133,7 @@ class Fault:
 
     @property
     def place(self) -> tuple[str, FaultKind, str, str, int, str]:
-        """The key of a fault. A new fault replaces an old one with the same key."""
+        """The key: a new fault replaces an old one with the same key."""
         code = self.code if self.kind is FaultKind.XID else 0
         return self.node, self.kind, self.device, self.size, code, self.scope or self.tag
 
@@ -188,7 +188,7 @@ def _takes(kind: FaultKind, option: str) -> bool:
 
 
 class FaultStore:
-    """The file of all faults. It is replaced atomically, so that readers never see a partial file."""
+    """The file of all faults, replaced atomically."""
 
     def __init__(self, folder: Path | None = None, clock: Callable[[], float] = time.time) -> None:
         """`clock` returns seconds since 1970."""

@@ -1,4 +1,4 @@
-"""The hardware of a node, derived only from its SKU, its name and the faults, so that every call returns the same."""
+"""A node's hardware, derived only from SKU, name and faults, so that every call returns the same."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ class Gpu:
     uuid: str
     model: str
     product: str
-    """The name that nvidia-smi prints."""
+    """The name in nvidia-smi."""
     memory_gb: int
     healthy: bool
     remap_pending: bool = False
     remap_failed: bool = False
     slowed: bool = False
-    """Whether the hardware has reduced the clocks because of heat."""
+    """Whether heat has reduced the clocks."""
     lost_links: tuple[int, ...] = ()
     xids: tuple[int, ...] = ()
-    """Xids that NVIDIA's driver has logged since the boot, the worst last."""
+    """Xids logged since the boot, the worst last."""
 
 
 FLAPS = 3
@@ -62,7 +62,7 @@ FLAPS = 3
 class Hca:
     """One HCA. `gbps` is the current rate, `rated_gbps` that of a healthy link (Gb/s). `pkey` is 0xffff on Ethernet.
 
-    `rail_gbps` is the rate of the switches behind the HCA. A node cannot see it, and one node alone does not need it.
+    `rail_gbps` is the rate of the switches behind it, which one node can neither see nor need.
     """
 
     name: str
@@ -86,7 +86,7 @@ class Disk:
     model: str
     sectors: int
     pci: str = ""
-    """The PCI address, or empty for a disk on Hyper-V's SCSI."""
+    """Empty for a disk on Hyper-V's SCSI."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class NodeHardware:
     nvme: tuple[Disk, ...]
     os_disk: Disk
     booted: float = 0.0
-    """The time of the last reboot, in seconds since 1970, or 0 if it never was rebooted."""
+    """The last reboot in seconds since 1970, or 0 without one."""
     kernel: str = KERNEL
     os_id: str = OS_ID
     os_version: str = OS_VERSION
@@ -133,12 +133,12 @@ def node_hardware(sku: skus.VmSku, node_name: str, faults: Iterable[Fault] = ())
 
 
 def pool_of(node_name: str) -> str:
-    """Returns the scale set of an AKS node name (`aks-gpu-12345678-vmss000001`). Its nodes share a fabric."""
+    """Returns an AKS node name's scale set (`aks-gpu-12345678-vmss000001`). Its nodes share a fabric."""
     return node_name.rpartition("-vmss")[0] or node_name
 
 
 def _os_disk(sku: skus.VmSku) -> Disk:
-    """The disk is NVMe from version 6 of the VM families, else SCSI (learn.microsoft.com: nvme-overview)."""
+    """NVMe from version 6 of the VM families, else SCSI (learn.microsoft.com: nvme-overview)."""
     version = re.search(r"_v(\d+)$", sku.name)
     sectors = OS_DISK_BYTES // SECTOR_BYTES
     if version and int(version.group(1)) >= 6:
@@ -147,7 +147,6 @@ def _os_disk(sku: skus.VmSku) -> Disk:
 
 
 def _local_disks(sku: skus.VmSku, faults: Sequence[Fault], first: int) -> tuple[Disk, ...]:
-    """Omits failed disks. `first` is the first number."""
     if sku.nvme is None:
         return ()
     sectors = int(sku.nvme.total_tib * 2**40 / sku.nvme.count) // SECTOR_BYTES
@@ -252,7 +251,7 @@ def _domains(sku: skus.VmSku, part: int, count: int) -> list[str]:
 
 
 def _guid(node: str, device: str) -> str:
-    """The format is that of sysfs: four groups of four digits. 0015:5d is Microsoft's vendor part."""
+    """The format of sysfs: four groups of four digits. 0015:5d is Microsoft's vendor part."""
     digits = f"00155d{number(node, device) & 0xFFFFFFFFFF:010x}"
     return ":".join(digits[start : start + 4] for start in range(0, 16, 4))
 

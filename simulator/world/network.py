@@ -31,7 +31,7 @@ class Collective:
 
     @property
     def bus_factor(self) -> float:
-        """The ratio of bus bandwidth to algorithm bandwidth of an all-reduce (nccl-tests, PERFORMANCE.md)."""
+        """The ratio of bus to algorithm bandwidth of an all-reduce (nccl-tests, PERFORMANCE.md)."""
         return 2 * (self.ranks - 1) / self.ranks
 
 
@@ -73,7 +73,7 @@ def seconds(collective: Collective, size: int, numbers: Mapping[str, Any]) -> fl
 def _share(links: tuple[float, ...], gpus: int) -> float:
     """All HCAs carry equal parts, so the slowest one decides.
 
-    If HCAs are missing or unused, their GPUs share those of others, which halves the speed of both.
+    GPUs with missing or unused HCAs share those of others, which halves the speed of both.
     """
     if not links:
         return 0.0

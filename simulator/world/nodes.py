@@ -1,4 +1,4 @@
-"""The hardware of a Node object, with its current faults."""
+"""A Node object's hardware, with its current faults."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from simulator.world.hardware import SECTOR_BYTES, Disk, Gpu, NodeHardware, node
 
 NVIDIA, MELLANOX = skus.pci_vendor("nvidia"), skus.pci_vendor("mellanox")
 PARTITION_ANNOTATION = "simulator/infiniband-partition"
-"""Annotation (`alone`) of nodes in a pool that was created while AKSInfinibandSupport was not registered."""
+"""Annotation (`alone`) of nodes in a pool created while AKSInfinibandSupport was not registered."""
 DRIVER_ANNOTATION = "simulator/gpu-driver"
-"""Annotation (`aks`) of GPU nodes with a driver from AKS (gpuProfile.driver Install, which is also the default)."""
+"""Annotation (`aks`) of GPU nodes with a driver from AKS (gpuProfile.driver Install, the default)."""
 _NO_DEVICES = skus.VmSku(name="", family="", vcpus=1, memory_gib=1, temp_gib=0)
 
 _known = functools.lru_cache(maxsize=1024)(node_hardware)
@@ -26,7 +26,7 @@ _known = functools.lru_cache(maxsize=1024)(node_hardware)
 
 
 def hardware_of(node: Object) -> NodeHardware:
-    """Returns the hardware with the OS of the node's image, and the OS disk and InfiniBand partition of its pool.
+    """Returns the hardware with the image's OS, and the pool's OS disk and InfiniBand partition.
 
     A node without an instance type of the catalogue, such as a virtual node, has no devices.
     """
@@ -49,7 +49,7 @@ def hardware_of(node: Object) -> NodeHardware:
 
 
 def with_capacity(os_disk: Disk, capacity: str) -> Disk:
-    """Returns the OS disk with the pool's size, from the node's capacity: 536870912Ki."""
+    """Returns the OS disk with the node's capacity (536870912Ki), which the pool sets."""
     return dataclasses.replace(os_disk, sectors=count(capacity) // SECTOR_BYTES) if count(capacity) else os_disk
 
 

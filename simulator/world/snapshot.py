@@ -1,4 +1,4 @@
-"""The world for simulated commands in a sandbox: `world.json`, written by the daemon, read at /run/simulator."""
+"""The world for sandboxed commands: `world.json`, written by the daemon, read at /run/simulator."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ MAX_STATE_BYTES = 2**20
 _REPLICA = "training.kubeflow.org/replica-type"
 """The training operator creates a headless Service with each pod's name."""
 _RAY = "ray.io/"
-"""KubeRay creates a Service for each cluster's head, named cluster and suffix."""
+"""KubeRay's Service for each cluster's head is named cluster and suffix."""
 _RAY_SUFFIX = "-head-svc"
 STANDING = frozenset({"sshd"})
-"""States that are valid while a daemon runs. It locks their file, and the kernel releases the lock when it ends."""
+"""States valid while a daemon runs: it locks their file, and the kernel releases the lock when it ends."""
 DEFAULT_SHM_BYTES = 64 * 2**20  # the default of container runtimes without a volume at /dev/shm
 
 
@@ -34,10 +34,10 @@ def snapshot(
     allocations: Mapping[str, Mapping[str, Any]],
     states: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Object:
-    """Returns the world. `nodes` and `pods` are API objects; `allocations` and `states` have keys "namespace/name".
+    """Returns the world. Keys of `allocations` and `states` are "namespace/name".
 
-    An allocation has the pod's devices ({"gpus": [indices], "hcas": [names]}). A state was written by the pod's
-    simulated daemons ({"sshd": {...}}).
+    An allocation has the pod's devices ({"gpus": [indices], "hcas": [names]}). The pod's simulated daemons wrote its
+    state ({"sshd": {...}}).
     """
     found = states or {}
     return {
@@ -54,9 +54,9 @@ def write(world: Object, folder: Path) -> None:
 
 
 def states_of(folder: Path) -> Object:
-    """Returns the states that simulated daemons wrote to the pod's state folder, by file name: {"sshd": {...}}.
+    """Returns the states in the pod's state folder, by file name: {"sshd": {...}}.
 
-    The sandbox can write anything there. Symbolic links are not followed, and incomplete documents are ignored.
+    The sandbox can write anything there. Does not follow symbolic links, and ignores incomplete documents.
     """
     found: Object = {}
     for file in sorted(folder.glob("*.json")):
@@ -140,7 +140,7 @@ def _pod(pod: Object, allocation: Mapping[str, Any], state: Mapping[str, Any]) -
 
 
 def _services(metadata: Object) -> Iterator[str]:
-    """Yields the names of Services that select only that pod."""
+    """Yields the Services that select only that pod."""
     labels = metadata.get("labels", {})
     if _REPLICA in labels:
         yield metadata["name"]
