@@ -1,4 +1,4 @@
-"""Creates and keeps the CA and the certificates of one simulated cluster, or of simulated Azure."""
+"""Creates and keeps CA and certificates of a simulated cluster, or of simulated Azure."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _NO_USES = (
     "decipher_only",
 )
 FRONT_PROXY = "front-proxy-client"
-"""The common name of the API server's client certificate for aggregated APIs, which then trust its user headers."""
+"""The common name of the API server's client certificate; aggregated APIs then trust its user headers."""
 _SERVICE_NAMES = ("kubernetes", "kubernetes.default", "kubernetes.default.svc", "localhost")
 
 
 class Authority:
     """A certificate authority in a folder: `ca.crt`, `ca.key`, and issued `<name>.crt`, `<name>.key`.
 
-    Keys are written before certificates, so that a pair without its certificate is created again.
+    Writes keys first, so that a pair without certificate is created again.
     """
 
     def __init__(self, folder: Path, common_name: str) -> None:
@@ -105,7 +105,7 @@ class Authority:
 
 
 def serving_certificate(hosts: Sequence[str]) -> dict[str, bytes]:
-    """Returns `tls.key`, `tls.crt` and `ca.crt` for a server with these names, from a CA for this certificate only."""
+    """Returns `tls.key`, `tls.crt` and `ca.crt` for a server with these names, from its own CA."""
     common_name = hosts[-1][:64]  # the limit of X.509
     with tempfile.TemporaryDirectory() as folder:
         Authority(Path(folder), common_name).issue("tls", common_name, hosts=hosts, server=True)
@@ -113,9 +113,9 @@ def serving_certificate(hosts: Sequence[str]) -> dict[str, bytes]:
 
 
 def cluster_certificates(folder: Path, names: Sequence[str] = ()) -> Authority:
-    """Creates the certificates of a control plane, and the key that signs service account tokens.
+    """Creates a control plane's certificates, and the key that signs service account tokens.
 
-    `names` are the DNS names of its API server. They do not change during the life of a cluster.
+    `names` are the API server's DNS names, which never change.
     """
     authority = Authority(folder, "simulated-aks-ca")
     authority.issue(
@@ -147,7 +147,7 @@ def rsa_key(path: Path) -> rsa.RSAPrivateKey:
 def _builder(
     subject: x509.Name, issuer: x509.Name, public_key: ec.EllipticCurvePublicKey, issuer_key: ec.EllipticCurvePublicKey
 ) -> x509.CertificateBuilder:
-    """Python 3.13 and newer require the identifiers of both keys."""
+    """Python 3.13 and newer require both keys' identifiers."""
     now = datetime.datetime.now(datetime.UTC)
     return (
         x509.CertificateBuilder()

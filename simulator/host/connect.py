@@ -22,20 +22,17 @@ Address = tuple[str, int]
 
 @dataclass(frozen=True)
 class Target:
-    """A client's request. `user` is the user in its proxy's URL."""
+    """A client's request. `user` is from its proxy's URL."""
 
     host: str
     port: int
     user: str = ""
     plain: bytes = b""
-    """The part of a plain HTTP request that has been read, as its server expects it; empty for CONNECT."""
+    """The part of a plain HTTP request read so far, as its server expects it; empty for CONNECT."""
 
 
 def read_request(client: socket.socket, *, forwards: bool = False) -> Target | None:
-    """Reads the request. Returns None if it is incomplete or refused.
-
-    Accepts requests of plain HTTP too if `forwards` is set.
-    """
+    """Reads a CONNECT request, with `forwards` plain HTTP too. Returns None if it is incomplete or refused."""
     request = b""
     while b"\r\n\r\n" not in request:
         part = client.recv(_CHUNK) if len(request) < _HEADER_LIMIT else b""
@@ -77,7 +74,7 @@ def dial_outside(address: Address, by: str) -> socket.socket:
 
 
 def join(client: socket.socket, upstream: socket.socket, plain: bytes = b"") -> None:
-    """Sends the plain HTTP request, or confirms CONNECT, and then copies until both sides have ended."""
+    """Sends the plain HTTP request or confirms CONNECT, then copies until both sides have ended."""
     if plain:
         upstream.sendall(plain)
     else:

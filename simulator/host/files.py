@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def replace(path: Path, data: str | bytes, mode: int = 0o600) -> None:
-    """Writes a file with this content (text in UTF-8) and mode. Replaces a link, and keeps the link's target.
+    """Writes a file with this content (text in UTF-8) and mode. Replaces a link, and keeps its target.
 
     Leaves a file with the same content unchanged, so that watchers do not wake up.
     """

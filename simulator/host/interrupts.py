@@ -1,6 +1,6 @@
-"""Handles SIGINT and SIGTERM of commands: the first interrupts the command, later ones make its cleanup end sooner.
+"""Handles SIGINT and SIGTERM: the first interrupts the command, later ones make its cleanup end sooner.
 
-Needs only the standard library, because it must work before other imports.
+Uses only the standard library, because it must work before other imports.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _signals = _Signals()
 def guarded(command: Callable[[], int], message: str) -> int:
     """Runs the command and returns its exit code. Prints the message on SIGINT or SIGTERM (a cancelled CI job).
 
-    Signals after the end of the command have no effect. Ignored signals (SIGINT in the background) stay ignored.
+    Signals after its end have no effect. Ignored signals (SIGINT in the background) stay ignored.
     """
     try:
         _signals.heeded = True
@@ -61,7 +61,7 @@ def guarded(command: Callable[[], int], message: str) -> int:
 
 @contextmanager
 def held() -> Iterator[Callable[[], None]]:
-    """Delays signals until the function is called, so that the cleanup knows a process that is being started."""
+    """Delays signals until the function is called, so that the cleanup knows a starting process."""
     _signals.held = True
     try:
         yield _signals.let_go

@@ -1,8 +1,7 @@
 """The API server's path into the cluster: an HTTPS CONNECT proxy (its egress selector) that maps simulated addresses.
 
-A webhook's Service resolves to the address of a ready pod, and a node's kubelet to the node's address. Both addresses
-exist only in the simulation. So charts keep their Services and webhooks as on AKS, and a webhook whose pod is not ready
-fails as on AKS.
+A webhook's Service resolves to a ready pod's address, and a kubelet to its node's. Both exist only in the simulation.
+So charts keep Services and webhooks, and a webhook without a ready pod fails, as on AKS.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from simulator.host.socks import SocksProxy
 
 
 class ClusterNetwork:
-    """The addresses in the simulated cluster. Ports of 127.0.0.1, or separate networks, serve them."""
+    """Addresses in the simulated cluster, served by ports of 127.0.0.1 or separate networks."""
 
     def __init__(self, authority: Authority, port: int) -> None:
         self._routes: dict[tuple[str, int], int] = {}
@@ -45,7 +44,7 @@ class ClusterNetwork:
             self._doors[address] = door
 
     def serve(self, pages: Mapping[tuple[str, int], Callable[[], socket.socket]]) -> None:
-        """Sets the ports that no process serves, each with a function that connects to it. Replaces earlier ones."""
+        """Replaces the ports that no process serves, each with a function that connects to it."""
         with self._lock:
             self._pages = dict(pages)
 
@@ -60,7 +59,7 @@ class ClusterNetwork:
             return self._routes.get((address, port))
 
     def dial(self, address: str, port: int) -> socket.socket | None:
-        """Connects to an address. Returns None if nothing serves it. Raises OSError if the connection is refused."""
+        """Connects to an address. Returns None if nothing serves it. Raises OSError if refused."""
         if (local := self.local_port(address, port)) is not None:
             return connect.dial(local)
         with self._lock:
@@ -89,7 +88,7 @@ class _Handler(socketserver.BaseRequestHandler):
         try:
             with self.server.tls.wrap_socket(self.request, server_side=True) as client:
                 self._connect(client)
-        except (OSError, ssl.SSLError):  # the API server closed the connection: no client is left to answer
+        except (OSError, ssl.SSLError):  # the API server closed the connection
             return
 
     def _connect(self, client: ssl.SSLSocket) -> None:

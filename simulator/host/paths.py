@@ -1,4 +1,4 @@
-"""The paths of the simulator: state in the checkout's `.simulator/`, tools in a cache that all checkouts share."""
+"""The simulator's paths: state in the checkout's `.simulator/`, tools in a cache that all checkouts share."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def home() -> Path:
-    """Returns the state folder of this checkout, or `SIMULATOR_HOME` (tests run several at the same time)."""
+    """Returns this checkout's state folder, or `SIMULATOR_HOME` (tests run several at once)."""
     return Path(os.environ.get("SIMULATOR_HOME") or ROOT / ".simulator")
 
 
 def bytecode() -> Path:
-    """Returns the folder of compiled modules. Compiling the provider SDKs would take 4 s in every pulumi command."""
+    """Returns the folder of compiled modules, which save 4 s of compiling provider SDKs per pulumi command."""
     return Path(os.environ.get("PYTHONPYCACHEPREFIX") or home().resolve() / "pycache")
 
 
 def kube_cache() -> Path:
-    """Returns the discovery cache of kubectl and helm. By default, they keep it in ~/.kube forever."""
+    """Returns kubectl's and helm's discovery cache. By default, they keep it in ~/.kube forever."""
     return home().resolve() / "kube-cache"
 
 
 def cache() -> Path:
-    """Returns the folder of tools and virtual environments. They are keyed by version, shared, and safe to delete."""
+    """Returns the folder of tools and virtual environments, keyed by version, shared, and safe to delete."""
     if chosen := os.environ.get("AI_ON_AKS_CACHE"):
         return Path(chosen)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ai-on-aks"
 
 
 def tools_bin() -> Path:
-    """Returns the folder with one executable per tool (pulumi, kubectl, kube-apiserver, kwok, bwrap, ...).
+    """Returns the folder with one executable per tool (pulumi, kubectl, kwok, bwrap, ...).
 
-    Its name depends on the pinned versions, so that checkouts of other versions have another folder.
+    Its name depends on the pinned versions, so that each set has its own folder.
     """
     return cache() / f"bin-{_pins()}"
 
@@ -63,7 +63,7 @@ def cluster(cluster_id: str) -> Path:
 
 
 def tool(name: str) -> Path:
-    """Returns a tool's executable, from the cache or else from PATH. Raises FileNotFoundError, which names the fix."""
+    """Returns a tool's executable, from the cache, else from PATH. Raises FileNotFoundError with the fix."""
     own = tools_bin() / name
     found = own if own.exists() else shutil.which(name)
     if not found:

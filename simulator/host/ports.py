@@ -1,4 +1,4 @@
-"""Assigns ports on 127.0.0.1 to this checkout, and keeps them in `ports.json` so that addresses survive restarts."""
+"""Assigns this checkout's ports on 127.0.0.1. `ports.json` keeps them across restarts."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from pathlib import Path
 from simulator.host import files, paths
 
 _KERNELS_OWN = Path("/proc/sys/net/ipv4/ip_local_port_range")
-"""The kernel's port range for connections. A port in it may be in use at the next start."""
+"""The kernel's port range for connections, which may use its ports at the next start."""
 _LOWEST, _END = 10_000, 65_536
 _ENDING_S = 10
 
 
 class PortTaken(Exception):
-    """Another process uses a port that the user chose or that was used before."""
+    """Another process uses a chosen or previously assigned port."""
 
 
 def port(name: str) -> int:
     """Returns the port `name` (`arm`, `dev.apiserver`, ...), or `SIMULATOR_<NAME>_PORT` (last word of the name) if set.
 
-    Raises PortTaken only for an invalid variable, or if no port is free. Never assigns a port twice.
+    Raises PortTaken for an invalid variable, or if no port is free. Never assigns a port twice.
     """
     if chosen := _chosen(_variable(name)):
         return chosen
@@ -41,7 +41,7 @@ def port(name: str) -> int:
 
 
 def require_free(name: str) -> int:
-    """Returns `port`, for the process that will listen. Keeps a port that the user chose from then on.
+    """Returns `port` for the process that will listen. Keeps a user's choice.
 
     Raises PortTaken, with the fix, if something already listens there.
     """
@@ -84,7 +84,7 @@ def _write(file: Path, ports: dict[str, int]) -> None:
 
 
 def _probe(number: int, name: str, variable: str) -> None:
-    """Raises PortTaken. If no process owns the port, its process is ending and frees it soon."""
+    """If no process owns the port, its process is ending and frees it soon."""
     deadline = time.monotonic() + _ENDING_S
     while not _is_free(number):
         owner = _owner(number)
@@ -145,14 +145,11 @@ def _owner(number: int) -> str:
 
 
 def free(avoid: set[int]) -> int:
-    """Returns a free port that the kernel does not assign to connections and no other part of the simulator keeps.
-
-    Raises PortTaken if no port is free.
-    """
+    """Returns a free port that neither the kernel assigns to connections nor the simulator keeps. Raises PortTaken."""
     kept = avoid | set(_read(_file()).values())
     given_from = int(_KERNELS_OWN.read_text().split()[0])
     allowed = range(_LOWEST, given_from if given_from > _LOWEST else _END)
-    start = secrets.randbelow(len(allowed))  # so that checkouts that are not running choose other ports
+    start = secrets.randbelow(len(allowed))  # so that stopped checkouts choose other ports
     for number in itertools.chain(allowed[start:], allowed[:start]):
         if number not in kept and _is_free(number):
             return number

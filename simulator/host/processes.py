@@ -1,4 +1,4 @@
-"""Child processes of the simulator: marks them in their environment, restarts them, and ends all of them."""
+"""The simulator's child processes: marks them in their environment, restarts and ends them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from simulator.host import paths
 
 MARK = "SIMULATOR_CHILD_OF"
-"""The environment variable that identifies leftover processes of this simulator after it was killed."""
+"""The environment variable that identifies leftover processes of a killed simulator."""
 _RESTART_PAUSE = 1.0
 _STOP_GRACE_S = 2  # long enough to flush; a kill loses no acknowledged write
 _TAIL_LINES = 15
@@ -22,15 +22,16 @@ _MAX_LOG_BYTES = 32 * 1024 * 1024
 
 
 def marked_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Returns the variables that child processes inherit. Tests set GOGC to reduce Go's garbage collection."""
+    """Returns child processes' environment variables. Tests set GOGC to reduce Go's garbage collection."""
     keep = {key: os.environ[key] for key in ("PATH", "HOME", "LANG", "TMPDIR", "GOGC") if key in os.environ}
     return {**keep, **(extra or {}), MARK: str(paths.home().resolve())}
 
 
 def leftovers() -> list[int]:
-    """Returns the ids of processes with this checkout's mark. A process that just started may not have it yet.
+    """Returns the ids of processes with this checkout's mark.
 
-    Linux reports to the parent that it runs before the new environment is readable (fs/exec.c closes files first).
+    A process that just started may lack it: Linux reports its start before its environment is readable (fs/exec.c
+    closes files first).
     """
     wanted = f"{MARK}={paths.home().resolve()}".encode()
     found = []
@@ -44,10 +45,10 @@ def leftovers() -> list[int]:
 
 
 def end_leftovers(timeout_s: float = 10) -> list[int]:
-    """Ends the processes of a killed simulator. Returns those that do not end even when killed.
+    """Ends a killed simulator's processes. Returns those that a kill does not end.
 
-    A process that is ending loses its environment, and so its mark, before it closes its ports, so it is tracked by id.
-    A daemon that is ending may have restarted one in the meantime.
+    An ending process loses its environment, and so its mark, before it closes its ports, so it is tracked by id. An
+    ending daemon may have restarted one meanwhile.
     """
     found: set[int] = set()
     for number in (signal.SIGTERM, signal.SIGKILL):
@@ -83,7 +84,7 @@ def _signal(pid: int, number: signal.Signals) -> None:
 
 @dataclass
 class Process:
-    """One executable that runs until stopped, and restarts if it ends by itself."""
+    """One executable that restarts if it ends before `stop`."""
 
     name: str
     argv: Sequence[str]
@@ -137,7 +138,7 @@ class Process:
 
 
 class Supervisor:
-    """Keeps a group of processes running, in their order. Stops them in reverse order."""
+    """Keeps processes running. Stops them in reverse order."""
 
     def __init__(self) -> None:
         self.processes: list[Process] = []

@@ -1,4 +1,4 @@
-"""Suggests known names for a mistyped one. Azure does not; these hints are for users of the simulator."""
+"""Suggests known names for a mistyped one, which Azure does not."""
 
 from __future__ import annotations
 
@@ -15,6 +15,6 @@ def similar(name: str, known: Iterable[str]) -> list[str]:
 
 
 def hint(name: str, known: Iterable[str], before: str = "") -> str:
-    """Returns a question with similar names to end a message, or an empty text. `before` precedes each name."""
+    """Returns a question with similar names to end a message, or an empty text. `before` precedes names."""
     found = [f"'{before}{each}'" for each in similar(name, known)]
     return f" Did you mean {' or '.join(found)}?" if found else ""
