@@ -122,7 +122,7 @@ def _failed(text: str) -> int:
 
 
 def start() -> None:
-    """Starts the daemon unless it runs. Returns when simulated Azure answers and its clusters are ready."""
+    """Starts the daemon unless it runs. Returns when Azure answers and its clusters are ready."""
     running = daemon_state.running_state()
     if running and running.get("port", ports.port("arm")) != ports.port("arm"):
         raise Refused(f"the simulator already runs at port {running['port']}. To change the port, first: make stop")

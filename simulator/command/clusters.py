@@ -72,7 +72,7 @@ def stopped(clusters: Collection[str]) -> list[str]:
 def claims(clusters: Iterable[str]) -> list[str]:
     """Returns the claims that lose their files, as namespace/name. Skips unreachable clusters.
 
-    The rule is that of components/platform_guard.py: a CSI driver provisioned the volume for a claim.
+    Rule of components/platform_guard.py: a CSI driver provisioned the volume for a claim.
     """
     volumes = [volume for each in sorted(clusters) for volume in _read(each, lambda kube: kube.list("v1", _VOLUME))]
     made = [each for each in volumes if _PROVISIONED_BY in (each["metadata"].get("annotations") or {})]

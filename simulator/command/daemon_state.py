@@ -23,7 +23,7 @@ def state_file() -> Path:
 
 
 def code() -> str:
-    """Returns a digest of the daemon's code here, to detect a daemon that started before a `git pull`."""
+    """Returns a digest of the daemon's code here, to detect a daemon from before a `git pull`."""
     digest = hashlib.sha256()
     for folder in ("simulator", "config", "diagnosis", "k8s"):
         for suffix in ("*.py", "*.yaml"):

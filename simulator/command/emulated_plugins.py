@@ -1,7 +1,7 @@
 """Installs emulations of Pulumi's plugins for the CLI.
 
-They are in PULUMI_HOME's plugin folder, with the requested version. On PATH, the CLI would warn about them in every
-command. If a version exists twice, the CLI starts the one with build metadata (pulumi/pulumi v3.246.0,
+They are in PULUMI_HOME's plugin folder, with the requested version: on PATH, every command would warn about them. If a
+version exists twice, the CLI starts the one with build metadata (pulumi/pulumi v3.246.0,
 sdk/go/common/workspace/plugins.go, SelectCompatiblePlugin). So the launchers of emulated plugins
 (`simulator/plugins/bin`) start the official plugin as soon as it is installed.
 """

@@ -113,8 +113,8 @@ def of_stack(stack: str, context: str) -> dict[str, str]:
 def _cloud(endpoint: str) -> dict[str, str]:
     """The program, Azure's SDK and azure-native find, trust and log in to this cloud by them.
 
-    The plugin uses the first of client certificate, client secret, OIDC and managed identity. A stack's keys override
-    these variables (pulumi-azure-native, provider/pkg/provider/auth_azidentity.go).
+    The plugin uses the first of client certificate, client secret, OIDC and managed identity that is set. A stack's
+    keys override these variables (pulumi-azure-native, provider/pkg/provider/auth_azidentity.go).
     """
     trusted, inside = str(trust.bundle()), os.environ.get(INSIDE, "")
     return {

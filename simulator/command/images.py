@@ -1,6 +1,6 @@
 """Registers images of `docker/` in the registries with their content tags, without building them.
 
-Recipes in `simulator/sandbox/recipes/` describe their content.
+Their content is in `simulator/sandbox/recipes/`.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ class Workload:
 def watching(
     kube: KubeClient, cluster: Path, outputs: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[Callable[[], list[Workload]]]:
-    """Yields a function that waits for the workloads' next state, which diagnosis reads every second.
+    """Yields a function that waits for the workloads' next state, read every second.
 
     `cluster` is the cluster's folder, `outputs` the stack's `workloadDetails`. The function raises DiagnosisFailed.
     """

@@ -26,8 +26,8 @@ CLUSTER = "azure-native:containerservice:ManagedCluster"
 def recover(stack: str, report: Callable[[str], None]) -> None:
     """Repairs an interrupted stack's state, not other stacks.
 
-    Azure's pending resources need no repair: the next update continues them. Reads only this stack's own cluster.
-    Raises PulumiFailed, also while another pulumi works on the stack.
+    Azure's pending resources need no repair: the next update continues them. Reads only the stack's own cluster. Raises
+    PulumiFailed, also while another pulumi works on the stack.
     """
     _free_lock(stack, report)
     exported = read("stack", "export", stack=stack) or {}
@@ -53,8 +53,8 @@ def recover(stack: str, report: Callable[[str], None]) -> None:
 def continuation(stack: str, report: Callable[[str], None]) -> dict[str, str]:
     """Returns the kubernetes plugin's variables for an `up` or `destroy` after a failed one.
 
-    After a plugin is killed, the engine may have forgotten an object that it was creating, or the state may have an
-    object that the plugin deleted. Raises PulumiFailed.
+    After a plugin is killed, the state may lack an object that it created, or have one that it deleted. Raises
+    PulumiFailed.
     """
     history = read("stack", "history", "--json", "--page-size", "10", stack=stack) or []
     last = next((each["result"] for each in history if each["kind"] not in LOOKS_ONLY), "succeeded")
@@ -98,7 +98,7 @@ def _known(kind: str, identity: str) -> tuple[str, str]:
 
 
 def _settle(stack: str, exported: Object, made: list[Object], going: Iterable[str]) -> None:
-    """Imports pending resources with their inputs, drops all pending operations, and refreshes these resources.
+    """Imports pending resources with their inputs, drops pending operations, and refreshes these resources.
 
     `pulumi refresh --import-pending-creates` should do this, but in 3.246 it imports nothing. Pending resources never
     depend on each other, because dependencies are created first.

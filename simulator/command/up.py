@@ -78,7 +78,7 @@ def destroy_command(stack: str, inside: str = "") -> str:
 def require_known(stack: str) -> None:
     """Raises UpFailed for a stack without state or file, so that a typo stops nothing.
 
-    A stack with a file that was never deployed is known: there is nothing to destroy.
+    A stack with a file but without state has nothing to destroy.
     """
     if not stack:
         raise UpFailed(stacks.problem(stack) or "")

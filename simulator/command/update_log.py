@@ -1,6 +1,6 @@
 """Prints an update in a few lines without a terminal: phases, all messages, and a summary.
 
-Reads the engine's events, which `pulumi up --json` prints one per line (apitype.EngineEvent of pulumi's sdk/go).
+Reads the events of `pulumi up --json`, one per line (apitype.EngineEvent of pulumi's sdk/go).
 """
 
 from __future__ import annotations

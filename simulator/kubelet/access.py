@@ -31,7 +31,7 @@ class PodAccess:
     def log(self, namespace: str, name: str, container: str, *, previous: bool = False) -> Path | None:
         """Returns the log of a container's last or previous start, or None if it does not exist.
 
-        Between two starts, the last log is both, like in kubelets.
+        Between two starts, the last log is both, as in kubelets.
         """
         pod = self._find(namespace, name)
         logs = logs_in(folders.logs_of(self._folder, pod) / container) if pod else []

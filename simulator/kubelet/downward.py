@@ -25,7 +25,7 @@ def field_text(pod: Object, path: str) -> str:
 
 
 def resource_text(selector: Object, pod: Object, container: str, allocatable: Mapping[str, str]) -> str:
-    """Returns a request or limit in divisors, rounded up, by default of `container`.
+    """Returns a request or limit in units of the divisor, rounded up, by default `container`'s.
 
     An unset limit is the node's allocatable amount. Raises VolumeNotReady for a missing container. Source:
     k8s.io/kubernetes, pkg/api/v1/resource (ExtractContainerResourceValue, MergeContainerResourceLimits).

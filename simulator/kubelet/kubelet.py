@@ -1,7 +1,7 @@
 """The simulated kubelets of one cluster.
 
-A pod with an image that the simulator can run gets a worker. Others are assigned to KWOK by annotation once their gates
-open. Nodes offer their plugins' devices, and sandboxes read the world from a file.
+Pods with an image that the simulator can run get a worker. An annotation assigns others to KWOK once their gates open.
+Nodes offer their plugins' devices, and sandboxes read the world from a file.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ _FOLLOW_POLL_S = 0.3
 class LogFile:
     """The log of one start. Appends lines as `<RFC 3339 time> stdout F <line>`.
 
-    The first line creates the file. Of earlier logs, only the last is kept (`kubectl logs --previous`).
+    The first line creates the file. Keeps the last earlier log (`kubectl logs --previous`).
     """
 
     def __init__(self, folder: Path) -> None:

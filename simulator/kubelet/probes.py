@@ -32,7 +32,6 @@ class Prober:
     shim: Shim
     ended: threading.Event
     grace_s: float
-    """The grace period for ending the container."""
     ready: Callable[[bool], None]
     warn: Callable[[str, str], None]
     """Called with reason and message of an event."""
@@ -56,7 +55,7 @@ class Prober:
         return probe is None or self._keep_alive("Startup", probe)
 
     def _keep_alive(self, kind: str, probe: Probe) -> bool:
-        """Returns whether a startup probe succeeded. Ends a container with a failed probe, so that it can restart."""
+        """Returns whether a startup probe succeeded. Ends a container with a failed probe, for a restart."""
         succeeded = threading.Event()
         failed = threading.Event()
 

@@ -110,7 +110,7 @@ class Page:
 
 @dataclass(frozen=True)
 class ImageProgram:
-    """A program for containers with this image (the end of its repository, without tag), and any command."""
+    """A program for containers with this image (the end of its repository, without tag), and command if given."""
 
     image: str
     program: Controller | OneShot | HostProcess | None = None

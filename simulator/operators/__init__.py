@@ -1,6 +1,6 @@
 """The operators of the program's charts, real or simulated at their custom resources.
 
-`PROGRAMS` maps container images to the code that emulates them, and to the readiness conditions of their pods.
+`PROGRAMS` maps container images to emulations and to pods' readiness conditions.
 """
 
 from __future__ import annotations

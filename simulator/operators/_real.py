@@ -1,7 +1,7 @@
 """Finds real operators: folders with a tools.yaml, which names executables.
 
 `PROGRAMS` in `programs.py` maps the chart's containers to executables and their arguments; `STATUS` is for `make
-status`. Without `programs.py`, the manager has no options for listening addresses or certificate folder. It then needs
+status`. Without `programs.py`, the manager has no options for listening addresses or certificate folder, so it needs
 its own network or file system, and runs in a sandbox by its recipe in `simulator/sandbox/recipes`.
 """
 
@@ -24,7 +24,7 @@ class Pins:
 
     version: str
     tools: tuple[str, ...]
-    """Its executables. All are built when a pod first needs one, because they share most of the build."""
+    """Its executables. All are built at the first use of one, because they share most of the build."""
 
 
 @dataclass(frozen=True)

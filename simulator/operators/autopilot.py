@@ -1,7 +1,7 @@
 """Emulates IBM's Autopilot. Its Go module is not available, and its checks are CUDA and DCGM programs.
 
-Emulates flags that make it exit, readiness, failed checks and the node's label, storage claims, and GPU metrics. If
-`ping` runs, nodes always reach each other. Source: IBM/autopilot, autopilot-v2.1.3, pkg/cmd/main.go and
+Emulates exits by flags, readiness, failed checks and the node's label, storage claims, and GPU metrics. If `ping` runs,
+nodes always reach each other. Source: IBM/autopilot, autopilot-v2.1.3, pkg/cmd/main.go and
 pkg/healthcheck/healthcheck.go.
 """
 
@@ -52,7 +52,7 @@ def _is_default(ctx: PodContext) -> bool:
 
 
 def run(ctx: PodContext, stop: threading.Event) -> None:
-    """Runs rounds of checks. Raises ValueError for errors that crash the real one, so that Kubernetes restarts it."""
+    """Runs rounds of checks. Raises ValueError for errors that crash the real one, for a restart."""
     repeat, invasive = intervals(ctx.argv())
     while not stop.is_set():
         _round(ctx, stop)
@@ -99,7 +99,7 @@ def failures(hardware: NodeHardware) -> Iterator[tuple[str, str]]:
 
 
 def _claim_is_bound(ctx: PodContext, storage_class: str, stop: threading.Event) -> bool:
-    """The claim has the pod's name, and is deleted in the end."""
+    """The claim has the pod's name, and is deleted at the end."""
     name, namespace = ctx.pod["metadata"]["name"], ctx.pod["metadata"]["namespace"]
     claim = ("v1", "PersistentVolumeClaim", name, namespace)
     spec = {

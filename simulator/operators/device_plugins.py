@@ -44,7 +44,7 @@ def extended_resources(
 ) -> dict[str, int]:
     """Returns the node's extended resources. `configs` returns a pod's mounted file, or None.
 
-    Skips configurations that a plugin would reject, as its pod reports.
+    Skips configurations that a plugin rejects, as its pod reports.
     """
     pods = [pod for pod in pods_on_node if is_ready(pod)]
     resources: dict[str, int] = {}

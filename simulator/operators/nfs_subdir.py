@@ -1,7 +1,7 @@
 """Emulates the NFS provisioner: creates a folder for each claim of its class, and keeps or deletes it.
 
 It acts like image v4.0.2 (kubernetes-sigs/nfs-subdir-external-provisioner, cmd/.../provisioner.go, on
-sig-storage-lib-external-provisioner v6.0.0, controller.go). Its Go module is not available, so the real one cannot run.
+sig-storage-lib-external-provisioner v6.0.0, controller.go). Its Go module is not available.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Upgrades a driver after a change of its DaemonSet (OnDelete), node by node, like NVIDIA's operators.
 
-States and their order are those of NVIDIA/k8s-operator-libs, pkg/upgrade, in gpu-operator v26.7.0 (common_manager.go,
+Source of states and order: NVIDIA/k8s-operator-libs, pkg/upgrade, in gpu-operator v26.7.0 (common_manager.go,
 upgrade_inplace.go, pod_manager.go, drain_manager.go). Not simulated: requests by annotation, safe load, and timeouts
 (waiting, evictions, validation).
 """
@@ -198,7 +198,7 @@ class Upgrader:
         return self.kube.list("v1", "Pod", labels=selector, fields=f"spec.nodeName={node['metadata']['name']}")
 
     def _evict(self, node: Object, pods: Sequence[Object], rules: Mapping[str, Any]) -> bool:
-        """Evicts the pods. Returns False, without evicting any, if one must not be evicted."""
+        """Returns False, without evicting any pod, if one must not be evicted."""
         for pod in pods:
             if reason := obstacle(pod, rules):
                 self._report(node, f"cannot go on: pod {pod['metadata']['name']} {reason}")

@@ -1,8 +1,8 @@
-"""`python3 -m simulator.tools.bootstrap`: creates the environment of locked dependencies and prints its folder.
+"""`python3 -m simulator.tools.bootstrap`: creates the environment of locked dependencies; prints its folder.
 
 Needs only the standard library, and Python 3.7 or newer, to report a Python that is too old. The environment is in the
-cache, keyed by lock files and interpreter, so checkouts share it. Real Azure does not need it: `pulumi install` creates
-the environment that Pulumi.yaml names.
+cache, keyed by lock files and interpreter, so checkouts share it. On real Azure, `pulumi install` creates the
+environment that Pulumi.yaml names.
 """
 
 from __future__ import annotations

@@ -155,7 +155,7 @@ class Catalogue(_Data):
         return [self.by_name[name] for name in names]
 
     def module_of(self, source: GoPackage | Npm | Pip) -> Path:
-        """Returns the folder of the pins. A real operator has them next to its program."""
+        """Returns the folder of the pins. A real operator's is next to its program."""
         own = self.modules / source.module
         return own if own.is_dir() else self.operators / source.module
 

@@ -1,4 +1,4 @@
-"""Finds the additional tools of a stack file: those of its operators, and kubelogin.
+"""Finds a stack file's additional tools: its operators', and kubelogin.
 
 An operator's tools have its key in `needed_for`.
 """

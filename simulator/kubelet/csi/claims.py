@@ -55,7 +55,7 @@ class ClaimMounts:
         """Guards the fields below. Take the key's lock in `_locks` first to mount or unmount."""
         self._mounts: dict[Key, BlobMount] = {}
         self._unused: dict[Key, BlobMount] = {}
-        """Closed mounts with their files, so that a node's next pods need not copy the whole container."""
+        """Closed mounts with their files, so that the next pods need not copy the whole container."""
         self._opened_by: dict[Key, tuple[Object, dict[str, str], bool]] = {}
         """The volume's spec, the secret, and whether it is read-only."""
         self._users: defaultdict[Key, set[str]] = defaultdict(set)

@@ -1,6 +1,6 @@
 """Access to files in a folder that pods can write to, without following links out of it.
 
-Pods do not see this machine's files, but the simulator, which reads and writes the pods' folders, does.
+Unlike pods, the simulator, which reads and writes their folders, sees this machine's files.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _walk(folder: int, path: str, before: Callable[[int, str], None], files: Fil
 def seen(root: Path, name: str) -> os.stat_result | None:
     """Returns the file's status, or None if it does not exist or a link is on the path.
 
-    Raises OSError if the file may exist.
+    Raises OSError if the file cannot be checked, since it may exist.
     """
     if name.rpartition("/")[2].startswith(_PARTIAL):
         return None

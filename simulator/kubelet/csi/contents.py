@@ -1,7 +1,7 @@
 """The content of a blob container, as a mount knows it: listed once, then updated by changes.
 
 The blob service reports changed names (`simulator/kubelet/cloud.py`), so an update with many thousand blobs is cheap.
-Blobs that another mount with the same credential has copied are taken from it.
+Copies of another mount with the same credential are reused.
 """
 
 from __future__ import annotations

@@ -152,7 +152,7 @@ class BlobMount:
             self._take()
 
     def _take(self, *, at_once: bool = False) -> None:
-        """Keeps the mount after an error, although blobfuse2's reads would fail in the pods."""
+        """Keeps the mount after an error, although blobfuse2's reads would fail."""
         try:
             with self._lock:
                 self._download(at_once=at_once)
@@ -173,7 +173,7 @@ class BlobMount:
                 self._here(name, partial(self._drop, name))
 
     def _differences(self) -> tuple[dict[str, str], list[str]]:
-        """Returns changed names with etags, and names only in the folder. Drops all other names' records."""
+        """Returns changed names with etags, and names only in the folder. Drops other names' records."""
         changed, gone = {}, []
         for name in self._doubtful:
             entry = self._there.get(name)

@@ -20,7 +20,7 @@ _MIB_PER_GB = 10**9 / 2**20
 def text(hardware: NodeHardware, holders: Sequence[Holder]) -> str:
     """Returns the metrics. A GPU that fell off the bus only has its last Xid.
 
-    A GPU is busy while a running pod that ends by itself holds it, unlike notebooks or servers.
+    A GPU is busy with a running pod that ends by itself, unlike notebooks or servers.
     """
     util = Family("DCGM_FI_DEV_GPU_UTIL", "GPU utilization (in %).")
     used = Family("DCGM_FI_DEV_FB_USED", "Framebuffer memory used (in MiB).")

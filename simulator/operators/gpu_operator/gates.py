@@ -1,6 +1,6 @@
 """Readiness conditions of the GPU operator's pods.
 
-In the real operator, init containers wait for files under /run, in the same order.
+The real init containers wait for files under /run, in the same order.
 """
 
 from __future__ import annotations

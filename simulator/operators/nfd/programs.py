@@ -1,7 +1,7 @@
 """Runs the real nfd-master, nfd-worker and nfd-gc with the chart's version and arguments.
 
-A worker reads simulated /sys and /etc/os-release from the chart's volumes. It expects them in its working directory
-(tools.yaml), which links to its mounts.
+A worker reads simulated /sys and /etc/os-release in its working directory (tools.yaml), which links to the chart's
+volumes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ STATUS = f"NFD: real {_PINS.version}, on the simulated nodes' /sys"
 def sources(config: bytes | None) -> list[str]:
     """Returns simulated sources that nfd-worker.conf enables: names, `all`, `-name` to exclude.
 
-    NFD also reads the file, and reports its errors.
+    NFD reports the file's errors.
     """
     try:
         core = yaml.safe_load(config or b"")["core"]
