@@ -29,8 +29,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 def new_stack(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Stack]]:
     """Creates stacks with the settings of the stack `like`, changed by `config`.
 
-    Keeps only the NCCL test of dev's workloads and data. Discards all stacks after the module, so that others can use
-    their names. Tests of `pulumi destroy` run it themselves.
+    Keeps only the NCCL test of dev's workloads and data. Discards all stacks after the module, to free their names.
+    Tests of `pulumi destroy` run it themselves.
     """
     made: list[Stack] = []
 
@@ -46,7 +46,7 @@ def new_stack(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: Any) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Adds the clusters' state to the report of a failed test, which may fail only once in a hundred runs."""
+    """Adds the clusters' state to the report of a failure, which may be one in a hundred runs."""
     report = yield
     world = getattr(item, "funcargs", {}).get("world")
     if report.failed and world is not None:

@@ -57,7 +57,7 @@ def check_verdicts(workload: jobs.Workload) -> None:
 
 
 def run(platform: Stack, workload: str, namespace: str = "ai") -> str:
-    """Returns the uid of a workload's job or the notebook's pod, which changes with each run."""
+    """Returns the uid of a workload's job or the notebook's pod, new for each run."""
     if workload in JOBS:
         job = platform.kube.get(JOBS[workload], "Job", workload, namespace)
         return str(job["metadata"]["uid"])

@@ -1,8 +1,8 @@
 """A thousand AppWrappers are admitted as fast as with the released configuration.
 
 Two clusters that differ only in this configuration take turns, so that other load affects both. A turn ends with its
-jobs, because they would slow the other cluster. AppWrapper's client, limited to 20 requests per second, takes most of
-the time: the test prints all times, but asserts only admission.
+jobs, because they would slow the other cluster. AppWrapper's client, limited to 20 requests per second, takes most
+time: the test prints all times, but asserts only admission.
 """
 
 from __future__ import annotations

@@ -132,7 +132,7 @@ def messages(stack: Stack, reason: str) -> list[str]:
 
 
 def batch() -> Object:
-    """Returns a Job whose pod does not tolerate a cordon: else its next pod could run on the machine being evicted."""
+    """Returns a Job whose pod does not tolerate a cordon: its next pod must not run on the evicted machine."""
     script = "trap 'exit 1' TERM; while true; do sleep 1; done"
     container = {
         "name": "main",

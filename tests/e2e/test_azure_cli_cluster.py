@@ -1,6 +1,6 @@
 """The official Azure CLI on a simulated cluster and blob service.
 
-Other clients check the effects: kubectl, the API server, and a blob client with only a SAS.
+kubectl, the API server and a blob client with only a SAS check the effects.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ def is_kubernetes_plugin(pid: int) -> bool:
 def admission_held(kube: KubeClient, group: str) -> Iterator[socket.socket]:
     """Blocks the creation of objects of an API group with a webhook that never answers.
 
-    After the socket is closed, the API server ignores the webhook and creates the object.
+    With the socket closed, the API server ignores the webhook and creates the object.
     """
     hold = f"hold.{group}"
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -118,7 +118,7 @@ def test_the_next_up_completes_the_stack(checkout: Checkout) -> None:
 
 
 def test_up_adopts_objects_that_a_killed_plugin_created(checkout: Checkout) -> None:
-    """Emulates the killed plugin by removing the job, and the guard that depends on it, from the state."""
+    """Emulates the killed plugin by removing the job, and its dependent guard, from the state."""
     component = "ai-on-aks:workloads/health-check:WorkloadComponent"
     urn = shlex.quote(f"urn:pulumi:dev::ai-on-aks::{component}$kubernetes:batch/v1:Job::health-check")
     pulumi = "pulumi {} --stack dev --non-interactive"

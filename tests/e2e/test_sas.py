@@ -1,6 +1,6 @@
 """SAS that the deployer's login signs.
 
-The platform has a premium account with folders, and the chart's blob driver. A consumer stack uses the same data.
+The platform has a premium account with folders, and the chart's blob driver. A consumer uses the same data.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def train_phase(stack: Stack, platform: Stack) -> str:
 
 
 def age_sas(stack: Stack, time: timedelta) -> None:
-    """Moves all times of SAS in the stack's state to the past, also in secrets, which other stacks read."""
+    """Moves all times of SAS in the state to the past, also in secrets, which other stacks read."""
     state = stack.pulumi("stack", "export", "--show-secrets")
     windows = [one for one in json.loads(state)["deployment"]["resources"] if one["type"].endswith(":SasWindow")]
     for moment in {window["outputs"][end] for window in windows for end in ("start", "expiry")}:

@@ -1,6 +1,6 @@
 """Several ways to the same settings end with the same state of Azure, the cluster and Pulumi.
 
-The test does not need the expected state. All stacks have one name, so resources' names are equal.
+All stacks have one name, so resources' names are equal.
 """
 
 from __future__ import annotations

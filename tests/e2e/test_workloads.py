@@ -219,7 +219,7 @@ def deleted(platform: Stack, guard: str) -> bool:
 
 
 def rerun(platform: Stack, name: str, before: str, nodes: list[str]) -> Object:
-    """Returns whether a workload has a new run, how many pods are placed, and nodes outside the given ones."""
+    """Returns whether a workload has a new run, how many pods are placed, and nodes outside the given."""
     used = gpu_pod_nodes(platform, name)
     return {"is new": run(platform, name) != before, "pods": len(used), "other nodes": sorted(set(used) - set(nodes))}
 

@@ -28,7 +28,7 @@ def _content(file: Path) -> Any:
 
 
 def bad_input() -> dict[str, Any]:
-    """Returns all cases in tests/unit/config/bad_input, by name.
+    """Returns the cases in tests/unit/config/bad_input by name.
 
     `stack` has keys of a stack file; `problems` the expected problems with their fixes. `rounds`: how often commands
     are applied, if more than once. `name`: the stack, by default `dev`. `platforms` has keys of platform stacks by

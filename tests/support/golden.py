@@ -1,8 +1,8 @@
 """Golden files: the resources of this repository's and typical stacks as YAML.
 
-Typical stacks run under the name `dev`, so that `diff dev.yaml spot.yaml` shows what a Spot pool changes. Unchanged
-objects of an operator's release are kept as a hash (`released`): CRDs alone would be 98,000 lines. A Kubernetes object
-has a `provider` if it is not the platform's: a team's stack creates objects as the team's user.
+Typical stacks are named `dev`, so that `diff dev.yaml spot.yaml` shows what a Spot pool changes. Unchanged objects of
+an operator's release are kept as a hash (`released`): CRDs alone would be 98,000 lines. A Kubernetes object has a
+`provider` if it is not the platform's: a team's stack creates objects as the team's user.
 
 After an intended change, run `python -m tests.support.golden`, and read the diff.
 """

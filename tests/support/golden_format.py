@@ -80,7 +80,7 @@ def _shown(value: Any) -> str:
 
 
 def _choose_styles(node: yaml.Node, column: int, start: int) -> None:
-    """Puts a map or list on one line if it fits, otherwise one entry per line.
+    """Puts a map or list on one line if it fits, else one entry per line.
 
     `column` is its entries' column; `start` its column on one line, after its key.
     """

@@ -91,8 +91,8 @@ def program(
 ) -> Recorder:
     """Returns the resources and outputs of the program with a stack file's settings.
 
-    Keys without a namespace get the project's. All login programs are on PATH, and `azure.fetch` answers for Resource
-    Manager. `secret` has the keys with encrypted values.
+    Keys without a namespace get the project's. All login programs are on PATH, and `azure.fetch` is Resource Manager.
+    `secret` names encrypted values.
     """
     pulumi.runtime.set_all_config(as_engine(settings), [f"ai-on-aks:{key}" for key in secret])
     azure = azure or Azure()

@@ -1,6 +1,6 @@
 """Finds printed and documented commands, in Markdown, Python strings and data files.
 
-A command is at the start of a line of code or of a string, or in backticks.
+A command is in backticks, or begins a line of code or a string.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class Published:
     """Values of minimum, maximum, pattern, min_items and max_items."""
     module: str = ""
     of: str = ""
-    """An object's model, or the type of the items of an array or map, as the packages write types."""
+    """An object's model, or the item type of an array or map, as the packages write types."""
     inner: Mapping[str, Published] = field(default_factory=dict)
     """Properties of an object without a model: `properties`, which the packages flatten."""
 

@@ -1,7 +1,7 @@
 """A Pulumi stack on the active kubernetes plugin.
 
 CONFORMANCE_PULUMI_HOME names a PULUMI_HOME with the official plugin; the default is this checkout's emulated plugin.
-The tests use only the CLI, programs in Python and the API server.
+Tests use only the CLI, Python programs and the API server.
 """
 
 from __future__ import annotations

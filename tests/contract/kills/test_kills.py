@@ -25,8 +25,8 @@ STATE = Path("state/.pulumi/stacks/ai-on-aks/dev.json")
 VICTIMS = ("engine", "plugin", "kube-apiserver", "etcd")
 ENGINE = "pulumi"
 SHARES = {"up": (0.05, 0.95), "down": (0.05, 0.9)}
-"""Ranges for the share of created resources (up) or of deleted objects in the cluster (down) at the kill. Later, `down`
-has deleted the API server.
+"""Ranges for the share of created resources (up) or of deleted objects (down) at the kill. Later, `down` has deleted
+the API server.
 """
 
 

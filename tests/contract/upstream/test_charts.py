@@ -1,7 +1,7 @@
 """Compares the simulator's charts with upstream's, rendered with the program's values.
 
-The simulator's charts may omit parts that are not needed here (docs/simulator.md lists them). Other parts must be
-equal, and no chart may accept values that upstream rejects.
+The simulator's charts may omit parts (docs/simulator.md lists them). Others must be equal, and no chart may accept
+values that upstream rejects.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ Look = Callable[[Stack], Sequence[Problem]]
 Found = list[tuple[Path, str]]
 
 MAX_ROUNDS = 3
-"""The maximum number of previews until no command is suggested: a fix may reveal another problem."""
+"""The maximum number of previews without more suggestions: a fix may reveal another problem."""
 TRUE = ("true", True)
 SAFE: Mapping[str, tuple[Any, ...]] = {
     "cluster.entra": TRUE,
@@ -84,7 +84,7 @@ def _found(problems: Sequence[Problem]) -> Found:
 
 
 def _like(problem: Problem, found: Found) -> int:
-    """Returns the number of equal problems, without positions: an equal entry may follow a removed one."""
+    """Returns the number of equal problems, whose positions may have changed after a removal."""
 
     def without_places(path: Path) -> Path:
         return tuple(part for part in path if not isinstance(part, int))

@@ -69,7 +69,7 @@ def merged(base: Any, over: Any) -> Any:
 
 @pytest.mark.parametrize("case", ON_DEV.values(), ids=ON_DEV.keys())
 def test_reports_the_same_problems_on_the_dev_stack(case: dict[str, Any]) -> None:
-    """Other problems may only follow from the row: a key of the row fixes them."""
+    """Other problems must follow from the row: a key of the row fixes them."""
     row = case["stack"]
     known = {name: each for name, each in WORKLOADS.items() if name != "sized" or name in str(row)} | workloads.find()
     found = {str(problem).partition("\n")[0]: problem for problem in problems(on_dev(row), known=known, secret=SECRET)}

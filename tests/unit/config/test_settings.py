@@ -49,7 +49,7 @@ def test_the_tier_sets_defaults_of_the_system_pool(tier: str, vm_sku: str, count
 
 
 def test_empty_text_is_unset() -> None:
-    """Pulumi requires keys without a default, so all keys in Pulumi.yaml have an empty one."""
+    """All keys in Pulumi.yaml have an empty default, because Pulumi requires keys without one."""
     settings = load({"vmSku": H100, "workloads": "", "cluster": "", "pools": "", "location": ""})
     assert (settings.workloads, settings.location, list(settings.gpu_pools())) == ((), "eastus", ["gpu"])
 

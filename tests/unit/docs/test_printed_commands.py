@@ -46,7 +46,7 @@ def split(command: Command) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def is_alias(*words: str) -> bool:
-    """Returns whether the help lists the last word as an alias, such as `pulumi stack init`."""
+    """Returns whether the help lists the last word as an alias, like `pulumi stack init`."""
     aliases = re.search(r"^Aliases:\n +(.+)", help_of(*words), re.MULTILINE) if words[-1].isalpha() else None
     return aliases is not None and words[-1] in aliases[1].split(", ")
 

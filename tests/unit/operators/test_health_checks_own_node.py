@@ -82,7 +82,7 @@ def annotated(name: str, value: str | None) -> Object:
 
 
 def refused(kube: KubeClient, name: str, body: Object) -> str:
-    """Keeps Kubernetes' taints of a node without a kubelet, and tries again if it adds another."""
+    """Keeps Kubernetes' taints of a node without a kubelet, and retries if it adds another."""
     before = None
     message = ""
     while before != (before := _of_kubernetes(kube, name)):

@@ -111,7 +111,7 @@ def test_checks_each_node_once_a_day_and_distributes_checks_evenly(script: Modul
 
 
 def test_checks_never_disturb_jobs_over_a_day(script: ModuleType) -> None:
-    """Jobs of full nodes start and end at random, and preempt checks immediately, like with the scheduler."""
+    """Jobs of full nodes start and end at random, and preempt checks at once, like with the scheduler."""
     chance = random.Random(20)  # noqa: S311 - not for secrets
     nodes = {name: node(name) for name in (f"n{index}" for index in range(16))}
     jobs: dict[str, datetime] = {}

@@ -21,7 +21,7 @@ NAMES = [*TABLE]
 
 
 def least_nodes(name: str, hardware: VmSku, *, micro_batch: int) -> tuple[int, int]:
-    """Returns the fewest nodes with enough memory, and the fewest that also divide the batch."""
+    """Returns the fewest nodes with enough memory, and the fewest that divide the batch."""
     size = models().sizes[name]
 
     def fits(nodes: int) -> bool:

@@ -121,7 +121,7 @@ EXCHANGED_BYTES = 2 + 4
 
 
 def seconds_of_arithmetic(sequences: int, length: int) -> float:
-    """Returns a step's time for these sequences per GPU, on the line through both measurements."""
+    """Returns a step's time for these sequences per GPU, on the measurements' line."""
     (most, fast), (least, slow) = MEASURED.items()
     longest, shortest = most * length / fast, least * length / slow
     return shortest + (sequences - least) * (longest - shortest) / (most - least)

@@ -60,7 +60,7 @@ USUAL: dict[str, tuple[str, Any]] = {
 
 
 def _with_paths(value: Any) -> Any:
-    """Replaces words by paths. A request gets the usual body of its first word, unless more follows."""
+    """Replaces words by paths. A request gets its first word's usual body, unless more follows."""
     if isinstance(value, dict):
         replaced = {_with_paths(key): _with_paths(each) for key, each in value.items()}
         if "request" in value:

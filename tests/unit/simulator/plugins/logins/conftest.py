@@ -15,7 +15,7 @@ from simulator.host import paths
 from tests.support.arm import GROUP, TOKEN, Arm, FakeBackend, start
 
 Enter = Callable[[str], Arm]
-"""Starts a simulated Azure with a resource group and sets its environment variables, without a login."""
+"""Starts a simulated Azure with a resource group and its environment variables, without a login."""
 
 
 @pytest.fixture
