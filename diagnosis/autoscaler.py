@@ -1,8 +1,8 @@
-"""Reads from the cluster autoscaler whether nodes for pending pods are on their way, or why none comes.
+"""Reads from the cluster autoscaler whether nodes for pending pods are on their way, or why not.
 
 The events and their reasons are those of cluster-autoscaler 1.35 (processors/status/eventing_scale_up_processor.go,
 core/scaleup/orchestrator/skippedreasons.go, clusterstate/clusterstate.go). Its status is a ConfigMap in kube-system
-(clusterstate/api/types.go). On AKS, a node group is a scale set with the pool's name in its own name.
+(clusterstate/api/types.go). On AKS, a node group is a scale set whose name contains the pool's.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ _LIMITS = re.compile(r"max total nodes in cluster reached|max cluster .*limit re
 _UNFIT = re.compile(
     r"Insufficient |didn't match|untolerated taint|had taint|didn't satisfy|anti-affinity|free ports|Too many pods"
 )
-"""Reasons why a pod does not fit on a new node of a pool, in the scheduler's words."""
+"""Why a pod does not fit on a new node of a pool, in the scheduler's words."""
 _LOOK = f"kubectl get configmap -n {_NAMESPACE} {_STATUS} -o yaml"
 _RAISE = "pulumi config set --path 'pools.{key}.autoscale.max' <nodes>    # then pulumi up"
 
 
 def scaling(cluster: Cluster, pods: Sequence[Object], *, there: bool) -> list[Finding]:
-    """Returns the autoscaler's latest statement on pods without a node, or nothing if it has not evaluated them.
+    """Returns the autoscaler's latest statement on pods without a node, or nothing if it has none.
 
     `there` is whether the cluster has a node that matches the pods.
     """
@@ -65,7 +65,7 @@ def may_grow(cluster: Cluster, pod: Object, nodes: int) -> bool:
 
 
 def may_add_pool(cluster: Cluster, pod: Object) -> bool:
-    """Returns whether the autoscaler may add a node to an empty pool, which may have a larger VM size."""
+    """Returns whether the autoscaler may add a node to an empty pool, perhaps of a larger VM size."""
     names = [node["metadata"]["name"] for node in cluster.all(NODE)]
     return any(not any(name.startswith(group) for name in names) for group in _groups(cluster, pod) or ())
 
@@ -73,7 +73,7 @@ def may_add_pool(cluster: Cluster, pod: Object) -> bool:
 def _stopped(cluster: Cluster, pod: Object) -> Finding | None:
     """Returns a finding if a GPU node without GPUs, in a pool that does not autoscale, blocks all scale-ups.
 
-    The autoscaler reports this in no event and no status (kubernetes/autoscaler#10301, since 1.35).
+    The autoscaler reports this nowhere (kubernetes/autoscaler#10301, since 1.35).
     """
     groups = tuple(_status(cluster))
     newest = max(map(_version, cluster.all(NODE)), default=())
@@ -103,7 +103,7 @@ def _version(node: Object) -> tuple[int, ...]:
 
 
 def _on_its_way(cluster: Cluster, pod: Object) -> Iterator[Finding]:
-    """Yields pools that already grow: the autoscaler writes no event for a pod that fits on the new nodes."""
+    """Yields pools that already grow: the autoscaler writes no event for a pod that fits on new nodes."""
     if _read(cluster).get("clusterWide", {}).get("health", {}).get("status") == "Unhealthy":
         yield Finding("the autoscaler pauses, since too many nodes of the cluster are not ready", "kubectl get nodes")
     for name, group in (_groups(cluster, pod) or {}).items() if required_pools(pod) else ():
@@ -178,9 +178,9 @@ def _azure_error(cluster: Cluster, groups: Sequence[str], since: str = "") -> st
 
 
 def _groups(cluster: Cluster, pod: Object) -> dict[str, Any] | None:
-    """Returns the status of the node groups that the pod may use, by name; empty if the status cannot be read.
+    """Returns the status of the node groups that the pod may use, by name; empty if unreadable.
 
-    Returns None if the pod requires a pool that does not autoscale.
+    None means that the pod requires a pool that does not autoscale.
     """
     status, wanted = _status(cluster), required_pools(pod)
     if not status or not wanted:

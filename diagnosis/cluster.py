@@ -1,4 +1,4 @@
-"""Reads objects of a cluster for a diagnosis: each kind once, and only on demand."""
+"""Reads a cluster's objects for a diagnosis: each kind once, and only on demand."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ RAY_CLUSTER = Kind("ray.io/v1", "RayCluster", "rayclusters")
 APP_WRAPPER = Kind("workload.codeflare.dev/v1beta2", "AppWrapper", "appwrappers")
 POD_GROUP = Kind("scheduling.volcano.sh/v1beta1", "PodGroup", "podgroups")
 KUEUE_BEFORE = ("kueue.x-k8s.io/v1beta1",)
-"""The only version that Kueue served before 0.15."""
+"""The only version in Kueue before 0.15."""
 QUEUED = Kind("kueue.x-k8s.io/v1beta2", "Workload", "workloads", KUEUE_BEFORE)
 TRAIN_JOB = Kind("trainer.kubeflow.org/v1alpha1", "TrainJob", "trainjobs")
 JOB_SET = Kind("jobset.x-k8s.io/v1alpha2", "JobSet", "jobsets")
@@ -83,7 +83,7 @@ WORKLOADS = {
     "raycluster": RAY_CLUSTER,
     "pod": POD,
 }
-"""Workload kinds by their kubectl names. A kind comes before the kinds that its objects create."""
+"""Workload kinds by their kubectl names, before the kinds that their objects create."""
 MAKERS = (REPLICA_SET, *(kind for kind in WORKLOADS.values() if kind not in (APP_WRAPPER, RAY_CRON_JOB, POD)))
 
 Read = Callable[[Kind, str], list[Object]]
@@ -95,7 +95,7 @@ class ReadFailed(Exception):
 
 
 class Cluster:
-    """A snapshot of the cluster, cached at the first read; a later check needs a new one."""
+    """A snapshot of the cluster, cached at the first read: a later check needs a new one."""
 
     def __init__(self, read: Read, only: str = "") -> None:
         self._read = read
@@ -107,7 +107,7 @@ class Cluster:
     def all(self, kind: Kind, namespace: str = "") -> list[Object]:
         """Returns all objects of a kind, in one namespace or in all.
 
-        Pods of all namespaces are read together, so that a pod has one state in the whole diagnosis.
+        Pods of all namespaces are read together: a pod has one state in the whole diagnosis.
         """
         if self._only and namespace != self._only:
             return []
@@ -122,7 +122,7 @@ class Cluster:
     def workloads(self, namespace: str) -> Iterable[tuple[str, Object]]:
         """Returns all workloads with the names of their kinds.
 
-        Reads pods first, so that an unreachable cluster is tried only once; then the other kinds in parallel.
+        Reads pods first, so that an unreachable cluster is tried only once; then other kinds in parallel.
         """
         self.all(POD, namespace)
         with ThreadPoolExecutor() as pool:
@@ -130,7 +130,7 @@ class Cluster:
         return ((called, each) for called, kind in WORKLOADS.items() for each in self.all(kind, namespace))
 
     def others(self, namespace: str) -> list[tuple[Kind, Object]]:
-        """Returns owners of pods, jobs and Kueue Workloads that are of unknown kinds, and the owners' owners."""
+        """Returns owners of pods, jobs and Kueue Workloads that are of unknown kinds, and their owners."""
         if namespace not in self._others:
             kinds = dict.fromkeys((POD, QUEUED, *WORKLOADS.values(), *MAKERS))
             made = [obj for kind in kinds for obj in self.all(kind, namespace)]
@@ -161,7 +161,7 @@ class Cluster:
             return []
 
     def config(self, namespace: str, name: str, key: str) -> Object:
-        """Returns the document under a key of a ConfigMap; empty if it cannot be read."""
+        """Returns the document under a ConfigMap's key; empty if it cannot be read."""
         maps = (each for each in self.all(CONFIG_MAP, namespace) if each["metadata"]["name"] == name)
         return next((document(name, each.get("data", {}).get(key, "")) for each in maps), {})
 
@@ -180,7 +180,7 @@ class Cluster:
         return [obj for obj in self.all(kind, namespace) if owners_of(obj) & set(owners)]
 
     def node(self, name: str) -> Object | None:
-        """Returns the node with this name, or None. Nodes are indexed, since batches look up thousands."""
+        """Returns the node of this name, or None. Nodes are indexed, since batches look up thousands."""
         self._nodes = self._nodes or {node["metadata"]["name"]: node for node in self.all(NODE)}
         return self._nodes.get(name)
 
@@ -197,7 +197,7 @@ class Cluster:
 
 
 def _is_about(event: Object, obj: Object) -> bool:
-    """Compares uids, or kind and name if the event has no uid: some controllers omit it."""
+    """Compares uids, or kind and name for an event without uid, which some controllers omit."""
     about, metadata = event["involvedObject"], obj["metadata"]
     if about.get("uid"):
         return bool(about["uid"] == metadata["uid"])
@@ -218,12 +218,12 @@ def where(obj: Object) -> str:
 
 
 def labelled(obj: Object, labels: Mapping[str, str]) -> bool:
-    """Returns whether the object has all of these labels; a DaemonSet's template may have no metadata."""
+    """Returns whether the object has all these labels; a DaemonSet's template may lack metadata."""
     return bool(labels.items() <= obj.get("metadata", {}).get("labels", {}).items())
 
 
 def event_time(event: Object) -> str:
-    """Returns the time of an event, in RFC 3339 and UTC, which sorts as text. Reporters fill different fields."""
+    """Returns an event's time in RFC 3339 and UTC, which sorts as text. Reporters fill different fields."""
     series: str | None = (event.get("series") or {}).get("lastObservedTime")
     made = event["metadata"].get("creationTimestamp", "")
     return series or str(event.get("lastTimestamp") or event.get("eventTime") or made)

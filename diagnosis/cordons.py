@@ -1,7 +1,7 @@
 """Reports cordoned nodes: who cordoned them, and until when.
 
-Labels, annotations and upgrade states are those of NVIDIA/k8s-operator-libs (pkg/upgrade/consts.go), which both NVIDIA
-operators use to roll out drivers. Other writers are in the node's managedFields, and AKS's actions in its events
+Labels, annotations and upgrade states are those of NVIDIA/k8s-operator-libs (pkg/upgrade/consts.go), by which both
+NVIDIA operators roll out drivers. Other writers are in the node's managedFields, and AKS's actions in its events
 (Azure/AKS#2692; learn.microsoft.com/azure/aks: node-auto-repair, node-problem-detector).
 """
 
@@ -90,7 +90,7 @@ def _upgrade(cluster: Cluster, node: Object, driver: str, what: str) -> Obstacle
 
 
 def _waited_for(cluster: Cluster, node: Object, driver: str, state: str) -> list[Object]:
-    """Returns the pods that block the next upgrade state: they must end or start. Pods with devices come first."""
+    """Returns the pods that block the next upgrade state, and must end or start. Pods with devices come first."""
     there = sorted(cluster.on_node(node), key=lambda pod: not device_requests(pod))
     if state in (_JOBS, _DRAIN, _DELETION):
         return [pod for pod in there if not _of_daemon_set(pod) and (state != _DELETION or device_requests(pod))]

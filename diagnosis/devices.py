@@ -18,7 +18,7 @@ _MIG = "nvidia.com/mig-"
 """Prefix of partitions with the strategy `mixed`."""
 _AMD = "amd.com/gpu"
 _EXCLUSIVE = ("nvidia.com/mlnxnics", "rdma/ib")
-"""Names of whole HCAs if no NicClusterPolicy sets one: this program's, and that of Azure/aks-rdma-infiniband."""
+"""Whole HCAs if no NicClusterPolicy names them: this program's, and that of Azure/aks-rdma-infiniband."""
 _SHARES = "nvidia.com/gpu.replicas"
 _STRATEGY = "nvidia.com/mig.strategy"
 """Labels of GPU feature discovery: time slices per GPU, and the naming strategy of partitions."""

@@ -1,8 +1,8 @@
 """Finds why a node does not offer GPUs or HCAs: which part of NVIDIA's two operators is not ready there, and why.
 
 Labels are those of network-operator 26.4 (manifests/state-*/) and gpu-operator 26.7 (assets/state-*/). A device plugin
-starts after its driver. With GPUDirect RDMA, the GPU driver installs after OFED. The first part in this order that is
-not ready is the cause.
+starts after its driver and, with GPUDirect RDMA, the GPU driver after OFED. The first part in this order that is not
+ready is the cause.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from k8s.scheduling import untolerated
 
 _GENERATION = "deprecated.daemonset.template.generation"
 _POD_GENERATION = "pod-template-generation"
-"""Annotation of a DaemonSet and label of its pods. Different numbers mean that the pod has an older template."""
+"""Annotation of a DaemonSet and label of its pods. Different numbers mean an older template of the pod."""
 _SET_UP_MINUTES = 30
-"""Longest setup: 12 and 8 minutes for the drivers (docs/drivers.md), and 10 minutes to pull their images."""
+"""Longest setup: 12 and 8 minutes for the drivers (docs/drivers.md), and 10 to pull their images."""
 _DEPLOYS = ("nvidia.com/gpu.deploy.device-plugin", "nvidia.com/gpu.deploy.operands")
-"""Labels that exclude a node from the GPU operator unless they are true (gpu-operator, state_manager.go)."""
+"""Labels that exclude a node from the GPU operator unless true (gpu-operator, state_manager.go)."""
 
 _NO_PLUGIN = Obstacle(
     "no ClusterPolicy of the GPU operator installs the device plugin",
@@ -47,18 +47,18 @@ _NO_PLUGIN = Obstacle(
 )
 _MODE = "kubernetes.azure.com/mode"
 _DRA = "gpu.nvidia.com"
-"""Driver of ResourceSlices: their GPUs are claimed instead of counted (NVIDIA/k8s-dra-driver-gpu)."""
+"""Driver of ResourceSlices, whose GPUs are claimed, not counted (NVIDIA/k8s-dra-driver-gpu)."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """One operator component: a DaemonSet, or one for each kind of host."""
+    """An operator's component: a DaemonSet, or one for each kind of host."""
 
     name: str
     policy: Kind
     labels: Mapping[str, str]
     installs: bool = False
-    """Whether it is a driver: some nodes need none, and installing it takes minutes."""
+    """Whether it is a driver: some nodes need none, and installing takes minutes."""
 
 
 OFED = Part("DOCA OFED", NIC_POLICY, {"nvidia.com/ofed-driver": ""}, installs=True)
@@ -144,8 +144,8 @@ def broken(cluster: Cluster, node: Object) -> Iterator[Obstacle]:
 def _is_late(cluster: Cluster, node: Object, resource: str) -> bool:
     """Returns whether the operators should have set up the resource by now.
 
-    All NVIDIA GPUs should be offered; HCAs only if a NicClusterPolicy exists. A node without a creation time counts as
-    old if the operators are installed.
+    All NVIDIA GPUs should be offered; HCAs only with a NicClusterPolicy. A node without a creation time counts as old
+    if the operators are installed.
     """
     metadata = node["metadata"]
     policies = cluster.all(_parts(resource)[-1].policy) if _parts(resource) else []
@@ -181,7 +181,7 @@ def _missing(cluster: Cluster, node: Object, part: Part) -> Obstacle | None:
 
 
 def is_old(daemon_set: Object, pod: Object) -> bool:
-    """Returns whether the pod has an older template and is replaced only when a user deletes it."""
+    """Returns whether the pod has an older template, which only a user's deletion replaces."""
     generation = daemon_set["metadata"].get("annotations", {}).get(_GENERATION)
     on_delete = daemon_set["spec"].get("updateStrategy", {}).get("type") == "OnDelete"
     return on_delete and bool(pod["metadata"].get("labels", {}).get(_POD_GENERATION, generation) != generation)

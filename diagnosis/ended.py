@@ -1,7 +1,7 @@
 """Reports on a workload that has ended: its verdicts, how its pods ended, and where to look.
 
-A Job replaces failed pods up to its backoffLimit. Delays start at 10 seconds and double up to six minutes
-(kubernetes.io, "Jobs", Pod backoff failure policy).
+A Job replaces failed pods up to its backoffLimit, with delays of 10 seconds, doubled up to six minutes (kubernetes.io,
+"Jobs", Pod backoff failure policy).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _VERDICT = "VERDICT:"
 _PASSED = f"{_VERDICT} PASS"
 _GOING = "being evicted or preempted"
 _UNLIMITED = 2**31 - 1
-"""The backoffLimit of a Job that counts by index only (kubernetes.io, "Jobs", Backoff limit per index)."""
+"""The backoffLimit of a Job that only counts by index (kubernetes.io, "Jobs", Backoff limit per index)."""
 
 
 def selector(kind: str, name: str, uid: str) -> str:
@@ -75,15 +75,15 @@ def _ends(pod: Object) -> Iterator[str]:
 
 
 def log(pods: Sequence[Object]) -> str:
-    """Returns the command that shows the log of the first failed pod, or else of the first pod; empty without pods."""
+    """Returns the command for the log of the first failed pod, or else of the first pod; empty without pods."""
     ordered = sorted(pods, key=lambda pod: (pod["status"].get("phase") != "Failed", pod["metadata"]["name"]))
     return next((_log(pod) for pod in ordered), "")
 
 
 def _log(pod: Object) -> str:
-    """Returns the log command of the failed init container, or the container that failed first.
+    """Returns the log command of the failed init container, or of the container that failed first.
 
-    A pod that never ran has no log: the command is then `kubectl describe`.
+    A pod that never ran has no log: the command is `kubectl describe`.
     """
     status, logs = pod["status"], f"kubectl logs {where(pod)}"
     if not status.get("containerStatuses"):
@@ -104,7 +104,7 @@ def _end(container: Object) -> Object:
 
 
 def job_retries(job: Object, pods: Iterable[Object]) -> str:
-    """Returns how many pods of a Job have failed; empty if none has or the Job has ended."""
+    """Returns how many pods of a Job have failed; empty for none, or if the Job has ended."""
     failed = job["status"].get("failed", 0)
     if not failed or any(holds(job, kind) for kind in ("Complete", "Failed")):
         return ""

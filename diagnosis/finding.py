@@ -1,4 +1,4 @@
-"""Findings: one cause each, in text for the user."""
+"""Findings: one cause each, in text for users."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ V = TypeVar("V")
 
 @dataclass(frozen=True)
 class Finding:
-    """One cause that makes a workload wait, with the command that shows more or fixes it."""
+    """One cause for which a workload waits, with the command that shows more or fixes it."""
 
     why: str
     fix: str = ""
@@ -32,12 +32,12 @@ class Finding:
     lasts: bool = False
     """Whether it stays until a user fixes it."""
     shared: bool = False
-    """Whether it is about the platform that all workloads share."""
+    """Whether it is about the platform, which all workloads share."""
     passing: bool = False
     """Whether no problem is known and the state changes by itself."""
 
     def lines(self) -> list[str]:
-        """Returns the printed lines, indented below the workload's line. A command stays on one line, to be copied."""
+        """Returns the printed lines, indented below the workload's. A command stays on one line, to be copied."""
         causes = wrapped(f"  waits: {self.why}", "         ")
         command, _, comment = self.fix.partition("    # ")
         line = f"    do: {self.fix}"
@@ -52,16 +52,16 @@ class Obstacle:
 
     what: str
     fix: str = ""
-    """A command. `{nodes}` stands for all nodes reported together; a command without it is for the first node."""
+    """A command. `{nodes}` stands for all nodes reported together; without it, it is for the first."""
     since: str = ""
-    """The start time in RFC 3339, as Kubernetes writes it."""
+    """The start time in RFC 3339, as in Kubernetes."""
     passing: bool = False
 
 
 def merge_obstacles(obstacles: Iterable[tuple[str, Obstacle]]) -> list[Finding]:
     """Returns one finding for each obstacle, given as (node, obstacle), with all nodes that have it.
 
-    A command for all nodes of a finding names no node that needs another command.
+    A command for all nodes of a finding names no node that needs another.
     """
     found = []
     keyed = (((each.what, _ALL in each.fix), (node, each)) for node, each in obstacles)
@@ -111,7 +111,7 @@ def wrapped(text: str, indent: str) -> list[str]:
 
 
 def one_line(text: str) -> str:
-    """Returns a message on one line, without secrets. A long one loses its middle, since causes come last."""
+    """Returns a message on one line, without secrets. A long one loses its middle: causes come last."""
     words = _SECRET.sub(r"\1=***", re.sub(r"\s+", " ", text).strip())
     words = _STRUCTS.sub("{...} ", words).strip() if len(words) > _LONGEST else words
     return words if len(words) <= _LONGEST else f"{words[: _LONGEST // 3]} ... {words[-(_LONGEST * 2 // 3) :]}"

@@ -26,7 +26,7 @@ _REFERENCE = re.compile(r"(?P<host>[^/]+)/(?P<name>[^:@/]+):(?P<tag>[^:@/]+)")
 _NAMES = re.compile(r"/v2/\S+|scope=\S+")
 """Parts of URLs that contain image names, which may look like an error."""
 _FAILED = "Failed to pull image"
-"""Prefix of the kubelet's event for a failed pull. It has the cause if the container's state shows only Back-off."""
+"""Prefix of the kubelet's event for a failed pull, which has the cause if the container only shows Back-off."""
 _NO_SECRET = "FailedToRetrieveImagePullSecret"  # noqa: S105 - the reason of an event
 _NO_REASON = "the kubelet gives no reason"
 WRONG_PLATFORM = re.compile(
@@ -79,7 +79,7 @@ def never_pulled(image: str, look: str) -> Finding:
 
 
 def _refused(pull: _Pull) -> Finding:
-    """Returns why a registry refuses the image. A role may still take effect; a missing pull secret stays missing."""
+    """Returns why a registry refuses the image. A role may take effect later; a missing pull secret stays missing."""
     if _ACR.fullmatch(pull.host) and not _is_of_others(pull):
         why = f"its nodes may not pull {pull.image}: the role AcrPull is missing, or has not taken effect yet"
         return Finding(f"{why} ({pull.message})", pull.look)
@@ -114,7 +114,7 @@ def _is_of_others(pull: _Pull) -> bool:
 def _missing(pull: _Pull) -> Finding:
     """Returns that the image is missing, and how to push it.
 
-    Tags of images in `docker/` depend on their content; other images belong to the user.
+    Tags in `docker/` depend on the content; other images are the user's.
     """
     found = _REFERENCE.fullmatch(pull.image)
     fix = f"{pull.look}    # then push it, or name another image in the pod's spec or workloadOptions"

@@ -1,4 +1,4 @@
-"""Reads the cluster with kubectl, because it supports every login of a kubeconfig, such as kubelogin."""
+"""Reads the cluster with kubectl, which supports every login of a kubeconfig, such as kubelogin."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from diagnosis.cluster import NODE, POD, Kind, Read, ReadFailed
 from k8s.objects import Object
 
 _PREFIX = re.compile(r"\[pod/[^\]]+\] ")
-"""Prefix of a line that comes from a log (kubectl, pkg/cmd/logs/logs.go)."""
+"""Prefix of a log's line (kubectl, pkg/cmd/logs/logs.go)."""
 _TIMEOUT_S = 60
 _NO_SUCH_KIND = "the server doesn't have a resource type"
 _LOG_LINE = re.compile(r"[EWI]\d{4} \d\d:\d\d:\d\d\.\d+ ")
-"""Prefix of kubectl's own log lines (klog), which repeat its last line."""
+"""Prefix of kubectl's own log (klog), which repeats its last line."""
 
 
 @functools.cache
 def _hints() -> Mapping[str, str]:
-    """Returns hints by regular expressions for kubectl's errors, the most specific first."""
+    """Returns hints by regular expressions for kubectl's errors, most specific first."""
     read = data.parsed(Path(__file__).with_name("hints.yaml").read_text("utf-8"))
     return {each["matches"]: each["hint"].format(**read["texts"]) for each in read["hints"]}
 
@@ -75,9 +75,9 @@ def read_own(kind: Kind, namespace: str) -> list[Object]:
 
 @contextlib.contextmanager
 def reading_often() -> Iterator[Read]:
-    """Yields a `diagnosis.cluster.Read` that shares one `kubectl proxy`, and so one login, for all kinds.
+    """Yields a `diagnosis.cluster.Read` with one `kubectl proxy`, and so one login, for all kinds.
 
-    The proxy allows only reads, through a socket that other users cannot open. Raises KubectlFailed.
+    The proxy only allows reads, through a socket that other users cannot open. Raises KubectlFailed.
     """
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         path, log = Path(folder) / "api", Path(folder) / "log"
@@ -149,7 +149,7 @@ def _failed(command: str, stderr: str) -> KubectlFailed:
 
 
 def hint(error: str) -> str:
-    """Returns the meaning and the fix of kubectl's error; empty if unknown."""
+    """Returns the meaning and fix of kubectl's error; empty if unknown."""
     return next((hint for pattern, hint in _hints().items() if re.search(pattern, error)), "")
 
 

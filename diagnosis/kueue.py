@@ -1,7 +1,7 @@
 """Reports why Kueue holds back a job, until when, and whether waiting helps.
 
 The states are those of Kueue 0.19.2: conditions and reasons of a Workload (apis/kueue/v1beta2/workload_types.go), when
-they are set (pkg/controller/core/workload_controller.go), and the messages of its scheduler
+they are set (pkg/controller/core/workload_controller.go), and its scheduler's messages
 (pkg/scheduler/flavorassigner/flavorassigner.go).
 """
 
@@ -30,10 +30,10 @@ _GROUP_LABEL = "kueue.x-k8s.io/pod-group-name"
 _REFUSED = ("ErrWorkloadCompose", "JobNestingTooDeep", "WorkloadNameConflict")
 """Events of jobs that Kueue cannot turn into a Workload (pkg/controller/jobframework/events.go, jobs/pod)."""
 _BARRED = ("QueueStopped", "Inadmissible")
-"""Suffixes of Requeued's reasons that block requeueing until the queue or the spec changes."""
+"""Suffixes of Requeued's reasons that block requeueing until queue or spec change."""
 _DEACTIVATED = "Deactivated"
 _LASTING_REASONS = ("ExceedsMaxQuota", "NoMatchingFlavor", "Misconfigured", "Suspended")
-"""Reasons of QuotaReserved with feature gate UnadmittedWorkloadsObservability; else only messages have the reason."""
+"""Reasons of QuotaReserved with feature gate UnadmittedWorkloadsObservability; else only messages have them."""
 _LASTING = re.compile(
     r"LocalQueue \S+ (doesn't exist|is (terminating or missing|stopped|inactive))"
     r"|ClusterQueue \S* (doesn't exist|not found|is (terminating or missing|stopped))"
@@ -153,9 +153,9 @@ def _waiting(cluster: Cluster, queued: Object, queue: str, look: str) -> Finding
 
 
 def _lends_less(cluster: Cluster, message: str) -> str:
-    """Returns how many GPUs the slack queue lends, if the job would fit into the queue's full quota.
+    """Returns how many GPUs the slack queue lends, if the job would fit into its full quota.
 
-    The queue lends fewer while nodes are bad (docker/node-health/slack_queue.py), and Kueue excludes the rest from each
+    It lends fewer while nodes are bad (docker/node-health/slack_queue.py), and Kueue excludes the rest from each
     maximum.
     """
     sizes = [found.groupdict() for found in _TOO_MUCH.finditer(message) if found["resource"] == GPU_RESOURCE]

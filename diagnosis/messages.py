@@ -32,7 +32,7 @@ def cause(message: str) -> str:
 
 
 def is_symptom(message: str) -> bool:
-    """Returns whether the message is empty or reports only a timeout."""
+    """Returns whether the message is empty or only a timeout."""
     return not message.strip() or bool(_SYMPTOM.search(message))
 
 

@@ -1,5 +1,5 @@
 """Reports states of nodes: who removes a node and what to do (config/data/node_states.yaml), problems that checks
-found, and conditions of node-problem-detectors, this program's and AKS's.
+found, and conditions of this program's and AKS's node-problem-detector.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ Entry = Mapping[str, Any]
 _OF_PERSONS = re.compile(
     r"(?i)(kubectl|oc$|k9s|(open)?lens|freelens|headlamp|node-fetch|axios|mozilla|python|openapi-generator|curl|okhttp)"
 )
-"""Prefix of field managers of people: a tool, or a browser or library without a controller's name."""
+"""Prefix of people's field managers: a tool, or a browser or library without a controller's name."""
 _UNKNOWN = "an unknown client"
 _FINE = re.compile(r"(?<!Not)(Healthy|Ready|OK|Ok|Succeeded)$")
-"""Suffix of condition types that are True without a problem."""
+"""Suffix of conditions that are True without a problem."""
 _VERDICT = f"{HEALTH_TAINT}-verdict"
 _UNLABEL = f"kubectl label node {{nodes}} {BAD_NODE.partition('=')[0]}-    # once their GPUs work again"
 CHECK_AGAIN = "check it: pulumi up -s <stack> --replace '**:Job::health-check*' (docs/health-check.md)"
@@ -75,7 +75,7 @@ def of_taints(taints: Iterable[Object], *groups: str) -> NodeState | None:
 
 
 def leaving(node: Object) -> NodeState | None:
-    """Returns the state that explains why a node is being removed; None if nothing indicates that."""
+    """Returns the state that explains why a node is being removed; None without one."""
     metadata, conditions = node["metadata"], node["status"].get("conditions", [])
     if tainted := of_taints(node["spec"].get("taints", []), "leaving"):
         return tainted
@@ -105,7 +105,7 @@ def is_problem(node: Object, condition: Object) -> bool:
 def like_ours(condition: str) -> str | None:
     """Returns this program's condition for the problem that another detector reports.
 
-    Empty if this program has no such condition; None if the problem is unknown.
+    Empty if this program lacks it; None if the problem is unknown.
     """
     entry = _entry("conditions", condition, ["problems"])
     return None if entry is None else str(entry.get("like", ""))
@@ -118,7 +118,7 @@ def writers(node: Object, field: str) -> list[str]:
 
 
 def manager(node: Object, field: str) -> str:
-    """Returns one writer of the field: a controller rather than a person, because only controllers keep writing."""
+    """Returns one writer of the field, a controller rather than a person: only controllers keep writing."""
     return min(writers(node, field), key=is_of_person, default="")
 
 

@@ -12,7 +12,7 @@ from k8s.resources import pod_requests
 
 _OF_POOL = f"{AGENT_POOL_LABEL}="
 _JOINING_S = 120
-"""Longest time until a new node is ready and labelled: AKS and the operators take about a minute."""
+"""Longest time until a new node is ready and labelled; AKS and the operators take about a minute."""
 
 
 def too_small(node: Object, pod: Object) -> tuple[str, str, str] | None:
@@ -28,7 +28,7 @@ def _shown(name: str, amount: Fraction) -> str:
 
 
 def describe_nodes(pod: Object) -> str:
-    """Describes the required pool and labels of a pod's node, such as `of pool gpu4082 with zone=1`."""
+    """Describes the pool and labels that a pod requires, such as `of pool gpu4082 with zone=1`."""
     wanted = _requirements(pod)
     pools = [wish.removeprefix(_OF_POOL) for wish in wanted if wish.startswith(_OF_POOL)]
     labels = [wish for wish in wanted if not wish.startswith(_OF_POOL)]
@@ -63,7 +63,7 @@ def format_taint(taint: Object) -> str:
 
 
 def is_of_program(taint: Object) -> bool:
-    """Returns whether this program sets the taint on pools by default. A stack's settings may add others."""
+    """Returns whether this program sets the taint on pools by default; a stack may add others."""
     return format_taint(taint) in (GPU_TAINT, SPOT_TAINT, SYSTEM_TAINT)
 
 

@@ -1,8 +1,8 @@
-"""Reads the phase and the message of a workload of any kind, and the progress of its pods.
+"""Reads the phase and message of a workload of any kind, and its pods' progress.
 
 Kinds without rules use common status fields: conditions (Kubernetes API conventions, "Typical status properties"), a
-phase or state in one word (such as Argo's Workflow), and the counts of a DaemonSet. JobSet 0.10, LeaderWorkerSet 0.7
-and Trainer 2.1 have conditions.
+phase or state in one word (such as Argo's Workflow), and a DaemonSet's counts. JobSet 0.10, LeaderWorkerSet 0.7 and
+Trainer 2.1 have conditions.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _FAILED = re.compile(r"(fail(ed|ure)?|error)$", re.IGNORECASE)
 _BAD = re.compile(r"fail|error|degraded|stalled|invalid|unhealthy", re.IGNORECASE)
 _GOOD = re.compile(r"(ready|available|created|accepted|healthy|synced|valid|provisioned)$", re.IGNORECASE)
 _READY = ("Available", "Ready", "Running")
-"""Conditions of running workloads; Deployments and LeaderWorkerSets have the first."""
+"""Conditions of running workloads, the first of Deployments and LeaderWorkerSets."""
 _PARTS = ("applicationState", "jobStatus")
 """Status fields of SparkApplication and FlinkDeployment."""
 _UNHEALTHY = "Unhealthy"
@@ -32,7 +32,7 @@ RUNNING = "Running"
 
 
 def phase_of_any_kind(workload: Object) -> tuple[str, str]:
-    """Returns the phase and the message. A failure comes before completion, and that before running."""
+    """Returns phase and message. A failure comes before completion, and that before running."""
     status = workload["status"]
     if (wanted := status.get("desiredNumberScheduled")) is not None:
         ready = status.get("numberReady", 0)
@@ -72,7 +72,7 @@ def pods_under_way(cluster: Cluster, pods: Sequence[Object]) -> Iterator[Finding
 
 
 def unfinished_rollout(deployment: Object) -> str:
-    """Returns why a Deployment's rollout is unfinished, as defined by `kubectl rollout status`; empty if it is done."""
+    """Returns why a Deployment's rollout is unfinished, as in `kubectl rollout status`; empty if it is done."""
     for kind, bad in (("Progressing", "False"), ("ReplicaFailure", "True")):
         if (entry := condition(deployment, kind)).get("status") == bad:
             return joined(entry.get("reason", kind), entry.get("message") if kind == "Progressing" else "")
@@ -86,7 +86,7 @@ def unfinished_rollout(deployment: Object) -> str:
 
 
 def unfinished_set(stateful_set: Object) -> str:
-    """Returns why a StatefulSet's rollout is unfinished, as defined by `kubectl rollout status`; empty if it is done.
+    """Returns why a StatefulSet's rollout is unfinished, as in `kubectl rollout status`; empty if it is done.
 
     Pods below its partition keep the old version.
     """
@@ -128,7 +128,7 @@ def phase_of(kind: str, workload: Object) -> tuple[str, str]:
 
 
 def _pod(pod: Object) -> tuple[str, str]:
-    """Returns Running only if the pod is ready, since containers of a running pod may fail."""
+    """Returns Running only if the pod is ready: containers of a running pod may fail."""
     if has_ended(pod):
         return pod["status"]["phase"], ""
     return (RUNNING if is_ready(pod) else PENDING), ""

@@ -1,6 +1,6 @@
-"""Finds why pods have no node: the reasons of schedulers and the autoscaler, and the obstacles on each node.
+"""Finds why pods have no node: the reasons of schedulers and autoscaler, and the obstacles on each node.
 
-It also reports the pods' claims that have no volume, in the provisioner's words.
+It also reports the pods' claims without a volume, in the provisioner's words.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _claims(pod: Object) -> Iterator[str]:
 
 
 def not_placed(cluster: Cluster, pods: Sequence[Object]) -> list[Finding]:
-    """Returns why pods have no node. Pods of a gang that Volcano has not admitted come from their templates."""
+    """Returns why pods have no node. Those of a gang that Volcano has not admitted come from their templates."""
     held = [pod for pod in pods if schedulers.gates(pod)]
     pods = [pod for pod in pods if not schedulers.gates(pod)]
     gated = list(schedulers.gated(cluster, held))

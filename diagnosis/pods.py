@@ -1,4 +1,4 @@
-"""Finds why a pod that has a node does not run, from messages of the kubelet and containerd."""
+"""Finds why a pod with a node does not run, from messages of kubelet and containerd."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _FAILED = "Failed"
 _PROGRESS = ("Pulling", "Pulled", "Started", "SuccessfulAttachVolume")
 _VARIES = r"\d+ restarts?|back-off \S+ |[0-9a-f]{8}-[0-9a-f-]{27}"
 _KILLED = re.compile(r"Container (\S+) failed (liveness|startup) probe")
-"""The kubelet's event Killing (pkg/kubelet/kuberuntime/kuberuntime_manager.go); the probe has its own event."""
+"""The kubelet's event Killing (pkg/kubelet/kuberuntime/kuberuntime_manager.go); the probe has its own."""
 _DRIVEN_OUT = ("Evicted", "Preempting", "Terminated", "NodeShutdown", "Shutdown", "DeadlineExceeded")
-"""Kubelet reasons for ending a pod that it had accepted (eviction, preemption and nodeshutdown)."""
+"""Kubelet reasons for ending an accepted pod (eviction, preemption and nodeshutdown)."""
 
 
 @dataclass(frozen=True)
 class Waiting:
-    """A waiting container: why it waits, and how it ended before."""
+    """A waiting container: why, and how it ended before."""
 
     reason: str
     message: str
@@ -77,7 +77,7 @@ def waiting(pod: Object) -> Waiting | None:
 
 
 def ended(state: Object | None) -> str:
-    """Returns the reason, exit code and message of a container's end; empty if it has not ended."""
+    """Returns reason, exit code and message of a container's end; empty if it has not ended."""
     end = (state or {}).get("terminated") or {}
     if "exitCode" not in end:
         return ""
@@ -100,7 +100,7 @@ def _common(pod: Object, why: str) -> str:
 
 
 def not_started(cluster: Cluster, pod: Object) -> Finding | None:
-    """Returns why the pod's containers do not start; None if no problem is known."""
+    """Returns why the pod's containers do not start; None without a known problem."""
     look = f"kubectl describe pod {where(pod)}"
     if pod["status"].get("phase") == "Failed":
         return _rejected(pod, look)
@@ -153,7 +153,7 @@ def _probe(cluster: Cluster, pod: Object, container: str) -> str:
 
 
 def _rejected(pod: Object, look: str) -> Finding | None:
-    """Returns why the node rejected or ended the pod: the pod itself then has a reason (kubelet.go, rejectPod)."""
+    """Returns why the node rejected or ended the pod, which then has a reason (kubelet.go, rejectPod)."""
     status = pod["status"]
     if not status.get("reason") or status.get("containerStatuses"):
         return None

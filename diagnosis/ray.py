@@ -1,6 +1,6 @@
 """Reports the progress of RayJobs and RayServices, what they wait for, and why attempts or Serve applications failed.
 
-The states and reasons are those of KubeRay 1.6.2 (ray-operator/apis/ray/v1/rayjob_types.go, rayservice_types.go and
+States and reasons are those of KubeRay 1.6.2 (ray-operator/apis/ray/v1/rayjob_types.go, rayservice_types.go and
 raycronjob_types.go) and of Ray Serve (Ray's src/ray/protobuf/serve.proto). KubeRay retries a RayJob with another
 cluster and then removes the reason of the failure (ray-operator/controllers/ray/rayjob_controller.go,
 checkBackoffLimitAndUpdateStatusIfNeeded, JobDeploymentStatusRetrying).
@@ -23,12 +23,12 @@ _ENDED = {
 }
 _COMING = ("NOT_STARTED", "DEPLOYING", "DELETING")
 _SUBMISSION = ("AppFailed", "SubmissionFailed", "JobDeploymentStatusTransitionGracePeriodExceeded")
-"""Reasons with the cause in the submitter's log, which follows the job's log, and not in the head's.
+"""Reasons with the cause in the submitter's log, which follows the job's, not in the head's.
 
 The submitter runs `ray job logs --follow` (ray-project/kuberay 1.6.2, ray-operator/controllers/ray/common/job.go).
 """
 _SIDECAR = "ray-job-submitter"
-"""Container of the head that submits the job in submissionMode SidecarMode (controllers/ray/utils/constant.go)."""
+"""Container of the head that submits the job with submissionMode SidecarMode (controllers/ray/utils/constant.go)."""
 
 
 def phase(status: Object) -> tuple[str, str]:
@@ -49,7 +49,7 @@ def waiting(job: Object) -> Iterator[Finding]:
 
 
 def serves(service: Object) -> tuple[str, str]:
-    """Returns the phase and the message of a RayService. KubeRay before 1.3 has no condition Ready."""
+    """Returns phase and message of a RayService. KubeRay before 1.3 has no condition Ready."""
     ready, running = condition(service, "Ready"), service["status"].get("serviceStatus") == "Running"
     if ready.get("status", str(running)) == "True":
         return "Running", ""
@@ -87,7 +87,7 @@ def scheduled(cron_job: Object, kind: str) -> Finding:
 
 
 def _of_deployments(application: Object) -> str:
-    """Returns the messages of unhealthy deployments, which have the cause, or else the application's message."""
+    """Returns the messages of unhealthy deployments, which have the cause, or else the application's."""
     deployments = application.get("serveDeploymentStatuses", {}).items()
     messages = [f"{name} {each.get('status', '')}: {each['message']}" for name, each in deployments
             if each.get("status") != "HEALTHY" and each.get("message")]  # fmt: skip
@@ -95,7 +95,7 @@ def _of_deployments(application: Object) -> str:
 
 
 def retries(job: Object) -> str:
-    """Returns how many attempts have failed; empty if none has. The last reason is lost once its cluster is deleted."""
+    """Returns how many attempts have failed; empty for none. The last reason is lost once its cluster is deleted."""
     status = job["status"]
     if not (failed := status.get("failed") or 0):
         return ""

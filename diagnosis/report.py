@@ -38,7 +38,7 @@ class Report:
     uid: str = ""
     findings: tuple[Finding, ...] = field(default=())
     verdicts: tuple[str, ...] = ()
-    """After it ended: verdict lines of its pods, and errors when reading logs."""
+    """After it ended: its pods' verdict lines, and errors when reading logs."""
     remarks: tuple[str, ...] = ()
     """Remarks on its nodes and, after it ended, its pods."""
     exits: tuple[str, ...] = ()
@@ -57,7 +57,7 @@ class Report:
     def lines(self, printed: Mapping[Finding, str] | None = None) -> list[str]:
         """Returns the state, and below it verdicts, remarks, causes, and where to look.
 
-        `printed` has the findings that another workload was printed with, and that workload's name.
+        `printed` has the findings printed with another workload, and that one's name.
         """
         texts = (*(self.verdicts or self.exits), *self.remarks)
         same = dict.fromkeys((printed or {})[each] for each in self.findings if each in (printed or {}))
@@ -75,7 +75,7 @@ class Report:
 
 
 def report(cluster: Cluster, namespace: str, name: str) -> Report:
-    """Reports on `name` or `kind/name`. If several workloads match, the first one that no other created is used."""
+    """Reports on `name` or `kind/name`. Of several matches, the first that no other created is used."""
     found = _found(cluster, namespace, name)
     if not found:
         return Report(name, GONE, "the cluster has no such object")
@@ -139,8 +139,7 @@ def names(cluster: Cluster, namespace: str) -> list[str]:
 
 
 def with_kinds(cluster: Cluster, namespace: str, name: str) -> list[str]:
-    """Returns `kind/name` of each workload with this name that none of the others created. Returns the name if it is
-    unique.
+    """Returns `kind/name` of each workload with this name that none of the others created, or the name if it is unique.
     """
     found = _found(cluster, namespace, name)
     makers = {uid for _, each in found for uid in makers_of(cluster, namespace, each["metadata"]["uid"])}

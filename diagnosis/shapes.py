@@ -1,6 +1,6 @@
 """Normalizes Kubernetes objects to the fields and types that a diagnosis reads (fields.yaml).
 
-Many custom resources accept anything: nulls, missing fields, or values of another type. When objects are read, `shaped`
+Many custom resources accept anything: nulls, missing fields, values of another type. When objects are read, `shaped`
 removes what does not match, so that other modules need no checks.
 """
 
@@ -17,7 +17,7 @@ import yaml
 from config.data import data
 
 _MOST_PODS = 100_000
-"""The limit for pod counts, since a template may request more pods than can be listed."""
+"""The limit for pod counts: a template may request more than can be listed."""
 _TYPES = {"text": str, "number": int, "flag": bool, "map": dict}
 REPLICA_SPECS = tuple(f"{name}ReplicaSpecs" for name in ("pytorch", "tf", "mpi", "xgb", "paddle", "jax"))
 _NEW_EVENT = {"note": "message", "regarding": "involvedObject", "deprecatedLastTimestamp": "lastTimestamp"}
@@ -49,7 +49,7 @@ def document(name: str, text: str) -> dict[str, Any]:
 
 
 def fit(value: Any, shape: Any) -> Any:
-    """Returns the part of the value that fits the shape, or None if the type differs; fields.yaml explains shapes."""
+    """Returns the part of the value that fits the shape (fields.yaml explains them), or None for another type."""
     if isinstance(shape, dict):
         return _fit_map(value, shape) if isinstance(value, dict) else None
     if isinstance(shape, list):

@@ -24,7 +24,7 @@ _QUOTA = "queue resource quota insufficient"
 _OVERUSED = "resource in cluster is overused"
 _REFUSALS = (_QUOTA, _OVERUSED, "resource quota insufficient")
 _PENDING = "Pending"
-"""Phase of a PodGroup that Volcano has not admitted. For its own jobs, Volcano creates pods only after admission."""
+"""Phase of a PodGroup that Volcano has not admitted. For its own jobs, it creates pods only after admission."""
 _INQUEUE = "Inqueue"
 _CHANGES = {
     "Restarting": "Volcano deletes its pods, then restarts it",
@@ -33,7 +33,7 @@ _CHANGES = {
     "Completing": "Volcano deletes the pods that are left, since it is complete",
 }
 _MOST_RETRIES = 3
-"""Default of Volcano's maxRetry (pkg/webhooks/admission/jobs/mutate/mutate_job.go)."""
+"""Volcano's default maxRetry (pkg/webhooks/admission/jobs/mutate/mutate_job.go)."""
 
 
 def gang(cluster: Cluster, pod: Object) -> Object | None:
@@ -53,9 +53,9 @@ def messages_of(cluster: Cluster, group: Object | None) -> list[str]:
 
 
 def closed_queue(cluster: Cluster, group: Object | None, *, sure: bool = False) -> list[Finding]:
-    """Returns why the queue of a gang or job accepts no jobs, which Volcano does not report itself.
+    """Returns why the queue of a gang or job accepts no jobs, which Volcano does not report.
 
-    `sure` is whether a queue that is not found does not exist. Volcano creates the queue `default` itself.
+    `sure` is whether a queue that is not found does not exist. Volcano itself creates the queue `default`.
     """
     name, queue = _queue(cluster, group)
     if not group or not name or _is_in(group):
@@ -75,7 +75,7 @@ def _queue(cluster: Cluster, group: Object | None) -> tuple[str, Object | None]:
 
 
 def refusal(cluster: Cluster, group: Object | None, message: str, *, known: bool) -> list[Finding] | None:
-    """Returns the cause of a refusal, or None if the message is not one.
+    """Returns the cause of a refusal, or None for another message.
 
     `known` is whether the nodes are known to lack what the gang requests.
     """

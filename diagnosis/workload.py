@@ -11,7 +11,7 @@ from k8s.objects import Object, has_ended
 
 ANY_KIND = ("trainjob", "jobset", "leaderworkerset", "cronjob", "daemonset")
 _SERVICES = ("deployment", "statefulset", "daemonset", "leaderworkerset", "rayservice")
-"""Kinds that replace their pods, so that ended pods do not matter."""
+"""Kinds that replace their pods: ended pods do not matter."""
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 Phases, conditions and their consequences are those of AppWrapper 1.2.1 (project-codeflare/appwrapper,
 internal/controller/appwrapper/appwrapper_controller.go, Reconcile; api/v1beta2/appwrapper_types.go). Periods come from
-its annotations, or else from the ConfigMap of its controller.
+its annotations, or else from its controller's ConfigMap.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _PART = re.compile(r"(\d+(?:\.\d+)?)(h|ms|m|s)")
 
 
 def wrapped_pods(cluster: Cluster, wrapper: Object) -> list[Object]:
-    """Returns the AppWrapper's pods, including those of a deleted job: it waits for them too."""
+    """Returns the AppWrapper's pods, also those of a deleted job: it waits for them too."""
     metadata = wrapper["metadata"]
     pods = cluster.all(POD, metadata["namespace"])
     return [pod for pod in pods if labelled(pod, {WRAPPER_LABEL: metadata["name"]})]
@@ -65,7 +65,7 @@ def _not_created(wrapper: Object) -> str:
     """Returns the kinds that the API server rejected, and why the previous try failed. A reset keeps the condition
     Unhealthy.
 
-    Only the controller's log has the API server's error of this try.
+    Only the controller's log has this try's error.
     """
     failed = [
         part for part in _parts(wrapper) if any(each.get("reason") == _ERRORED for each in part.get("conditions", []))
@@ -76,7 +76,7 @@ def _not_created(wrapper: Object) -> str:
 
 
 def _going(cluster: Cluster, wrapper: Object, look: str) -> Finding:
-    """Returns the progress of its deletion, which never ends if the API server does not know the kind of its resources
+    """Returns the progress of its deletion, which never ends if the API server does not know a resource's kind
     (resource_management.go, deleteComponents: only NotFound counts as deleted).
     """
     deleted = wrapper["metadata"].get("deletionTimestamp", "")
@@ -101,7 +101,7 @@ def retries(cluster: Cluster, wrapper: Object) -> str:
 
 
 def restarted(cluster: Cluster, wrapper: Object) -> Iterator[str]:
-    """Reads the last cause from the AppWrapper's events, because the status does not keep it."""
+    """Reads the last cause from the AppWrapper's events: the status does not keep it."""
     if _used(wrapper) and wrapper["status"].get("phase") == "Running":
         messages = [event["message"] for event in cluster.events(wrapper) if event.get("reason") == "Unhealthy"]
         last = f", the last one because of {one_line(messages[-1])}" if messages else ""
