@@ -1,1 +1,1 @@
-"""Kubernetes objects and quantities: parsing and formatting for the program and the simulator."""
+"""Kubernetes objects and quantities, parsed and formatted for the program and the simulator."""

@@ -9,7 +9,7 @@ Object = dict[str, Any]
 
 
 def condition(obj: Object, kind: str) -> Object:
-    """Returns the condition of that type. Empty if the object does not have it."""
+    """Returns the condition of that type, or empty."""
     found: Sequence[Object] = obj.get("status", {}).get("conditions") or []
     return next((entry for entry in found if entry["type"] == kind), {})
 

@@ -1,4 +1,4 @@
-"""Kubernetes quantities: their value and canonical form (`1024Mi` is `1Gi`, `1000m` is `1`, `0.5` is `500m`).
+"""Kubernetes quantities: value and canonical form (`1024Mi` is `1Gi`, `1000m` is `1`, `0.5` is `500m`).
 
 Follows apimachinery (pkg/api/resource/quantity.go, ParseQuantity and CanonicalizeBytes): binary quantities are capped
 at 2^63-1, binary numbers below 1024 become decimal, exponents are multiples of three, and fractions of a nano are
@@ -20,7 +20,7 @@ _FORM = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))(?:([KMGTPE]i)|([numkMGT
 _LARGEST = 2**63 - 1
 _NANO = 10**9
 _MOST_DIGITS = 999
-"""The maximum number of digits of a number, and the maximum exponent: above real quantities, but cheap to compute."""
+"""The maximum of digits and exponent: above real quantities, but cheap to compute."""
 
 
 def is_quantity(text: Any) -> bool:
@@ -42,9 +42,8 @@ def value(text: Any) -> Fraction:
 
 
 def count(text: Any) -> int:
-    """Returns a quantity as a whole number, rounded up as by `Quantity.Value()`, or 0 for other values.
-
-    Objects of other vendors may have any value instead of a quantity.
+    """Returns a quantity as a whole number, rounded up as by `Quantity.Value()`, or 0 for other values, which objects
+    of other vendors may have.
     """
     return _away_from_zero(value(text)) if is_quantity(text) else 0
 

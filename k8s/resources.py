@@ -1,7 +1,7 @@
 """Resources that pods request and nodes offer.
 
-Follows PodRequests of Kubernetes (component-helpers, resource/helpers.go, 1.35.4), which the scheduler, the kubelet and
-the cluster autoscaler use. Pod templates lack the API server's defaults, such as requests copied from limits.
+Follows PodRequests of Kubernetes (component-helpers, resource/helpers.go, 1.35.4), which scheduler, kubelet and cluster
+autoscaler use. Pod templates lack the API server's defaults, such as requests copied from limits.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _POD_LEVEL = ("cpu", "memory", "hugepages-")
 def pod_requests(pod: Object, counts: Callable[[str], bool] = lambda name: True) -> Resources:
     """Returns a pod's requests of each resource that `counts`.
 
-    An init container runs at the same time as earlier sidecars; all other containers run together.
+    An init container runs together with earlier sidecars; all other containers run together.
     """
     spec = pod["spec"]
     sidecars, starting = Resources(), Resources()
@@ -49,8 +49,7 @@ def _requests(container: Object, counts: Callable[[str], bool]) -> Resources:
 
 
 def _amounts(quantities: Mapping[str, object] | None, counts: Callable[[str], bool]) -> Resources:
-    """Returns the amounts as numbers. Values that are not quantities count as 0; templates of other vendors may contain
-    them.
+    """Returns the amounts as numbers, 0 for values that are not quantities, which other vendors' templates may contain.
     """
     named = ((name, text) for name, text in (quantities or {}).items() if counts(name))
     return {name: value(text) if is_quantity(text) else Fraction(0) for name, text in named}

@@ -1,7 +1,7 @@
 """Tolerations, and whether the scheduler may place a pod on a node, except for free resources.
 
-Follows the scheduler's plugins NodeAffinity, TaintToleration and NodeUnschedulable, which the cluster autoscaler runs,
-too (component-helpers, scheduling/corev1/nodeaffinity/nodeaffinity.go and helpers.go; api, core/v1/toleration.go;
+Follows the scheduler's plugins NodeAffinity, TaintToleration and NodeUnschedulable, as the cluster autoscaler does
+(component-helpers, scheduling/corev1/nodeaffinity/nodeaffinity.go and helpers.go; api, core/v1/toleration.go;
 Kubernetes 1.35.4). Tolerations with operators Lt and Gt match nothing: their feature gate
 TaintTolerationComparisonOperators is off by default.
 """
@@ -67,7 +67,7 @@ def _tolerates(toleration: Object, taint: Object) -> bool:
 
 
 def _matches(term: Object, node: Object, labels: Mapping[str, str]) -> bool:
-    """Returns whether a node meets all requirements of a term; a term without requirements matches no node."""
+    """Returns whether a node meets all requirements of a term; without any, it matches no node."""
     fields = {"metadata.name": node["metadata"]["name"]}
     met = [_meets(labels.get(each["key"]), each) for each in term.get("matchExpressions") or []]
     met += [_meets(fields.get(each["key"]), each) for each in term.get("matchFields") or []]

@@ -13,7 +13,7 @@ from k8s.objects import Object
 
 
 def filled(file: Path, **values: object) -> Object:
-    """Returns the manifest in a file, with each `${name}` in its text replaced by that value.
+    """Returns the manifest in a file, with each `${name}` replaced by that value.
 
     Text is inserted unchanged, other values as JSON, which is also valid CEL. Raises KeyError for a placeholder without
     a value.

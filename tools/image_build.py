@@ -20,7 +20,7 @@ from config.data.content_tags import IMAGES, UnknownImage, chosen_images, conten
 from simulator.tools.errors import ToolError
 
 PLATFORM = "linux/amd64"
-"""The platform of all supported VM sizes. GB200 and GB300 sizes, which are arm64, are not supported."""
+"""The platform of all supported VM sizes, which exclude the arm64 sizes GB200 and GB300."""
 ACR = ".azurecr.io"
 _REGISTRY = r"[\w.-]+(:\d+)?(/[\w./-]+)?"
 ACR_BUILD_S = 4 * 3600
@@ -105,7 +105,7 @@ def choose(registry: str, wanted: str | None, works: Callable[[Command], bool]) 
 
 
 def push_all(registry: str, builder: str, run: Run, *, azure_cli: bool, names: Sequence[str] = ()) -> list[str]:
-    """Builds and pushes images that the registry does not have, all or only `names`. Returns the pushed references.
+    """Builds and pushes images that the registry lacks, all or only `names`. Returns the pushed references.
 
     Raises ToolError and UnknownImage.
     """
@@ -143,7 +143,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _log_in(registry: str, builder: str, run: Run, *, azure_cli: bool) -> None:
-    """Runs `az acr login` for docker or podman. `az acr build` needs no token, and users log in to other registries."""
+    """Runs `az acr login` for docker or podman. `az acr build` needs no token; users log in to other registries."""
     if builder == "acr" or not registry.endswith(ACR):
         return
     if not azure_cli:
@@ -165,7 +165,7 @@ def _works(probe: Command) -> bool:
 
 
 def _run(command: Command, environment: dict[str, str]) -> int:
-    """Runs a command. Shows the output of builds only, because a missing image in the registry is not a failure."""
+    """Runs a command. Shows only the output of builds: a missing image in the registry is not a failure."""
     asking = "inspect" in command or "show" in command
     sink = subprocess.DEVNULL if asking else None
     env = {**os.environ, **environment}

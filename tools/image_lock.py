@@ -1,7 +1,7 @@
 """`python -m tools.image_lock`: writes the digest of each base image into the Dockerfiles of `docker/`.
 
-A base is `name:tag` in a FROM, or in an ARG that a FROM names. It becomes `name:tag@sha256:...`, with the digest
-that the registry has for the tag now. Requests to registries are anonymous.
+A base is `name:tag` in a FROM, or in an ARG that a FROM names. It becomes `name:tag@sha256:...`, with the tag's current
+digest in the registry, which is asked anonymously.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Base:
 
 
 def parse(reference: str) -> Base:
-    """Parses a reference with a tag. The default host is Docker Hub, and its default folder is for official images."""
+    """Parses a reference with a tag. The default host is Docker Hub, with its folder for official images."""
     name, _, tag = reference.rpartition(":")
     host, slash, path = name.partition("/")
     if slash and ("." in host or ":" in host):
@@ -50,9 +50,9 @@ def parse(reference: str) -> Base:
 
 
 def bases(dockerfile: str) -> list[str]:
-    """Returns the references of a Dockerfile's bases, without digests. Ignores an ARG that no FROM names.
+    """Returns the references of a Dockerfile's bases, without digests.
 
-    Names of other stages have no tag, so they are not included.
+    Ignores an ARG that no FROM names, and names of other stages, which have no tag.
     """
     found = []
     for line in dockerfile.splitlines():
@@ -115,7 +115,7 @@ def _is_base(argument: str, dockerfile: str) -> bool:
 
 
 def _anonymous_token(client: httpx.Client, challenge: str) -> str:
-    """Returns the token that `WWW-Authenticate: Bearer realm=...` asks for (distribution, token specification)."""
+    """Returns the token for `WWW-Authenticate: Bearer realm=...` (distribution, token specification)."""
     parts = dict(_CHALLENGE.findall(challenge))
     realm = parts.pop("realm", "")
     if not realm.startswith("https://"):

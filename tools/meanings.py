@@ -1,7 +1,7 @@
 """The meaning of each field of a model: the docstring below it, read from the source on demand.
 
-Pydantic can read it (`use_attribute_docstrings`), but it searches every module whenever a model is created. That took a
-quarter of the program's import time, for pages that only this folder writes.
+Pydantic can read it (`use_attribute_docstrings`), but searches every module for each new model. That took a quarter of
+the program's import time, for pages that only this folder writes.
 """
 
 from __future__ import annotations

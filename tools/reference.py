@@ -1,7 +1,7 @@
 """Generates the reference of settings from their models: docs/configuration.md, Pulumi.yaml and the stack schema.
 
-Also generates the tables of VM sizes, node conditions and Azure errors from their files. After a change of a model, run
-`python -m tools.reference` and review the diff before you commit it.
+Also generates the tables of VM sizes, node conditions and Azure errors. After a change of a model, run `python -m
+tools.reference` and review the diff.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def model_in(annotation: Any) -> type[BaseModel] | None:
 
 
 def shown(default: Any) -> str:
-    """Returns a default as the table shows it; empty if unset."""
+    """Returns a default for the table; empty if unset."""
     if isinstance(default, tuple):
         return ", ".join(map(shown, default))
     if isinstance(default, bool):
@@ -67,9 +67,9 @@ def meaning(model: type[BaseModel], name: str) -> str:
 
 
 def keys(model: type[BaseModel], prefix: str = "", above: str = "", *, folded: bool = True) -> Iterator[Row]:
-    """Yields all settings of a model. `above` is the meaning of the model itself.
+    """Yields all settings of a model, whose own meaning is `above`.
 
-    `folded` omits the keys of a model that the model above it has too.
+    `folded` omits the keys that the model above it has too.
     """
     for name, field in model.model_fields.items():
         path = f"{prefix}{field.alias or name}"
@@ -205,7 +205,7 @@ FILES: dict[Path, Callable[[str], str]] = {
     ERRORS: errors_page,
     PAGE: page,
 }
-"""Functions that return a file's new text. The page is last, because it may lack a line for a table."""
+"""Functions that return a file's new text, the page last: it may lack a line for a table."""
 
 
 def written(file: Path) -> str:

@@ -1,5 +1,4 @@
-"""Generates a JSON schema of stack files from the models, in Pulumi's format. Editors use it for completion and
-validation.
+"""Generates a JSON schema of stack files from the models, in Pulumi's format, for completion and validation in editors.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _AS_TEXT: Mapping[str, Schema] = {
     "number": {"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?$"},
     "boolean": {"enum": ["true", "false"]},
 }
-"""The text form of scalars that Pulumi stores from the command line."""
+"""The text of scalars that Pulumi stores from the command line."""
 _OF_PULUMI = ("encryptionsalt", "encryptedkey", "secretsprovider")
 
 
@@ -103,7 +102,7 @@ def _map(schema: Schema) -> Schema:
 
 
 def at_the_top(schema: Schema) -> Schema:
-    """Returns the schema of a key of the project: it may be empty, and a map may also be JSON text or a secret."""
+    """Returns the schema of a key of the project: it may be empty, and a map also JSON text or a secret."""
     about = {key: value for key, value in schema.items() if key in ("description", "default")}
     bare = {key: value for key, value in schema.items() if key not in about}
     choices = bare.get("anyOf", [bare])

@@ -1,7 +1,7 @@
 """`python -m tools.upstream_charts <folder>`: downloads the pinned charts from upstream.
 
-Each is unpacked into a folder with its name, as `charts.source` requires. The manifests of operators without a
-chart are added. Existing files are kept.
+Each is unpacked into a folder with its name, as `charts.source` requires, with the manifests of operators without a
+chart. Existing files are kept.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ Run = Callable[[Sequence[str]], int]
 
 
 def fetch_all(folder: Path, run: Run) -> list[str]:
-    """Downloads all charts. Returns those that were fetched, as `<name> <version>`. If one fails, raises ToolError and
-    keeps the others.
+    """Downloads all charts. Returns the fetched ones as `<name> <version>`. If one fails, raises ToolError and keeps
+    the others.
     """
     folder.mkdir(parents=True, exist_ok=True)
     return [f"{chart.name} {chart.version}" for chart in versions().charts.values() if _fetch(chart, folder, run)]
@@ -47,8 +47,8 @@ def _fetch(chart: Chart, folder: Path, run: Run) -> bool:
 
 
 def add_manifests(folder: Path, made: Path = paths.ROOT / "simulator" / "charts") -> None:
-    """Writes each operator's manifests into its folder. `made` has those that kubectl has built from upstream's
-    modules.
+    """Writes each operator's manifests into its folder, from those that kubectl has built from upstream's modules
+    (`made`).
     """
     for name in versions().manifests:
         if not (file := folder / name / INSTALL).is_file():
