@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # Checks this node with aznhc, and writes the result to the Node object.
-# Exit code: verdict.sh's. In an init container (BEFORE_JOB=true), 0 for an unknown result too, because that must not block the job,
-# and 3 for a failed node that could not be tainted, because the job would return to it.
-# Reads: CONFIGURATION (file with the checks) or CHECKS (their text), TIMEOUT_S (of all checks together), KERNEL_LOGS (the node's
-# /var/log; empty if the pod cannot read it), NODE_NAME, AZ_NHC_ROOT of the image, and the variables of update-node.sh.
-# DEVICES (RESOURCE=COUNT ...): set for a check without devices, which only checks a node that offers fewer devices than these.
+# Exit code: verdict.sh's. In an init container (BEFORE_JOB=true), 0 for an unknown result too, which must not block the
+# job, and 3 for a failed node that could not be tainted: the job would return to it.
+# Reads: CONFIGURATION (file with the checks) or CHECKS (their text), TIMEOUT_S (of all checks), KERNEL_LOGS (the node's
+# /var/log; empty if unreadable for the pod), NODE_NAME, AZ_NHC_ROOT of the image, and update-node.sh's variables.
+# DEVICES (RESOURCE=COUNT ...): set for a check without devices, only of a node that offers fewer than these.
 set -euo pipefail
 
 here=$(dirname "${BASH_SOURCE[0]}")
 output=$AZ_NHC_ROOT/output
 log=$output/aznhc.log # some of aznhc's tests read this path
-# Checks whose measurements may be low by chance, so a second run must confirm them.
+# Checks whose measurements may be low by chance: a second run must confirm them.
 readonly CHANCE='check_(gpu_bw|nccl_allreduce|nccl_allreduce_ib_loopback|ib_bw_gdr)'
 
 mkdir -p "$output"
@@ -31,7 +31,7 @@ if [[ -n ${DEVICES:-} ]]; then
   echo "ERROR:  nhc:  Health check failed:  $lacking" | tee -a "$log"
 fi
 
-# Two checks read the node's log. They would pass if they cannot read it.
+# Two checks read the node's log, and would pass if they cannot.
 unread=""
 if [[ -n ${KERNEL_LOGS:-} ]]; then
   hours=$(sed -n 's/.*|| *check_ib_link_flapping *\([0-9][0-9]*\).*/\1/p' "$CONFIGURATION" || true)
@@ -47,9 +47,8 @@ for disk in /sys/block/nvme*n1; do
   [[ -e $disk && ! -e /dev/${disk##*/} ]] && ln -s "$disk" "/dev/${disk##*/}"
 done
 
-# Runs the checks of a configuration.
-# -a runs all checks, also after a failure; -v logs the name of each check. The exit code ignores missing checks and failures in
-# subprocesses, so only the log is judged.
+# Runs the checks of a configuration. -a runs all, also after a failure; -v logs their names. The exit code ignores
+# missing checks and failures in subprocesses, so only the log is judged.
 run_checks() {
   nhc -a -v DETACHED_MODE=0 MARK_OFFLINE=0 CONFFILE="$1" LOGFILE="$log" TIMEOUT="$TIMEOUT_S" ||
     echo "nhc ended with exit code $?"

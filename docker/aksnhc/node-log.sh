@@ -13,11 +13,12 @@ set -euo pipefail
 export LC_ALL=C
 
 logs=$1 hours=$2 syslog=$3 history=$4
-# docker/node-problem-detector/log.sh has the same three patterns. They exclude the output of jobs, which may have such words.
+# docker/node-problem-detector/log.sh has the same three patterns. They exclude the output of jobs, which may have such
+# words.
 readonly TAG='kernel(\[[0-9]+\])?(:| [0-9-]+ - (-|\[[^]]*\]))'
 readonly BOOT="^(([^ ]*[^ :] +){0,4}$TAG ?)?(\\[[^]]*\\] *)*Linux version "
 readonly KERNEL="^([^ ]*[^ :] +){0,4}(([^ ]*[^ :] +){0,2}$TAG.*|(\\[[^]]*\\] *)*)"
-# Messages of the driver about a GPU that is lost or needs a reset, without an Xid.
+# The driver's messages about a GPU that is lost or needs a reset, without an Xid.
 readonly SILENT='NVRM: ([^X].*)?(fallen off the bus|lost from the bus|NV_ERR_GPU_IS_LOST|[Rr]eset required|[Rr]equires reset|NV_ERR_RESET_REQUIRED|need to be reset)'
 # Xids that require a reset and are not in aznhc's list (docker/node-problem-detector/xids.txt), and fatal errors of NVLink.
 readonly BEYOND='NVRM: Xid \([^)]*\): ((46|95|109|110|136|140|143|156|158),|1(4[4-9]|50), [A-Za-z0-9_]+ Fatal)|SXid \([^)]*\): [0-9]+, Fatal'"|$SILENT"
@@ -53,7 +54,8 @@ while IFS= read -r line; do
   ((seconds < now - hours * 3600)) || entries+="$(date -d "@$seconds" '+%b %e %T') ${BASH_REMATCH[5]}"$'\n'
 done < <(grep -ahiE "$BOOT|$KERNEL(NVRM: Xid|[a-z0-9-]*:? ?SXid|$SILENT)|$LOST" "${files[@]}" | tail -n "$most")
 
-# The driver logs the recovery action that a GPU needs as Xid 154. It is valid until the next Xid 154 of that GPU, or the next boot.
+# The driver logs the recovery action that a GPU needs as Xid 154. It is valid until that GPU's next Xid 154, or the
+# next boot.
 needs=$(grep -ahE "$BOOT|${KERNEL}NVRM: Xid \(.*\): 154, " "${files[@]}" | awk '
   /Linux version / { split("", last); next }
   match($0, /Xid \([^)]*\)/) { last[substr($0, RSTART, RLENGTH)] = $0 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Prints which devices of its VM size this node does not offer: `the node offers 7 of 8 nvidia.com/gpu, 6 of 8 rdma/hca`. Prints an
-# empty line if it offers all. Waits while a kind has no capacity: its driver or device plugin does not run yet. Devices must be
-# missing for SETTLE_S seconds, because device plugins restart.
+# Prints which devices of its VM size this node does not offer: `the node offers 7 of 8 nvidia.com/gpu, 6 of 8
+# rdma/hca`, or an empty line if it offers all. Waits while a kind has no capacity: its driver or device plugin does not
+# run yet. Devices must be missing for SETTLE_S seconds, because device plugins restart.
 # Usage: NODE_NAME=... offers.sh RESOURCE=COUNT...
 set -euo pipefail
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Writes a check's result to the Node object. A failed node gets the taint aznhc=failed with TAINT_EFFECT. The annotation
-# aznhc-verdict has the verdict, aznhc-results the verdict and the log. After a full check of the node (ALL=true), aznhc-checked has
+# Writes a check's result to the Node object. A failed node gets the taint aznhc=failed with TAINT_EFFECT. The
+# annotation aznhc-verdict has the verdict, aznhc-results also the log. After a full check (ALL=true), aznhc-checked has
 # the time, and a node that passed loses the taint. An unknown result changes no taint.
 # Usage: NODE_NAME=... TAINT_EFFECT=... [ALL=true] update-node.sh CODE VERDICT LOG
 # Exit code: 1 if the Node could not be changed; prints the error with its fix.
@@ -15,8 +15,8 @@ log_error() {
   echo "$*" >&2
 }
 
-# Runs kubectl, at most three times: `kubectl taint` writes the list of taints that it has read. If another taint was set in
-# between, the admission policy rejects that list. Prints the last error with its fix.
+# Runs kubectl, at most three times: `kubectl taint` writes the list of taints that it has read, and the admission
+# policy rejects that if another taint was set in between. Prints the last error with its fix.
 change() {
   local output tries
   for tries in 1 2 3; do

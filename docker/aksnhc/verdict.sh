@@ -107,7 +107,7 @@ END {
   check = expired
   if (expired && !timed_out) event("fault", "Script timed out. Last check: " check)
 }
-# A test passes even if one of its programs crashes. So any word of failure counts, except in lines that healthy tests log.
+# A test passes even if one of its programs crashes, so any word of failure counts, except in lines of healthy tests.
 function shows_failure(text) {
   text = tolower(text)
   if (text ~ /(success|warning): +[^ ]*nhc|(^|[^a-z])debug: |skipping this xid error|nccl info|algbw +busbw +error/) return 0
@@ -142,7 +142,7 @@ fi
 
 log=$1 configuration=$2
 
-# Returns whether a host mask (mej/nhc, mcheck) matches this node: a glob or /regular expression/. Other masks may match.
+# Returns whether a host mask (mej/nhc, mcheck) matches this node: a glob or /regular expression/. Others may match.
 of_node() {
   # shellcheck disable=SC2053
   case $1 in
@@ -153,7 +153,7 @@ of_node() {
   esac
 }
 
-# Prints the configuration's checks for this node, as nhc prints them.
+# Prints the configuration's checks for this node as nhc does.
 wanted() {
   local line mask check
   while IFS= read -r line || [[ -n $line ]]; do
@@ -171,15 +171,16 @@ faults=$(of_kind fault 3)
 unknown=$(of_kind unknown 3)
 checks=$(wanted)
 ran=$(of_kind ran 2)
-# Prints the lines of the second text that the first does not have as often.
+# Prints the second text's lines that the first does not have as often.
 beyond() { printf '%s\n\n%s\n' "$1" "$2" | awk 'below { if ($0 != "" && first[$0]-- <= 0) print; next } { first[$0]++ } $0 == "" { below = 1 }'; }
 missing=$(beyond "$ran" "$checks")
 repeated=$(beyond "$checks" "$ran")
 count=$(grep -c . <<<"$checks" || true)
 
-# Prints the checks without SUCCESS in the log, and the number of their lines. Since v0.4.1, aznhc's tests print SUCCESS when they
-# pass: most print it once, some for each device that they find, so a lost device has no line. check_ib_link_flapping does not
-# always print it, and check_gpu_xid only since v0.4.3. Before v0.4.1, which has no check_nvme_count (v0.4.5), no test prints it.
+# Prints the checks without SUCCESS in the log, and the number of their lines. Since v0.4.1, aznhc's tests print SUCCESS
+# when they pass: most once, some for each device that they find, so a lost device has no line. check_ib_link_flapping
+# does not always print it, and check_gpu_xid only since v0.4.3. Before v0.4.1, which has no check_nvme_count (v0.4.5),
+# no test does.
 # shellcheck disable=SC2016
 readonly PASSED='
 BEGIN {
@@ -221,7 +222,7 @@ lacking_success() {
   printf '%s\n' "$checks" "$found" | LC_ALL=C awk -F '\t' -v required="$required" "$PASSED"
 }
 
-# Prints the first line of its argument, and the number of others.
+# Prints its argument's first line, and the number of others.
 first() {
   local count
   count=$(grep -c . <<<"$1")

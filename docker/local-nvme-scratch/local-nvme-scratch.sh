@@ -1,9 +1,9 @@
 #!/bin/bash
-# Creates one file system on all local NVMe disks of this node (with several disks, RAID 0), mounts it on the host and creates its
-# folder `scratch`, for which pods wait. It is safe to run again at any time: it keeps an existing file system, and repeats steps that
-# were interrupted. Runs privileged, with the host's /dev, the parent folder of the mount point (mount propagation Bidirectional) and
-# the host's /proc as /host/proc, which shows the host's mounts.
-# It rejects disks with other data, unless WIPE_FOREIGN is true, and always rejects disks in use.
+# Creates one file system on all local NVMe disks of this node (RAID 0 of several), mounts it on the host and creates
+# its folder `scratch`, for which pods wait. It is safe to run again at any time: it keeps an existing file system, and
+# repeats interrupted steps. Runs privileged, with the host's /dev, the mount point's parent folder (mount propagation
+# Bidirectional) and the host's /proc as /host/proc, which shows its mounts.
+# It rejects disks with other data, unless WIPE_FOREIGN is true, and always disks in use.
 set -euo pipefail
 shopt -s inherit_errexit
 
@@ -11,10 +11,11 @@ mount_point=${MOUNT_POINT:-/mnt/nvme}
 filesystem=${FILESYSTEM:-xfs}
 wipe_foreign=${WIPE_FOREIGN:-false}
 host_mounts=/host/proc/1/mounts
-# Name of the array and label of the file system, which identify the script's own data. XFS labels have at most 12 characters.
+# Name of the array and label of the file system, which identify the script's data. XFS labels have at most 12
+# characters.
 mark=nvme-scratch
-# Azure's local disks, v1 and v2 (udev/80-azure-disk.rules of Azure/azure-vm-utils). OS and data disks of v6 sizes are also NVMe; their
-# model is "MSFT NVMe Accelerator v1.0".
+# Azure's local disks, v1 and v2 (udev/80-azure-disk.rules of Azure/azure-vm-utils). OS and data disks of v6 sizes are
+# also NVMe, with the model "MSFT NVMe Accelerator v1.0".
 local_disk="Microsoft NVMe Direct Disk"
 replace="Replace the node: cordon it, then delete its machine"
 
@@ -45,7 +46,7 @@ mounts_of() {
     done <"$host_mounts"
 }
 
-# Prints the device that the host has mounted at the mount point. The last mount hides the others.
+# Prints the device that the host has mounted at the mount point: the last mount hides others.
 mounted() {
     local source target found=""
     while read -r source target _; do
@@ -54,7 +55,7 @@ mounted() {
     echo "$found"
 }
 
-# Prints a value of a disk's RAID superblock (MD_NAME, MD_DEVICES), or nothing without a superblock.
+# Prints a value of a disk's RAID superblock (MD_NAME, MD_DEVICES), or nothing.
 superblock() {
     { mdadm --examine --export "/dev/$1" 2>/dev/null || true; } | sed -n "s/^$2=//p"
 }
@@ -71,8 +72,8 @@ holders() {
 
 label() { blkid --probe --output value --match-tag LABEL "$1" || true; }
 
-# Prints the types of foreign signatures on a device in one line. Ends the script if they cannot be read.
-# wipefs lists all signatures; blkid prints none if several contradict each other.
+# Prints the types of foreign signatures on a device in one line. Ends the script if they cannot be read. wipefs lists
+# all; blkid prints none if several contradict each other.
 foreign() {
     local found type mine
     found=$(wipefs --noheadings --output TYPE "$1" 2>&1) || fail "the signatures on $1 cannot be read: $found. Nothing was changed"
@@ -147,7 +148,7 @@ refuse_what_is_in_use() {
     fi
 }
 
-# Prints the running scratch array, if one exists. Stops an array that started without all of its disks.
+# Prints the running scratch array, if any. Stops an array that started without all its disks.
 running_array() {
     local disk holder state
     for disk in "$@"; do
@@ -189,7 +190,7 @@ start_array() {
 
 create_array() {
     log "creating a RAID 0 of $# disks: $*"
-    # The disks are empty or have superblocks of this script: from an interrupted run, or an array whose disk was replaced.
+    # The disks are empty or have this script's superblocks: from an interrupted run, or an array with a replaced disk.
     wipefs --quiet --all "${@/#//dev/}"
     # Without a home host, the array has the same name in every pod.
     mdadm --quiet --create "/dev/md/$mark" --run --homehost=any --name="$mark" --level=0 --raid-devices=$# "${@/#//dev/}"
@@ -256,7 +257,7 @@ main() {
     fi
     format "$device"
     mount_on_host "$device"
-    # Pods mount this folder as a hostPath of type Directory, so they wait until the file system is there.
+    # Pods mount this folder as a hostPath of type Directory, and so wait until the file system is there.
     mkdir -p "$mount_point/scratch"
     chmod 1777 "$mount_point/scratch"
     log "ready: $device (${#disks[@]} disks) at $mount_point/scratch"

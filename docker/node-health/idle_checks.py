@@ -1,16 +1,15 @@
 #!/usr/bin/env python3
 """Starts checks of a few idle GPU nodes. A CronJob runs it, so that each node is checked once a day.
 
-A check is a pod with the lowest priority, which any job preempts. Each round checks the nodes whose last check is the
-oldest, and just enough of them to check all nodes within a day. No check starts while a job's pod waits for GPUs. On a
-node that offers fewer devices than it has, the check requests the offered ones, and reports the missing ones. Nodes
-that offer no device of a kind are skipped.
+A check is a pod with the lowest priority, which any job preempts. Each round checks the nodes with the oldest last
+check, just enough to check all within a day. No check starts while a job's pod waits for GPUs. On a node that offers
+fewer devices than it has, the check requests the offered ones, and reports the missing ones. Nodes without any device
+of a kind are skipped.
 
 Schedulers preempt no pods for a pod whose priority class has `preemptionPolicy: Never`, like those of teams. So a round
 lasts until its checks have ended or the next round is near, and deletes them if such a pod waits for GPUs.
 
-Uses the Kubernetes API with the pod's service account, which needs `list` of nodes and pods, and `create` and `delete`
-of pods in its own namespace.
+The pod's service account needs `list` of nodes and pods, and `create` and `delete` of pods in its own namespace.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ PREFIX = "idle-check-"
 _ENDED = ("Succeeded", "Failed")
 _PENDING = "/api/v1/pods?fieldSelector=status.phase%3DPending"
 _LOOKS_S, _BEFORE_NEXT_S = 5, 30
-"""Seconds between two polls of waiting pods, and between the last poll and the next round."""
+"""Seconds between two polls of waiting pods, and from the last poll to the next round."""
 
 
 def chosen(
@@ -75,7 +74,7 @@ def _takes_gpus(pod: Object) -> bool:
 
 
 def _ready(node: Object, devices: Mapping[str, str]) -> bool:
-    """Returns whether a check can start there. Tainted nodes are checked too, because they may be repaired."""
+    """Returns whether a check can start there. Tainted nodes are checked too: they may be repaired."""
     conditions = {each["type"]: each["status"] for each in node.get("status", {}).get("conditions", [])}
     none = [name for name, count in offered(node, devices).items() if count < 1]
     if none:
@@ -99,7 +98,7 @@ def _last(node: Object) -> datetime:
 
 
 def check(template: Object, node: Object, owner: Object) -> Object:
-    """Returns the pod that checks the node, with all offered devices. It is deleted with the Job that started it."""
+    """Returns the pod that checks the node, with all offered devices. It is deleted with its Job."""
     pod = copy.deepcopy(template)
     name = node["metadata"]["name"]
     counts = {device: str(count) for device, count in offered(node, _devices(template)).items()}
@@ -113,14 +112,14 @@ def check(template: Object, node: Object, owner: Object) -> Object:
 
 
 def cannot_evict(pod: Object) -> bool:
-    """Returns whether a pod waits for GPUs and no scheduler preempts other pods for it."""
+    """Returns whether a pod waits for GPUs for which no scheduler preempts other pods."""
     return pod["spec"].get("preemptionPolicy") == "Never" and _takes_gpus(pod) and not _node_of(pod)
 
 
 def give_way(checks: str, until: float) -> None:
     """Deletes the pods of `checks`, a path of the API, when a pod that cannot evict them waits for GPUs.
 
-    Returns when none of them is left, or at the time `until` of the monotonic clock.
+    Returns when none is left, or at the time `until` of the monotonic clock.
     """
     own = f"{checks}?labelSelector={urllib.parse.quote(os.environ['LABEL'])}"
     while time.monotonic() < until:
@@ -138,7 +137,7 @@ def give_way(checks: str, until: float) -> None:
 
 
 def main() -> int:
-    """Runs one round. Returns 1 if a check could not be created, except for an existing check or a deleted node."""
+    """Runs one round. Returns 1 if a check could not be created, unless it exists or its node was deleted."""
     begun, checks = time.monotonic(), f"/api/v1/namespaces/{os.environ['NAMESPACE']}/pods"
     templates = {file.stem: json.loads(file.read_text()) for file in Path(os.environ["TEMPLATES"]).glob("*.json")}
     nodes = {node["metadata"]["name"]: node for node in _nodes(templates)}
@@ -162,7 +161,7 @@ def main() -> int:
 
 
 def _devices(template: Object) -> dict[str, str]:
-    """Returns the devices that a check requests, by resource: names with a domain are devices."""
+    """Returns the devices that a check requests: resources whose names have a domain."""
     (container,) = template["spec"]["containers"]
     return {name: count for name, count in container["resources"]["limits"].items() if "/" in name}
 

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
 """Taints and labels bad GPU nodes. A CronJob runs it every few minutes.
 
-A check's pod taints its bad node itself (docker/aksnhc/update-node.sh). This program treats the findings of others
+A check's pod taints its bad node itself (docker/aksnhc/update-node.sh). This program treats others' findings
 (Autopilot's label, conditions of the node) as failed checks, and gives jobs a grace period. Then it labels the node for
-AppWrapper, which reads labels but not taints. In the next round it changes the taint to NoExecute. It never removes a
-taint: only a passing check does. If SLACK_QUEUE is set, it also sets the number of GPUs that this queue lends
-(slack_queue.py). Uses the Kubernetes API with the pod's service account, which needs `list` and `patch` of nodes, and
-`get` and `patch` of that queue.
+AppWrapper, which reads labels but not taints. In the next round it changes the taint to NoExecute. Only a passing check
+removes a taint. If SLACK_QUEUE is set, it also sets the number of GPUs that this queue lends (slack_queue.py). The
+pod's service account needs `list` and `patch` of nodes, and `get` and `patch` of that queue.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from api import CONFLICT, GONE, Object, call
 TAINT, FAILED = "aznhc", "failed"
 VERDICT, RESULTS = "aznhc-verdict", "aznhc-results"
 FAILED_AT, LABELLED = "aznhc-failed", "aznhc-labelled"
-"""Annotations: the verdict; the verdict with the log; the time of the taint; and that this program set the label."""
+"""Annotations: the verdict; the verdict with the log; the time of the taint; and this program's label."""
 STAYS, GOES = "NoSchedule", "NoExecute"
 LASTS = timedelta(minutes=2)
 """Least duration of a condition: links and drivers may recover without help."""
@@ -36,7 +35,7 @@ class Rules:
     """The signs of a bad node, and the grace period. Labels are KEY=VALUE."""
 
     effect: str
-    """Effect of a new taint; with NoExecute, jobs have no grace period."""
+    """Effect of a new taint; NoExecute gives jobs no grace period."""
     grace: timedelta
     """Time until NoSchedule becomes NoExecute."""
     bad_labels: tuple[str, ...]
@@ -48,7 +47,7 @@ class Rules:
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> Rules:
-        """Reads the container's variables; lists are separated by commas."""
+        """Reads the container's variables, with lists separated by commas."""
         return cls(
             effect=environment["TAINT_EFFECT"],
             grace=timedelta(minutes=0 if environment["TAINT_EFFECT"] == GOES else int(environment["GRACE_MINUTES"])),
@@ -59,7 +58,7 @@ class Rules:
 
 
 def change(node: Object, rules: Rules, now: datetime) -> tuple[Object, str]:
-    """Returns the node's merge patch, which may be empty, and a log line."""
+    """Returns the node's merge patch, maybe empty, and a log line."""
     metadata, taints = node["metadata"], node.get("spec", {}).get("taints") or []
     annotations, labels = metadata.get("annotations") or {}, metadata.get("labels") or {}
     effects = {taint["effect"] for taint in taints if taint["key"] == TAINT}
@@ -144,7 +143,7 @@ def main() -> int:
 
 
 def _limit_lending(path: str, nodes: list[Object], rules: Rules) -> bool:
-    """Sets the lending limit of the slack queue. Returns False if the API server rejects it."""
+    """Sets the slack queue's lending limit. Returns False if the API server rejects it."""
     labels = {*rules.bad_labels, rules.label}
     lost = slack_queue.lost(nodes, slack_queue.Rules.of(os.environ, TAINT, labels), datetime.now(UTC))
     try:

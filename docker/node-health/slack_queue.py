@@ -1,7 +1,7 @@
 """Lowers the lending limit of Kueue's slack queue by the GPUs that no job can use.
 
-Quotas count all nodes, so without this Kueue admits jobs that no node can run. Running jobs keep their GPUs: the limit
-only affects waiting jobs. AppWrapper did this until 1.0.7 (project-codeflare/mlbatch, QUOTA_MAINTENANCE.md).
+Quotas count all nodes: without this, Kueue admits jobs that no node can run. Running jobs keep their GPUs, because the
+limit only affects waiting ones. AppWrapper did this until 1.0.7 (project-codeflare/mlbatch, QUOTA_MAINTENANCE.md).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ POOL = "ai-on-aks/pool"
 """The label of a node's pool."""
 _CLOSED = ("NoSchedule", "NoExecute")
 _KUBERNETES = "node.kubernetes.io/"
-"""Taints of Kubernetes itself: a node that is cordoned, not ready, not reachable or under pressure."""
+"""Kubernetes' taints: a node that is cordoned, not ready, not reachable or under pressure."""
 
 
 @dataclass(frozen=True)
@@ -38,13 +38,13 @@ class Rules:
     taint: str
     """Key of the taint of a failed check."""
     labels: Collection[str]
-    """KEY=VALUE of nodes that are bad."""
+    """KEY=VALUE of bad nodes."""
     pools: Mapping[str, Pool]
-    """Pools by key. For nodes of other pools, their capacity counts, which misses GPUs that were lost before the device
+    """Pools by key. For nodes of other pools, their capacity counts, without GPUs that were lost before the device
     plugin started.
     """
     warm_up: timedelta
-    """Time that a new node of a fixed pool may have no GPUs, because its drivers are being installed."""
+    """How long a new node of a fixed pool may have no GPUs while its drivers are installed."""
 
     @classmethod
     def of(cls, environment: Mapping[str, str], taint: str, labels: Collection[str]) -> Rules:
@@ -55,7 +55,7 @@ class Rules:
 
 
 def lost(nodes: Iterable[Object], rules: Rules, now: datetime) -> int:
-    """Returns the number of GPUs that no job can use. `nodes` are all nodes with GPUs."""
+    """Returns the number of GPUs that no job can use. `nodes` are all with GPUs."""
     left, others = {key: pool.nodes * pool.gpus for key, pool in rules.pools.items()}, 0
     for node in nodes:
         key, capacity = (node["metadata"].get("labels") or {}).get(POOL, ""), _gpus(node, "capacity")
@@ -69,7 +69,7 @@ def lost(nodes: Iterable[Object], rules: Rules, now: datetime) -> int:
 
 
 def _offered(node: Object, rules: Rules) -> int:
-    """Returns the number of the node's GPUs that jobs can use."""
+    """Returns the number of the node's GPUs for jobs."""
     given, spec = node["metadata"].get("labels") or {}, node.get("spec", {})
     taints = [each["key"] for each in spec.get("taints") or [] if each["effect"] in _CLOSED]
     closed = spec.get("unschedulable") or any(key == rules.taint or key.startswith(_KUBERNETES) for key in taints)
@@ -86,9 +86,9 @@ def _created(node: Object) -> datetime:
 
 
 def change(queue: Object, lost: int) -> tuple[Object, str]:
-    """Returns the queue's merge patch, and a log line. The queue then lends its quota minus the lost GPUs.
+    """Returns the queue's merge patch and a log line. The queue then lends its quota minus the lost GPUs.
 
-    The patch is empty if nothing changes. Without a limit, the queue lends all of its quota.
+    The patch is empty if nothing changes. Without a limit, the queue lends its whole quota.
     """
     groups, changes = copy.deepcopy(queue["spec"]["resourceGroups"]), ""
     resources = [each for group in groups for flavor in group["flavors"] for each in flavor["resources"]]

@@ -2,8 +2,7 @@
 """Labels its node with data of Azure's host and InfiniBand, and removes stale labels.
 
 Hyper-V describes the VM and its host in a file of fixed-size records; sysfs has the InfiniBand partition (pkey) and the
-GUIDs of the HCAs. Azure's support asks for these data. Uses the Kubernetes API with the pod's service account, which
-needs `get` and `patch` of nodes.
+HCAs' GUIDs. Azure's support asks for these data. The pod's service account needs `get` and `patch` of nodes.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 KEY_BYTES, VALUE_BYTES = 512, 2048
-"""Sizes in a record of the pool; text is UTF-8, padded with zero bytes (linux/hyperv.h: HV_KVP_EXCHANGE_MAX_*_SIZE)."""
+"""Sizes in the pool's records; text is UTF-8, padded with zero bytes (linux/hyperv.h: HV_KVP_EXCHANGE_MAX_*_SIZE)."""
 MAX_LABEL = 63
-"""Maximum length of a label's value, and of its name after the prefix, in Kubernetes."""
+"""Kubernetes' maximum length of a label's value, and of its name after the prefix."""
 HYPERV = "hyperv/"
 INFINIBAND = "ai-on-aks/ib-"
 PREFIXES = (HYPERV, INFINIBAND)
-"""Prefixes of this program's labels, which it removes if they are stale."""
+"""Prefixes of this program's labels, removed if stale."""
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 TIMEOUT_S = 30
 _SIGNS = "-_."
@@ -36,7 +35,7 @@ Labels = dict[str, str]
 
 
 def records(pool: bytes) -> dict[str, str]:
-    """Returns keys and values of a pool file, without an incomplete record at its end."""
+    """Returns keys and values of a pool file, without an incomplete last record."""
     size = KEY_BYTES + VALUE_BYTES
     found = {}
     for start in range(0, len(pool) - size + 1, size):
@@ -46,7 +45,7 @@ def records(pool: bytes) -> dict[str, str]:
 
 
 def label_text(text: str) -> str:
-    """Returns the text as a valid name or value of a label, which may be empty."""
+    """Returns the text as a valid name or value of a label, maybe empty."""
     allowed = re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip(_SIGNS)
     return allowed[:MAX_LABEL].strip(_SIGNS)
 
@@ -60,7 +59,7 @@ def hyperv_labels(pool: bytes) -> Labels:
 def infiniband_labels(folder: Path) -> Labels:
     """Returns `ai-on-aks/ib-pkey`, and `ai-on-aks/ib-guid-<device>` for each device of a /sys/class/infiniband.
 
-    Nodes can only connect with the same pkey. If the HCAs of this node differ, `_` joins their pkeys. Ethernet devices
+    Nodes only connect with the same pkey. If this node's HCAs differ, `_` joins their pkeys. Ethernet devices
     (accelerated networking) are skipped. A GUID has 16 hexadecimal digits, without colons.
     """
     labels: Labels = {}
@@ -98,7 +97,7 @@ class Node:
         self._call("PATCH", {"metadata": {"labels": labels}})
 
     def _call(self, method: str, body: object = None) -> dict[str, dict[str, Labels]]:
-        """Calls the API. Reads the token each time, because the kubelet renews it."""
+        """Calls the API. Reads the token each time: the kubelet renews it."""
         request = urllib.request.Request(  # noqa: S310 - the URL is the cluster's own, always https
             self._url,
             method=method,
@@ -120,7 +119,7 @@ class Node:
 
 
 def update(node: Node, pool: Path, infiniband: Path) -> None:
-    """Updates the node's labels. Without a pool file (Hyper-V's daemon does not run), it has no `hyperv/` labels."""
+    """Updates the node's labels, without `hyperv/` if there is no pool file (Hyper-V's daemon does not run)."""
     hyperv = hyperv_labels(pool.read_bytes()) if pool.exists() else {}
     needed = changes(node.labels(), {**hyperv, **infiniband_labels(infiniband)})
     if needed:
@@ -130,7 +129,7 @@ def update(node: Node, pool: Path, infiniband: Path) -> None:
 
 
 def main() -> int:
-    """Repeats forever: a VM may move to another host, and a new fabric manager may assign another pkey."""
+    """Repeats forever: a VM may move to another host, and a new fabric manager assign another pkey."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     environment = os.environ
     api = f"https://{environment['KUBERNETES_SERVICE_HOST']}:{environment['KUBERNETES_SERVICE_PORT']}"

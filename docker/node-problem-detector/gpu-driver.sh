@@ -5,8 +5,8 @@ source "$(dirname "$0")/lib.sh"
 
 has_driver || problem "the GPU operator's driver does not run on the node"
 smi -L
-# Exit codes of nvidia-smi are those of NVML (nvmlReturn_t): 9, the driver is not loaded; 12 and 13, its library is missing or wrong;
-# 18, driver and library have different versions (anderskm/gputil#55).
+# nvidia-smi's exit codes are NVML's (nvmlReturn_t): 9, the driver is not loaded; 12 and 13, its library is missing or
+# wrong; 18, driver and library have different versions (anderskm/gputil#55).
 case $code in
   9 | 12 | 13 | 18) problem "the GPU driver is not loaded: ${found%%$'\n'*}" ;;
 esac

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # shellcheck source-path=SCRIPTDIR
-# Checks that all NVLinks of the GPUs are active, except those that a product never uses (nvlinks.txt).
+# Checks that all NVLinks of the GPUs are active, except those never used by a product (nvlinks.txt).
 here=$(dirname "$0")
 source "$here/lib.sh"
 

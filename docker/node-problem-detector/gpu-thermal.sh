@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # shellcheck source-path=SCRIPTDIR
-# Checks whether the hardware or the driver slows down a GPU that is too hot.
+# Checks whether hardware or driver slow down a GPU that is too hot.
 source "$(dirname "$0")/lib.sh"
 
 reasons=clocks_event_reasons

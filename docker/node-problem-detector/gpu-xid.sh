@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # shellcheck source-path=SCRIPTDIR
-# Finds errors of GPUs (Xids) or NVSwitches (SXids) in the log of NVIDIA's drivers, by severity. Critical errors are valid until the
-# next boot. Warnings, most of which a job has caused, are valid for an hour. Compressed logs are not read; AKS compresses them after
-# one or two days (Azure/AgentBaker, parts/linux/cloud-init/artifacts/aks-rsyslog).
+# Finds errors of GPUs (Xids) or NVSwitches (SXids) in the log of NVIDIA's drivers, by severity. Critical errors are
+# valid until the next boot; warnings, most caused by a job, for an hour. Compressed logs are not read; AKS compresses
+# them after one or two days (Azure/AgentBaker, parts/linux/cloud-init/artifacts/aks-rsyslog).
 # Usage: gpu-xid.sh critical|warning
 here=$(dirname "$0")
 source "$here/lib.sh"
@@ -15,8 +15,8 @@ while read -r number _; do
   [[ $number == [0-9]* ]] && critical[$number]=1
 done <"$here/xids.txt"
 
-# Prints the severity of an Xid. For 144 to 150, the word in the text decides ("NETIR_LINK_EVT Fatal XC0 ...", NVIDIA's Xid catalog).
-# An Xid 45 that one of these caused does not contain the word, so it is a warning.
+# Prints the severity of an Xid. For 144 to 150, the word in the text decides ("NETIR_LINK_EVT Fatal XC0 ...", NVIDIA's
+# Xid catalog). An Xid 45 that one of these caused lacks the word, so it is a warning.
 severity_of() {
   local number=$1 text=$2
   if ((number >= 144 && number <= 150)); then
@@ -26,9 +26,10 @@ severity_of() {
   fi
 }
 
-# Records the recovery action of a GPU (Xid 154) by its number, because drivers use different words for one number
-# (nvml.h, nvmlDeviceGpuRecoveryAction_t): 0 none, 1 reset, 2 reboot, 3 drain, 4 drain and reset. An IMEX domain that has to be
-# recovered is not the GPU's own. An action is valid until the next Xid 154 of the same GPU; that of an unknown one until the boot.
+# Records a GPU's recovery action (Xid 154) by its number, for which drivers use different words (nvml.h,
+# nvmlDeviceGpuRecoveryAction_t): 0 none, 1 reset, 2 reboot, 3 drain, 4 drain and reset. An IMEX domain that has to be
+# recovered is not the GPU's own. An action is valid until the GPU's next Xid 154; that of an unknown one until the
+# boot.
 declare -A action=() seen=()
 recovery() {
   local gpu=$1 text=$2
@@ -43,7 +44,8 @@ recovery() {
   esac
 }
 
-# Messages of the driver without an Xid. It cannot start a GPU that is broken or still used by another driver, and retries.
+# The driver's messages without an Xid. It cannot start a GPU that is broken or still used by another driver, and
+# retries.
 readonly LOST='fallen off the bus|lost from the bus|NV_ERR_GPU_IS_LOST'
 readonly NOT_STARTED='RmInitAdapter failed!|NV_ERR_GPU_IN_FULLCHIP_RESET'
 readonly RESET='[Rr]eset required|NV_ERR_RESET_REQUIRED|[Rr]equires reset|need to be reset'
@@ -85,11 +87,11 @@ entry() { # LINE
   fi
 }
 
-# A job may print such words, so only lines of the kernel and of the fabric manager count.
+# A job may print such words: only lines of the kernel and the fabric manager count.
 readonly ERRORS="$KERNEL(NVRM: Xid \\(|(nvidia-)?nvswitch[0-9]*:? SXid \\(|NVRM:.*($LOST|$NOT_STARTED|$RESET))|fabric-?manager.*NVSwitch (non-)?fatal error"
 entries "$ERRORS" 0
 for line in "${entries[@]}"; do
-  # A recovery action is valid however old it is, so warnings need the older Xids 154, too.
+  # A recovery action is valid however old it is: warnings need older Xids 154, too.
   [[ $severity == critical || $line == *": 154, "* ]] && entry "$line"
 done
 if [[ $severity == warning ]]; then

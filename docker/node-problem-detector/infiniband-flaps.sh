@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
 # shellcheck source-path=SCRIPTDIR
 # Checks whether a link was lost TIMES times within HOURS; once is not flapping. Usage: infiniband-flaps.sh TIMES HOURS
-# It reads three sources. systemd-networkd, or NetworkManager, logs lost links only if they have an address (IP over InfiniBand). The counter link_downed
-# of a port also grows without an address; virtual functions may not count, then it stays 0. Kernels from 6.12, and NVIDIA's drivers,
-# log each port that goes down, of Ethernet too (drivers/infiniband/core/cache.c).
+# It reads three sources. systemd-networkd, or NetworkManager, logs lost links only with an address (IP over
+# InfiniBand). A port's counter link_downed also grows without one; for virtual functions it may stay 0. Kernels from
+# 6.12, and NVIDIA's drivers, log each port that goes down, of Ethernet too (drivers/infiniband/core/cache.c).
 here=$(dirname "$0")
 source "$here/lib.sh"
 source "$here/log.sh"
 times=$1 hours=$2
 sys=${SYSFS:-/sys} # tests replace it
 
-# The counters of the last run, and when they grew: lines `port <device>/<port> COUNT` and `grew <device>/<port> TIME BY`. The file
-# lasts as long as the pod. The first run only records a baseline.
+# The last run's counters, and when they grew: lines `port <device>/<port> COUNT` and `grew <device>/<port> TIME BY`.
+# The file lasts as long as the pod. The first run only records a baseline.
 memory=${TMPDIR:-/tmp}/infiniband-flaps
 now=$(date +%s)
 declare -A last=() grown=()
@@ -45,8 +45,8 @@ done
 printf '%s\n' "${kept[@]}" >"$memory.new"
 mv "$memory.new" "$memory"
 
-# On AKS these links are ibP257s154020 and the like, by domain and slot of their PCI function
-# (Azure/aks-rdma-infiniband, configs/nicclusterpolicy/ipoib/ipoib-network.yaml; microsoft/lisa, lisa/tools/ip.py).
+# On AKS these links are ibP257s154020 and the like, by their PCI function's domain and slot (Azure/aks-rdma-infiniband,
+# configs/nicclusterpolicy/ipoib/ipoib-network.yaml; microsoft/lisa, lisa/tools/ip.py).
 declare -A lost=()
 for port in "${!grown[@]}"; do
   lost[${port%/1}]=${grown[$port]}

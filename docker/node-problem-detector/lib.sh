@@ -1,7 +1,8 @@
 # Common functions of the checks: reporting the result, and running nvidia-smi.
 # shellcheck shell=bash
-# Exit codes are node-problem-detector's (pkg/custompluginmonitor/plugin/plugin.go of v1.34.0): 0 ok, 1 problem, 2 unknown.
-# The output is the condition's message. It must not change while the problem is the same, because each new text is another event.
+# Exit codes are node-problem-detector's (pkg/custompluginmonitor/plugin/plugin.go of v1.34.0): 0 ok, 1 problem, 2
+# unknown.
+# The output is the condition's message, which must not change with the same problem: each new text is another event.
 set -euo pipefail
 
 reported=""
@@ -14,7 +15,7 @@ ok() { report 0 "$*"; }
 problem() { report 1 "$*"; }
 unknown() { report 2 "$*"; }
 
-# An error in a check ends it with 1, which must not count as a problem of the node.
+# An error in a check ends it with 1, which must not count as the node's problem.
 trap '[[ $reported ]] || { echo "check ${0##*/} has an error, see the log of its pod"; exit 2; }' EXIT
 
 # The GPU operator's driver mounts its root there, with /dev (NVIDIA/gpu-driver-container, ubuntu24.04/nvidia-driver,
@@ -22,8 +23,9 @@ trap '[[ $reported ]] || { echo "check ${0##*/} has an error, see the log of its
 readonly DRIVER_ROOT=/run/nvidia/driver
 has_driver() { [[ -e $DRIVER_ROOT/usr/bin/nvidia-smi ]]; }
 
-# smi ARGUMENTS...: runs nvidia-smi; sets $found to its output and $code to its exit code. If it hangs, node-problem-detector kills
-# it with this script. If it survives that, it keeps the lock, so that no second process hangs too.
+# smi ARGUMENTS...: runs nvidia-smi; sets $found to its output and $code to its exit code. If it hangs,
+# node-problem-detector kills it with this script. If it survives, it keeps the lock, so that no second process hangs
+# too.
 smi() {
   has_driver || unknown "the node has no GPU driver"
   exec 9>"${TMPDIR:-/tmp}/${0##*/}.lock"

@@ -1,8 +1,8 @@
 # Reads the node's log since its last boot.
 # shellcheck shell=bash
 
-# Matches the begin of a line of the kernel, from syslog (RFC 3164 or 5424) or dmesg. The tag of another program ends with a colon, or
-# is one of the seven fields of RFC 5424 before the message. docker/aksnhc/node-log.sh has the same patterns.
+# Matches the begin of a kernel's line, from syslog (RFC 3164 or 5424) or dmesg. Another program's tag ends with a
+# colon, or is one of the seven fields of RFC 5424 before the message. docker/aksnhc/node-log.sh has the same patterns.
 readonly TAG='kernel(\[[0-9]+\])?(:| [0-9-]+ - (-|\[[^]]*\]))'
 # shellcheck disable=SC2034
 readonly KERNEL="^([^ ]*[^ :] +){0,4}(([^ ]*[^ :] +){0,2}$TAG.*|(\\[[^]]*\\] *)*)"

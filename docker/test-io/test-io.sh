@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Loads node and storage like a resimulation: reads inputs, loads the GPU, writes outputs, and prints the throughput.
+# Loads node and storage like a resimulation: reads inputs, loads the GPU, writes outputs, prints the throughput.
 # Usage: test-io.sh GPU_SECONDS OUTPUT_FILES OUTPUT_SIZE (such as 16Mi)
 # Reads: SCENARIO, INPUT, OUTPUT, CHECKPOINT, STATS (see workloads/resim/scripts/run-scenario.sh).
-# At SIGTERM, it stores how long it has loaded the GPU; the next attempt continues from there.
+# At SIGTERM, it stores how long it has loaded the GPU, where the next attempt continues.
 set -euo pipefail
 
 gpu_seconds=$1 files=$2 size=$3

@@ -1,6 +1,6 @@
 """Saves checkpoints: each process writes its share of masters and moments while training continues.
 
-A share lists its elements, so that any number of processes, sharded or not, can read it.
+A share lists its elements, so any number of processes, sharded or not, can read it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pretraining import folders
 from pretraining.optimizer import Segments, world
 
 _WHERE = "where"
-"""Name of the files with a share's elements: first element and length of each segment."""
+"""Name of the files with a share's elements: each segment's first element and length."""
 
 
 class Optimizer(Protocol):
@@ -33,16 +33,16 @@ class Optimizer(Protocol):
 
 
 class Checkpoints:
-    """The checkpoints of one training, in a folder that all processes share."""
+    """A training's checkpoints, in a folder that all processes share."""
 
     def __init__(self, folder: Path, about: Mapping[str, Any], keep: int = 2) -> None:
-        """Sets the folder. A checkpoint of this training must have the same values of `about`."""
+        """Sets the folder. A checkpoint of this training must have the same `about`."""
         self.folder, self.about, self.keep = folder, dict(about), keep
         self._writer: threading.Thread | None = None
         self._failure: BaseException | None = None
 
     def save(self, optimizer: Optimizer) -> None:
-        """Returns once the state is copied, and writes it in a thread. Raises an error of the previous write."""
+        """Returns once the state is copied, and writes it in a thread. Raises the previous write's error."""
         self.wait()
         state = optimizer.state()
         copied = {name: _joined(segments) for name, segments in state.items()}
@@ -90,7 +90,7 @@ class Checkpoints:
 
 
 def _joined(segments: Segments) -> Tensor:
-    """Returns a copy of all segments on the CPU, since the GPU may not have the memory."""
+    """Returns a copy of all segments on the CPU: the GPU may lack the memory."""
     into = torch.empty(sum(part.numel() for _, part in segments))
     at = 0
     for _, part in segments:

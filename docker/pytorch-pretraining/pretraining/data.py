@@ -30,7 +30,7 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class Synthetic:
-    """A source in which one of four tokens follows each of 256, equally likely. No loss stays below `entropy`."""
+    """A source in which one of four tokens follows each of 256, equally likely: no loss stays below `entropy`."""
 
     vocabulary: int
     seed: int
@@ -53,9 +53,9 @@ class Synthetic:
 
 
 class TokenFiles:
-    """Files `*.bin` of a folder with little-endian numbers of 16 bits, or 32 if the vocabulary needs them.
+    """A folder's files `*.bin` of little-endian numbers of 16 bits, or 32 if the vocabulary needs them.
 
-    Sequences follow each other without gaps; each pass over them has another order.
+    Sequences follow each other without gaps; each pass has another order.
     """
 
     def __init__(self, folder: Path, vocabulary: int, seed: int) -> None:

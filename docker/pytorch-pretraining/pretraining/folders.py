@@ -1,4 +1,4 @@
-"""Manages folders of checkpoints. A complete one has the name `step-<n>`; incomplete ones are ignored."""
+"""Manages folders of checkpoints. A complete one is `step-<n>`; incomplete ones are ignored."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ _WAIT_S, _LONGEST_S, _BUSY_S = 0.2, 1800, 30
 
 
 class CheckpointError(ValueError):
-    """An error in a checkpoint, with a message for the user."""
+    """An error in a checkpoint, for the user."""
 
 
 def begin(folder: Path, steps: int) -> Path:
-    """Returns the folder for the shares of all processes; each marks its share as `written`."""
+    """Returns the folder for all processes' shares, which each marks as `written`."""
     part = folder / f"step-{steps}{_UNFINISHED}"
     part.mkdir(parents=True, exist_ok=True)
     return part
 
 
 def written(part: Path, rank: int) -> Path:
-    """Returns the file that marks the share of a process as complete."""
+    """Returns the file that marks a process's share as complete."""
     return part / f"rank-{rank}.written"
 
 
@@ -46,7 +46,7 @@ def finish(part: Path, processes: int, about: Mapping[str, Any], keep: int) -> N
 
 
 def _rename(part: Path, done: Path) -> None:
-    """Renames a folder. On SMB it is busy while another node has a file open, and Linux closes files a second late."""
+    """Renames a folder, which on SMB is busy while another node has a file open; Linux closes files a second late."""
     until = time.monotonic() + _BUSY_S
     while True:
         try:
@@ -60,7 +60,7 @@ def _rename(part: Path, done: Path) -> None:
 
 
 def newest(folder: Path, about: Mapping[str, Any]) -> tuple[Path, int] | None:
-    """Returns the newest checkpoint and its steps. Raises CheckpointError if its values of `about` differ."""
+    """Returns the newest checkpoint and its steps. Raises CheckpointError if its `about` differs."""
     complete = _complete(folder)
     if not complete:
         return None
@@ -73,7 +73,7 @@ def newest(folder: Path, about: Mapping[str, Any]) -> tuple[Path, int] | None:
 
 
 def clear(folder: Path) -> None:
-    """Deletes incomplete checkpoints, so that a process that repeats such a step finds no old shares."""
+    """Deletes incomplete checkpoints: a process that repeats such a step must find no old shares."""
     for part in folder.glob(f"step-*{_UNFINISHED}"):
         shutil.rmtree(part)
 

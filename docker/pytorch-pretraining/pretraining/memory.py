@@ -1,4 +1,4 @@
-"""Estimates the GPU memory of a training, and plans how to distribute it over several GPUs."""
+"""Estimates a training's GPU memory, and plans its distribution over several GPUs."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pretraining.shape import Shape
 
 USABLE = 0.92
-"""Usable share of a GPU's memory: driver, NCCL and fragmentation need the rest."""
+"""Usable share of a GPU's memory, without driver, NCCL and fragmentation."""
 _PER_LAYER, _PER_LAYER_FP8, _PER_LAYER_RECOMPUTED, _PER_SYMBOL = 28, 21, 2, 2.4
 """Measured bytes per token kept for backward, per unit of a layer's `width` and of the vocabulary."""
 _GATHERED_BLOCK, _GATHERED_REST = 8, 2
 """Bytes per parameter that FSDP gathers together: weights and gradients of two blocks, and of all other parts."""
 _MOST_AT_ONCE = 32
-"""Maximum number of sequences together: more are not faster."""
+"""Maximum number of sequences together; more are not faster."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Plan:
 
 
 def ways(processes: int) -> list[Way]:
-    """Returns the possible ways for this many processes, the fastest first."""
+    """Returns the possible ways for this many processes, fastest first."""
     return [each for each in WAYS if processes > 1 or not each.sharded]
 
 

@@ -1,7 +1,7 @@
-"""A decoder-only transformer with OPT's sizes: pre-norm, learned positions, ReLU, tied embeddings, and no biases.
+"""A decoder-only transformer with OPT's sizes: pre-norm, learned positions, ReLU, tied embeddings, no biases.
 
-ReLU and the lack of biases make it faster: the backward pass of ReLU only needs its output, and biases would need
-reductions over all tokens. Heads have 128 dimensions, which Hopper's attention kernels run faster than OPT's 64.
+ReLU and no biases make it faster: ReLU's backward pass only needs its output, and biases would need reductions over all
+tokens. Heads have 128 dimensions, which Hopper's attention kernels run faster than OPT's 64.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from torch.utils.checkpoint import checkpoint
 from pretraining.shape import Shape
 
 BACKENDS = [SDPBackend.CUDNN_ATTENTION, SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
-"""Attention kernels, in the order of preference."""
+"""Attention kernels in order of preference."""
 EPSILON = 1e-5
 
 
@@ -56,7 +56,7 @@ class Transformer(nn.Module):
     """Predicts each next token of sequences."""
 
     def __init__(self, shape: Shape, linear: type[nn.Linear] = nn.Linear) -> None:
-        """Builds the model. `linear` is the class of the layers in blocks; logits have the precision of the weights."""
+        """Builds the model. `linear` is the class of the blocks' layers; logits have the weights' precision."""
         super().__init__()
         self.shape = shape
         self.tokens = nn.Embedding(shape.vocabulary, shape.width)

@@ -1,7 +1,7 @@
-"""AdamW in fp32 for a model in bf16: gradients are accumulated in fp32, weights are rounded from fp32 masters.
+"""AdamW in fp32 for a model in bf16: gradients are accumulated in fp32, weights rounded from fp32 masters.
 
 All values are in flat tensors. Each GPU keeps and updates its share of masters and moments (ZeRO stage 1,
-arXiv:1910.02054), so that gradients are reduced and weights gathered once per update, for any number of micro-batches.
+arXiv:1910.02054): gradients are reduced and weights gathered once per update, for any number of micro-batches.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from torch import Tensor, distributed, nn
 ALIGNED = 64
 """Alignment of parameters in elements, for fast kernels."""
 Segments = Sequence[tuple[int, Tensor]]
-"""Parts of a tensor that all processes share: number of the first element, and the elements."""
+"""Parts of a tensor of all processes: number of the first element, and the elements."""
 
 
 def world() -> tuple[int, int]:
@@ -25,7 +25,7 @@ def world() -> tuple[int, int]:
 
 
 class MasterAdamW:
-    """Accumulates each gradient as soon as backward has computed it, so that no gradient is kept twice."""
+    """Accumulates each gradient once backward has computed it, so that none is kept twice."""
 
     def __init__(
         self, parameters: Iterable[nn.Parameter], *, betas: tuple[float, float] = (0.9, 0.95), decay: float = 0.1
@@ -83,7 +83,7 @@ class MasterAdamW:
         return norm
 
     def _reduced(self) -> Tensor:
-        """Returns the sum of all processes' gradients, for this process's share."""
+        """Returns all processes' sum of gradients, for this process's share."""
         mine = self.gradients[self.start : self.stop]
         if world()[1] > 1:
             distributed.reduce_scatter_tensor(mine, self.gradients)
@@ -103,7 +103,7 @@ def _accumulator(into: Tensor) -> Callable[[Tensor], None]:
 
 
 def places(parameters: Iterable[nn.Parameter]) -> Iterator[tuple[int, int]]:
-    """Yields the begin and end of each parameter in the flat tensor."""
+    """Yields each parameter's begin and end in the flat tensor."""
     start = 0
     for parameter in parameters:
         stop = start + -(-parameter.numel() // ALIGNED) * ALIGNED

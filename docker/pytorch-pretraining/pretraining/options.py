@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 UNFIT = 2
-"""Exit code for errors that a retry cannot fix: options, data, or a checkpoint of another training."""
+"""Exit code for errors that no retry fixes: options, data, or a checkpoint of another training."""
 EVICTED = 143
-"""Exit code after SIGTERM, like that of a killed process, so that it does not count as a failure of the training."""
+"""Exit code after SIGTERM, like that of a killed process, which does not count as a failure of the training."""
 
 
 def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:

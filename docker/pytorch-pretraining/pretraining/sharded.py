@@ -1,7 +1,7 @@
 """AdamW for a sharded model: each GPU has a share of weights in fp32, gradients and moments (FSDP2, arXiv:2304.11277).
 
-A block's weights are gathered in bf16 when they are needed, and its gradients are reduced in fp32 after each
-micro-batch. It is slower than `MasterAdamW`, and for models whose weights and gradients do not fit on each GPU.
+A block's weights are gathered in bf16 when needed, and its gradients reduced in fp32 after each micro-batch. It is
+slower than `MasterAdamW`, and for models whose weights and gradients do not fit on each GPU.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _POLICY = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.fl
 
 
 class ShardedAdamW:
-    """An optimizer with the methods of `MasterAdamW`, which can also read its checkpoints."""
+    """An optimizer with `MasterAdamW`'s methods, which can also read its checkpoints."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class ShardedAdamW:
         self.steps = 0
 
     def _fill(self, model: Transformer, device: torch.device) -> None:
-        """Initializes like an unsharded model, in bf16: each process generates all numbers and keeps its share."""
+        """Initializes as if unsharded, in bf16: each process generates all numbers and keeps its share."""
         for name, each in model.named_parameters():
             values = torch.ones(each.numel(), device=device)
             if each.dim() > 1:

@@ -1,4 +1,4 @@
-"""Checks files `*.bin` of little-endian token numbers. This module needs neither torch nor numpy.
+"""Checks files `*.bin` of little-endian token numbers, without torch and numpy.
 
 `python -m pretraining.token_files FOLDER [VOCABULARY]` checks files before a job holds GPUs for them.
 """
@@ -23,7 +23,7 @@ _LLM_C = {
     20240527: "a training state",
     20240803: "a model",
 }
-"""The first number of other files (karpathy/llm.c: dev/data/data_common.py, train_gpt2.py, train_llama3.py)."""
+"""Other files' first number (karpathy/llm.c: dev/data/data_common.py, train_gpt2.py, train_llama3.py)."""
 _STARTS = {
     b"\x93NUMPY": ("begins with a header of numpy", _NUMPY.replace("{read}", _LOAD)),
     **{struct.pack("<i", magic): _LLM_C_TOKENS for magic in (20240520, 20240801)},  # version 1 of 16 bits, 7 of 32
@@ -41,13 +41,13 @@ _STARTS = {
     b"PAR1": ("is Parquet", "python -c 'import pandas, sys; print(pandas.read_parquet(sys.argv[1]))' {file}"),
     b"\x89HDF": ("is HDF5", "h5dump -n {file}    # lists its content"),
 }
-"""The first bytes of other formats, with a description and the command that converts or lists such a file."""
+"""Other formats' first bytes, with a description and the command that converts or lists such a file."""
 _CONTROL = re.compile(rb"[\0-\x08\x0b\x0e-\x1f\x7f]")
 _LEAST_TEXT, _LEAST_BYTES, _LEAST_DISTINCT = 16, 256, 9
 """The number of bytes without control characters that are text; those in other encodings; the distinct ones."""
 _LEFT_OUT = re.compile(r"\.bin\.(gz|zst|bz2|xz|zip)$|\.BIN$")
 _BLOCK = 8192
-"""The number of bytes that are read at the beginning, in the middle and at the end of a file."""
+"""The number of bytes read at the beginning, in the middle and at the end of a file."""
 _FORMATS = {2: "H", 4: "I"}
 _LEAST, _UPPER = 8, 4
 """If every second one of at least `_LEAST` numbers is below `_UPPER`, they are upper halves of wider numbers."""
@@ -58,7 +58,7 @@ class DataError(ValueError):
 
 
 def bytes_of_token(vocabulary: int) -> int:
-    """Returns two, or four if the vocabulary needs them."""
+    """Returns two, or four if the vocabulary needs it."""
     return 2 if vocabulary <= 2**16 else 4
 
 
@@ -67,7 +67,7 @@ def found(folder: Path, token: int, vocabulary: int | None = None) -> list[Path]
 
     Args:
         folder: The folder with files `*.bin`.
-        token: The number of bytes of a token.
+        token: The bytes of a token.
         vocabulary: The number of tokens in the vocabulary, or None to skip that check.
     """
     there = sorted(folder.iterdir()) if folder.is_dir() else []
@@ -94,7 +94,7 @@ def found(folder: Path, token: int, vocabulary: int | None = None) -> list[Path]
 
 
 def foreign(file: Path | str, place: int, numbers: Sequence[int], vocabulary: int) -> DataError:
-    """Returns the error for a file with numbers outside the vocabulary; `place` is the position of the first number."""
+    """Returns the error for a file with numbers outside the vocabulary; `place` is the first number's position."""
     size, most = bytes_of_token(vocabulary), max(numbers)
     what = f"{file}: token {most}, at {place + numbers.index(most)}, is not in a vocabulary of {vocabulary}"
     kind, many = f"{len(numbers)}{_FORMATS[size]}", sum(each >= vocabulary for each in numbers) > len(numbers) / 50
@@ -153,7 +153,7 @@ def _check_width(file: Path, token: int, numbers: Sequence[int]) -> None:
 
 
 def _samples(file: Path, token: int) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Yields numbers at the beginning, in the middle and at the end, each time after the position of the first."""
+    """Yields numbers at the beginning, in the middle and at the end, each time after the first one's position."""
     size = file.stat().st_size
     with file.open("rb") as content:
         for place in sorted({0, max(0, size // 2 - _BLOCK) // 8 * 8, max(0, size - _BLOCK) // 8 * 8}):

@@ -1,6 +1,6 @@
 """Pre-trains a model with `torchrun ... -m pretraining.train`, continues from checkpoints, and stops at SIGTERM.
 
-Sequences are read by number, so that the result does not depend on the number of GPUs.
+Sequences are read by number: the result does not depend on the number of GPUs.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Training:
         return 0
 
     def step(self, step: int) -> tuple[Tensor, Tensor]:
-        """Returns the mean loss of the batch and the norm of its gradient, still on the GPU."""
+        """Returns the batch's mean loss and its gradient's norm, still on the GPU."""
         losses = torch.zeros((), device=self.device)
         with attention():
             for tokens in self._batches(step):
@@ -130,7 +130,7 @@ class Training:
         return bool(any_stopped.item())
 
     def log(self, step: int, loss: float, norm: float, seconds: float) -> None:
-        """Adds a line to the log and to metrics.jsonl, and points to the curves of TensorBoard."""
+        """Adds a line to the log and metrics.jsonl, and points to TensorBoard's curves."""
         chosen, peak = self.chosen, self.chosen.peak_tflops * 1e12 * world()[1]
         found = report.metrics(self.shape, chosen.batch, peak, step=step, loss=loss, gradient=norm, seconds=seconds)
         self.print(report.line(found))
@@ -164,7 +164,6 @@ def made(
 
 
 def _board(folder: Path) -> SummaryWriter | None:
-    """Returns TensorBoard's writer, or None without TensorBoard."""
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:

@@ -1,4 +1,4 @@
-"""Saves checkpoints: LoRA's weights and the optimizer's state, which are small, in one file each."""
+"""Saves checkpoints: LoRA's weights and the optimizer's state, both small, in one file each."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from finetuning import folders
 
 
 class Checkpoints:
-    """The checkpoints of one training, in a folder that all processes share."""
+    """A training's checkpoints, in a folder that all processes share."""
 
     def __init__(self, folder: Path, about: Mapping[str, Any], keep: int = 2) -> None:
-        """Sets the folder. A checkpoint of this training must have the same values of `about`."""
+        """Sets the folder. A checkpoint of this training must have the same `about`."""
         self.folder, self.about, self.keep = folder, dict(about), keep
 
     def save(self, steps: int, weights: Mapping[str, Tensor], optimizer: torch.optim.Optimizer, before: float) -> None:
-        """Saves a checkpoint, in one of the processes. `before` is the loss before training."""
+        """Saves a checkpoint in one of the processes. `before` is the loss before training."""
         self.folder.mkdir(parents=True, exist_ok=True)
         file = folders.unfinished(self.folder, steps)
         state = {"about": self.about, "steps": steps, "before": before}

@@ -1,6 +1,6 @@
 """Training data: files of JSON lines, or a source with known entropy, packed into rows of one length.
 
-Packing leaves little padding, and gives all rows the same shape, so that the model is compiled once.
+Packing leaves little padding, and all rows have one shape, so that the model is compiled once.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from finetuning import lines
 from finetuning.lines import DataError
 
 IGNORED = -100
-"""The target of a token that is not trained on, as in transformers."""
+"""The target of an untrained token, as in transformers."""
 _SYMBOLS, _CHOICES, _STRIDE = 256, 4, 17
 
 
@@ -50,7 +50,7 @@ def synthetic(vocabulary: int, seed: int, count: int, lengths: tuple[int, int]) 
 
 
 def read(path: Path, tokenizer: Any, vocabulary: int, longest: int) -> tuple[list[Example], int]:
-    """Returns the examples of a file or of a folder's *.jsonl, and how many of them were cut to `longest` tokens.
+    """Returns the examples of a file or of a folder's *.jsonl, and how many were cut to `longest` tokens.
 
     Raises DataError.
     """
@@ -109,5 +109,5 @@ class Row:
 
 
 def _moved(tensor: Tensor, device: torch.device) -> Tensor:
-    """Copies to the device without waiting for it, from pinned memory."""
+    """Copies from pinned memory to the device, without waiting."""
     return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor

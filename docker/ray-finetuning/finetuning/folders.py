@@ -1,4 +1,4 @@
-"""Manages files of checkpoints. This module does not need torch."""
+"""Manages files of checkpoints, without torch."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _UNFINISHED = ".unfinished"
 
 
 class CheckpointError(ValueError):
-    """An error in a checkpoint, with a message for the user."""
+    """An error in a checkpoint, for the user."""
 
 
 def unfinished(folder: Path, steps: int) -> Path:

@@ -1,4 +1,4 @@
-"""Reads files of JSON lines, and packs sequences end to end. This module does not need torch.
+"""Reads files of JSON lines, and packs sequences end to end, without torch.
 
 `python -m finetuning.lines PATH` checks files before a job holds GPUs for them.
 """
@@ -25,10 +25,10 @@ _STARTS = {
     'orient="records", lines=True)\' {file}',
     b"version https://git-lfs": "a pointer of Git LFS, not the data: git lfs pull",
 }
-"""The first bytes of other files, with their format and the command that converts them to JSON lines."""
+"""Other files' first bytes, with their format and the command that converts them to JSON lines."""
 _LEFT_OUT = re.compile(r"(?i:\.jsonl\.(gz|zst|bz2|xz|zip))$|\.JSONL$")
 _ESCAPED = re.compile("[\udc80-\udcff]")
-"""Matches bytes that are not UTF-8, as `surrogateescape` decodes them."""
+"""Bytes that are not UTF-8, as `surrogateescape` decodes them."""
 _ONE_A_LINE = "each line must be one object: jq -c 'if type == \"array\" then .[] else . end'"
 
 
@@ -39,7 +39,7 @@ class DataError(ValueError):
 def read(path: Path, make: Callable[[str | None, str], Made]) -> list[Made]:
     """Returns what `make` makes of each line of a file, or of a folder's *.jsonl, from prompt or None, and text.
 
-    A line has `text`, or `prompt` and `completion`; the completion is the text. Raises DataError.
+    A line has `text`, or `prompt` and `completion` (the text). Raises DataError.
     """
     made, wrong = [], []
     for file in _files(path):
@@ -76,7 +76,7 @@ def _files(path: Path) -> list[Path]:
 
 
 def _lines(file: Path) -> Iterator[tuple[int, str]]:
-    """Yields the lines that are not empty, with their numbers. Raises DataError for files that are not UTF-8."""
+    """Yields lines that are not empty, with their numbers. Raises DataError for files that are not UTF-8."""
     with file.open("rb") as beginning:
         first = beginning.read(32)
     if other := next((each for start, each in _STARTS.items() if first.startswith(start)), ""):
@@ -99,7 +99,7 @@ def _lines(file: Path) -> Iterator[tuple[int, str]]:
 
 
 def _guess(line: bytes) -> str:
-    """Returns the probable encoding, or an empty string if it may be any of several.
+    """Returns the probable encoding, or an empty string for several.
 
     Chinese characters are pairs of bytes, most with a first byte from 0xb0 to 0xd8; in Korean none is above 0xc8.
     Western text has at most two such bytes together, Cyrillic and Japanese text have more.
@@ -134,7 +134,7 @@ def _parsed(line: str) -> Any:
 
 
 def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """Returns the object. Raises DataError if it has two values for one text."""
+    """Returns the object. Raises DataError for two values of one text."""
     texts = [key for key, _ in pairs if key in _TEXTS]
     if len(set(texts)) < len(texts):
         raise DataError(f"duplicate key in {', '.join(texts)}")

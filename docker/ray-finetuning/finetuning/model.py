@@ -1,7 +1,7 @@
 """A causal language model of transformers with peft's LoRA, for packed rows, with compiled blocks and without logits.
 
-The base weights are frozen, in bf16 on a GPU. LoRA's weights are in fp32 and are rounded to bf16 for products, like
-with autocast. They are few, so this is cheap, and updates too small for bf16 are not lost.
+The base weights are frozen, in bf16 on a GPU. LoRA's are in fp32 and rounded to bf16 for products, like with autocast.
+They are few, so this is cheap, and updates too small for bf16 are not lost.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _CLOSE = {torch.float32: 1e-4, torch.bfloat16: 1e-2}
 
 
 class ModelError(ValueError):
-    """An error in the model, with a message for the user."""
+    """An error in the model, for the user."""
 
 
 class Linear(lora.Linear):
@@ -41,7 +41,7 @@ class Linear(lora.Linear):
 def attention(
     module: nn.Module, query: Tensor, key: Tensor, value: Tensor, _: None, *, scaling: float, **packed: Any
 ) -> tuple[Tensor, None]:
-    """Computes causal attention within each sequence. Tensors are (1, heads, tokens, dimensions of a head)."""
+    """Computes causal attention within each sequence. Tensors are (1, heads, tokens, head dimensions)."""
     ends, longest = packed["cu_seq_lens_q"], packed["max_length_q"]
     if query.is_cuda:
         parts = (each[0].transpose(0, 1) for each in (query, key, value))
@@ -67,7 +67,7 @@ def load(name: str, device: torch.device) -> nn.Module:
 
 
 def adapted(model: nn.Module, rank: int, alpha: int, targets: list[str] | None) -> PeftModel:
-    """Adds a new adapter to the model. `targets` are names of layers, by default peft's. Raises ModelError."""
+    """Adds a new adapter to the model. `targets` are layers' names, by default peft's. Raises ModelError."""
     config = LoraConfig(r=rank, lora_alpha=alpha, target_modules=targets, task_type="CAUSAL_LM")
     config._register_custom_module({nn.Linear: Linear})
     try:
@@ -77,7 +77,7 @@ def adapted(model: nn.Module, rank: int, alpha: int, targets: list[str] | None) 
 
 
 class Learner:
-    """Computes losses of rows, and gradients of LoRA's weights."""
+    """Computes rows' losses, and gradients of LoRA's weights."""
 
     def __init__(self, model: PeftModel, size: int, longest: int) -> None:
         """Prepares rows of `size` tokens with sequences of at most `longest`. Raises ModelError."""
@@ -96,7 +96,7 @@ class Learner:
         self._chunk = _chunk
 
     def compile(self) -> None:
-        """Compiles each block separately, once for all of them."""
+        """Compiles the blocks, once for all of them."""
         self._chunk = torch.compile(_chunk, dynamic=False)
         for module in self.causal.modules():
             if type(module).__name__ in (self.causal._no_split_modules or ()):
@@ -131,7 +131,7 @@ class Learner:
         ).last_hidden_state
 
     def check(self, example: Example) -> None:
-        """Compares with the model's own loss, before compiling. Raises ModelError if they differ."""
+        """Compares with the model's own loss, before compiling. Raises ModelError for a difference."""
         ours = self.loss([example], 1 / example.learnt, learn=False).item()
         tokens = torch.from_numpy(example.tokens)[None].to(self.device)
         labels = tokens.clone()

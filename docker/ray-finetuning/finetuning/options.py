@@ -1,4 +1,4 @@
-"""The command line of the loop, and checks of its values. This module does not need torch."""
+"""The loop's command line, and checks of its values, without torch."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import argparse
 from pathlib import Path
 
 EVICTED = 143
-"""Exit code after SIGTERM, like that of a killed process, so that it does not count as a failure of the training."""
+"""Exit code after SIGTERM, like that of a killed process, which does not count as a failure of the training."""
 UNFIT = 2
-"""Exit code for errors in options, data and checkpoints that a retry cannot fix."""
+"""Exit code for errors in options, data and checkpoints that no retry fixes."""
 RETRIES = 3
-"""Number of times that Ray restarts all workers after one died."""
+"""How often Ray restarts all workers after one died."""
 START_RETRIES = 3
-"""Number of times that Ray waits for GPUs again, a minute each. Then the job fails, and KubeRay tries another cluster.
+"""How often Ray waits for GPUs again, a minute each. Then the job fails, and KubeRay tries another cluster.
 
 KubeRay does not replace a pod on a dead node (1.6.2, controllers/ray/raycluster_controller.go, reconcilePods: a
 terminating pod counts).
 """
 SYNTHETIC = (2048, 32, 512)
-"""Number of synthetic examples, and the lengths of the shortest and the longest."""
+"""Number of synthetic examples, and the shortest and longest length."""
 
 
 def parser(name: str = "finetuning.train") -> argparse.ArgumentParser:

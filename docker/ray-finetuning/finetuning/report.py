@@ -1,4 +1,4 @@
-"""Log lines of the loop, metrics.jsonl and result.json. This module does not need torch."""
+"""The loop's log lines, metrics.jsonl and result.json, without torch."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def begun(examples: int, steps: int, step: int, before: float) -> str:
-    """Returns the first line; `step` is the last one of the checkpoint that it continues."""
+    """Returns the first line; `step` is the last one of the continued checkpoint."""
     return f"{examples} examples in {steps} steps, from step {step}; loss {before:.4f}"
 
 

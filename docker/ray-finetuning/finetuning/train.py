@@ -1,6 +1,6 @@
 """Fine-tunes a model with LoRA, continues from checkpoints, and stops at SIGTERM: `python -m finetuning.train`.
 
-Data, seed and sizes determine the examples of each step; the number of GPUs does not matter.
+Data, seed and sizes determine each step's examples, not the number of GPUs.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Training:
         return found
 
     def run(self, report: Callable[[Mapping[str, Any]], None] = lambda _: None) -> int:
-        """Trains. Returns the exit code, 0 after all steps. `report` receives all metrics, in every process."""
+        """Trains. Returns the exit code, 0 after all steps. `report` receives all metrics in every process."""
         before = self.evaluate() if self.before is None else self.before
         log(reporting.begun(len(self.examples), self.steps, self.begun, before))
         since, seen = time.monotonic(), 0
@@ -122,7 +122,7 @@ class Training:
         return 0
 
     def step(self, step: int) -> tuple[Tensor, Tensor, int]:
-        """Returns the mean loss of the batch and the norm of its gradient, still on the GPU, and its tokens."""
+        """Returns the batch's mean loss and its gradient's norm, still on the GPU, and its tokens."""
         batch = self.rows[(step - 1) * self.chosen.batch : step * self.chosen.batch]
         share = 1 / sum(each.learnt for row in batch for each in row)
         rank, processes = world()
@@ -168,7 +168,7 @@ class Training:
         return bool(any_stopped.item())
 
     def log(self, found: Mapping[str, float], report: Callable[[Mapping[str, Any]], None]) -> None:
-        """Adds a line to the log and to metrics.jsonl."""
+        """Adds a line to the log and metrics.jsonl."""
         log(reporting.line(found))
         if world()[0] == 0:
             reporting.keep(self.chosen.output, found)
