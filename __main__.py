@@ -1,4 +1,4 @@
-"""The Pulumi program: reads the settings, then deploys foundation, platform and workloads, and exports outputs."""
+"""The Pulumi program: reads the settings, deploys foundation, platform and workloads, and exports outputs."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _shared_platform(
 def _foundation(settings: Settings, known: Mapping[str, Operator[Any]]) -> tuple[Settings, Existing, Foundation | None]:
     """Checks Azure's state, and creates the foundation of the stack's own platform.
 
-    Returns the completed settings, the existing resources, and the foundation, or None after the first of two phases.
+    Returns the completed settings, what exists, and the foundation, or None after the first of two phases.
     """
     existing = check_existing(settings)
     if within := phases.deploys_inside(settings, existing):

@@ -37,7 +37,7 @@ from finetuning.data import Example
 SIZES = {"tiny": (2, 64, 2), "125m": (12, 768, 12), "1.3b": (24, 2048, 32), "2.7b": (32, 2560, 32)}
 VOCABULARY, LENGTHS, ALPHA, TARGETS = 50272, (256, 2048), 32, ["q_proj", "v_proj"]
 WARM_UP = 10
-"""The number of steps before the measurement; compilation happens in them."""
+"""The number of steps before the measurement, which include compilation."""
 
 
 def base(size: str, device: str, kind: torch.dtype) -> nn.Module:
@@ -63,7 +63,7 @@ def sequences(count: int) -> list[Example]:
 
 
 class Clock:
-    """Counts tokens and measures time after the warm-up steps."""
+    """Counts tokens and time after the warm-up steps."""
 
     def __init__(self) -> None:
         self.steps, self.tokens, self.begun, self.first = 0, 0, 0.0, time.monotonic()
@@ -117,7 +117,7 @@ class Measured(Trainer):
 
 
 def collator() -> DataCollatorForLanguageModeling:
-    """Returns a collator that pads to the longest sequence, rounded up to a multiple of 8 for tensor cores."""
+    """Returns a collator that pads to the longest sequence, up to a multiple of 8 for tensor cores."""
     words = Tokenizer(models.WordLevel({"<pad>": 1}))
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=words, pad_token="<pad>")  # noqa: S106 - a word
     return DataCollatorForLanguageModeling(tokenizer, mlm=False, pad_to_multiple_of=8)

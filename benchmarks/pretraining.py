@@ -119,7 +119,7 @@ def plain(options: argparse.Namespace) -> tuple[Shape, nn.Module]:
 
 
 class Fused:
-    """The AdamW of torch on fp32 weights, for the models that use autocast."""
+    """torch's AdamW on fp32 weights, for models with autocast."""
 
     def __init__(self, model: nn.Module) -> None:
         self.model = model

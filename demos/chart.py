@@ -1,6 +1,6 @@
 """Draws time series of Prometheus as line or stacked charts in one SVG.
 
-Uses no library: matplotlib would be the largest dependency, for a few pictures in docs/.
+Uses no library: for a few pictures in docs/, matplotlib would be the largest dependency.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def _cycle(count: int) -> list[str]:
 
 
 def _tick(highest: float) -> float:
-    """Returns a round number; four times this number is at least `highest`."""
+    """Returns a round number that is at least a fourth of `highest`."""
     if highest <= 0:
         return 1
     power = math.pow(10, math.floor(math.log10(highest / _Y_LABELS)))

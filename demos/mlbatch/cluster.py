@@ -19,7 +19,7 @@ _Found = TypeVar("_Found")
 
 
 class Failed(Exception):
-    """A step did not have the expected result. The message reports the observed state."""
+    """A step without the expected result. The message reports the observed state."""
 
 
 class Denied(Exception):
@@ -27,7 +27,7 @@ class Denied(Exception):
 
 
 class Cluster:
-    """The cluster of kubectl's kubeconfig. Commands impersonate a user, if one is given."""
+    """The cluster of kubectl's kubeconfig. Commands impersonate a user, if given."""
 
     def __init__(self, context: str = "") -> None:
         """Uses `context` of the kubeconfig, or its current one if empty."""

@@ -19,7 +19,7 @@ DRIVERS_S = 1800.0
 """The time for drivers: on Azure a quarter of an hour per node (simulator/bench/durations.yaml), after its boot."""
 LENDS_S = 400.0
 """The time until the slack queue lends all GPUs. The node-health job sets the number every five minutes, and lowers it
-for a bad node, as in the step `recovery`.
+for a bad node, as in `recovery`.
 """
 LOOKS_S = 180.0
 """The time for AppWrapper, which checks its pods once a minute and gives them a minute to terminate."""
@@ -27,7 +27,7 @@ LOOKS_S = 180.0
 
 @dataclass
 class Demonstration:
-    """The demonstration, with the jobs that it has submitted. It passes each line of output to `tell`."""
+    """The demonstration with its submitted jobs. It passes each line of output to `tell`."""
 
     cluster: Cluster
     tell: Callable[[str], None]
