@@ -15,7 +15,7 @@ class ClusterBackend(Protocol):
     """Kubernetes control planes, one per managed cluster. All methods are idempotent."""
 
     def create(self, cluster_id: str) -> None:
-        """Starts the control plane if it does not run. Returns when the API server is ready and logins are set."""
+        """Starts the control plane if it does not run. Returns when the API server and logins are ready."""
 
     def delete(self, cluster_id: str) -> None:
         """Stops the control plane, if any, and removes its state."""
@@ -48,7 +48,7 @@ class ClusterBackend(Protocol):
         """Sets the cluster's administrators to exactly these Entra groups (object ids)."""
 
     def set_nodes(self, cluster_id: str, nodes: list[Node]) -> Mapping[str, str]:
-        """Sets the cluster's nodes to exactly these: adds and removes nodes, updates labels and taints.
+        """Sets the cluster's nodes, with labels and taints, to exactly these.
 
         Returns the reason for each missing node, by name.
         """
@@ -59,7 +59,7 @@ class BlobBackend(Protocol):
 
     @property
     def endpoint(self) -> str:
-        """The URL `https://127.0.0.1:<port>`, stable across restarts. An account's blobs are below `/<account>`."""
+        """`https://127.0.0.1:<port>`, stable across restarts. An account's blobs are below `/<account>`."""
 
     @property
     def ca_file(self) -> Path:
@@ -72,7 +72,7 @@ class BlobBackend(Protocol):
     def set_accounts(self, accounts: Callable[[], Mapping[str, list[str]]]) -> None:
         """Serves exactly these accounts with their keys. Returns when ready. Without accounts, starts nothing.
 
-        Calls `accounts` under a lock, so that the last of several concurrent changes wins.
+        Calls `accounts` under a lock, so that the last concurrent change wins.
         """
 
     def create_container(self, account: str, container: str) -> None:

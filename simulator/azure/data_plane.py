@@ -56,7 +56,7 @@ class DataPlane:
         return BlobService(self._world.blobs.endpoint, self._world.blobs.ca_file)
 
     def blob_service(self, account: str) -> BlobService:
-        """Returns an account's blob service. Raises Unreached if it is not reachable or does not exist."""
+        """Returns an account's blob service. Raises Unreached if not reachable or missing."""
         if accounts.named(self._world, account) is None:
             raise Unreached(f"dial tcp: lookup {account}{_BLOBS} on {_DNS}: no such host")
         blobs, network = self._world.blobs, self._network(self._cluster)
@@ -77,7 +77,7 @@ class DataPlane:
         return clusters.issuer(self._world, cluster) if cluster else ""
 
     def entra(self, cluster_id: str) -> Entra | None:
-        """Returns the Entra settings of a cluster's API server, or None if users do not log in with Entra."""
+        """Returns an API server's Entra settings, or None if users do not log in with Entra."""
         cluster, tokens = self._world.store.get(parse_id(cluster_id)), self._tokens
         profile = cluster.properties.get("aadProfile") or {} if cluster else {}
         if cluster is None or not profile.get("managed"):

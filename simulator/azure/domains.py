@@ -1,7 +1,4 @@
-"""Azure's domains, and the addresses of the simulator's proxy and metadata service.
-
-The simulator resolves all names below these domains.
-"""
+"""Azure's domains, whose names the simulator resolves, and addresses of its proxy and metadata service."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The subscription's preview features (`Microsoft.Features`) and their registration.
+"""The subscription's preview features (`Microsoft.Features`).
 
 The azure-native plugin uses subscriptionFeatureRegistrations, the Azure CLI providers/features. Both show one state.
 """

@@ -1,7 +1,7 @@
 """An HTTP proxy on 127.0.0.1 that routes Azure's names to simulated Azure, never to real Azure.
 
-The user name in the proxy's URL is the client's virtual network; without one, the client is outside all networks. Other
-names are forwarded as this machine reaches them.
+The user name in the proxy's URL is the client's virtual network; without one, it is outside all networks. Other names
+are forwarded as this machine reaches them.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ class ResourceId:
 
 @dataclass(frozen=True)
 class Path:
-    """A request's path. `tail` is empty for a resource, or names a collection or an action.
+    """A request's path. `tail` is empty or names a collection or an action.
 
     For a resource provider, `type` is the namespace alone.
     """

@@ -26,7 +26,7 @@ HTTPS = 443
 
 
 class Unreached(OSError):
-    """The host is not reachable. The message is that of a client's resolver or dialer."""
+    """The host is not reachable, with the message of a client's resolver or dialer."""
 
 
 @dataclass(frozen=True)

@@ -119,7 +119,7 @@ class Kind(ABC):
         """Prepares an operation before it waits for others (allocates machines). Raises ArmError."""
 
     def settle(self, world: World, record: Record) -> None:  # noqa: B027
-        """Reconciles the backend with the record. Also runs at every start of the simulator."""
+        """Reconciles the backend with the record, also at every start of the simulator."""
 
     def inline(self, world: World, record: Record) -> Sequence[Record]:
         """Returns inline children, whose operations end with the resource's."""
@@ -129,7 +129,7 @@ class Kind(ABC):
         """Updates the record's facts after a successful operation."""
 
     def end(self, world: World, record: Record) -> None:  # noqa: B027
-        """Stops the backend when deletion begins, while the resource and its children are still stored."""
+        """Stops the backend when deletion begins. The resource and its children are still stored."""
 
 
 _LOWER_CASE = ("Microsoft.ContainerService/", "Microsoft.ManagedIdentity/")

@@ -1,4 +1,4 @@
-"""The table of requests that are not about stored resources: method, path and handler.
+"""The table of requests about other things than stored resources: method, path and handler.
 
 Responses have the shapes of azure-rest-api-specs, whose operation each view names.
 """

@@ -87,7 +87,7 @@ class Operations:
             self._succeed(done)
 
     def _delete(self, kind: Kind, record: Record) -> None:
-        """First deletes inner resources that have their own operations (a group's clusters)."""
+        """First deletes inner resources with their own operations (a group's clusters)."""
         for inner in self._world.store.within(record.id):
             within = kinds().get(inner.id.type.lower())
             if within is None or not _owns_lock(within, inner.id):

@@ -1,6 +1,6 @@
 """Capacity reservation groups (`Microsoft.Compute`): ARM's view, and their effect on pools and quota.
 
-They are part of the subscription's data; the simulator does not create or change them.
+They are subscription data, which the simulator does not create or change.
 """
 
 from __future__ import annotations

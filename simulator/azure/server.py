@@ -68,7 +68,7 @@ class Server:
         self.operations.resume()
 
     def stop(self) -> None:
-        """Stops the server and its operations. The backends stop clusters and the blob service."""
+        """Stops the server and operations. Backends stop clusters and the blob service."""
         self._http.stop()
         self.operations.stop()
 

@@ -63,7 +63,7 @@ class _OnDisk(BaseModel):
 
 
 class BadRecords(Exception):
-    """Unreadable resources on disk. The message lists files, errors and the fix."""
+    """Unreadable resources on disk, listed with the fix."""
 
     def __init__(self, found: Mapping[Path, str]) -> None:
         listed = "".join(f"\n  {file}: {why}" for file, why in found.items())
@@ -128,7 +128,7 @@ class Store:
 
 
 def records(folder: Path) -> list[Record]:
-    """Returns a folder's current resources, also for processes that do not own the store. Raises BadRecords."""
+    """Returns a folder's resources, also for processes that do not own the store. Raises BadRecords."""
     found, bad = [], {}
     for file in sorted(folder.glob("*.json")):
         try:

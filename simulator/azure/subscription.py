@@ -94,7 +94,7 @@ class Subscription(BaseModel):
         return not sku.gpus or sku.family in self.regions[location]
 
     def kubernetes(self, version: str) -> str | None:
-        """Returns the patch version that AKS installs for `1.35` or `1.35.4`, or None if not offered."""
+        """Returns AKS's patch version for `1.35` or `1.35.4`, or None if not offered."""
         minor = ".".join(version.split(".")[:2])
         patch = self.kubernetes_patches.get(minor)
         return patch if patch and version in (minor, patch) else None

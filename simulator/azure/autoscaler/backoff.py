@@ -15,7 +15,7 @@ _FORGOTTEN_S = 3 * 3600 / PACE
 
 @dataclass(frozen=True)
 class Refusal:
-    """A scale-up's error, its time, and the backoff's duration."""
+    """A scale-up's error, with the backoff's duration."""
 
     code: str
     message: str

@@ -46,7 +46,7 @@ class Removals:
                 self._reporter.record("ScaleDownEmpty", f'Scale-down: removing empty node "{each.name}"')
 
     def advance(self, view: View) -> None:
-        """Evicts pods, deletes empty nodes, and aborts removals after their deadline."""
+        """Evicts pods, deletes empty nodes, and aborts late removals."""
         there = {node["metadata"]["name"] for node in view.all_nodes}
         self._until = {name: until for name, until in self._until.items() if name in there}
         for group in view.groups:

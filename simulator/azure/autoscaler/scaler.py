@@ -31,7 +31,7 @@ _NO_MACHINE = "provisioning-state-failed", "Azure failed to provision a node for
 
 @dataclass(frozen=True)
 class ScaleUp:
-    """A scale-up in progress: its request's time, and the added nodes."""
+    """A requested scale-up in progress."""
 
     at: float
     nodes: int

@@ -1,4 +1,4 @@
-"""The autoscaler's output: its status ConfigMap in kube-system, and events of that ConfigMap, nodes and pods.
+"""The autoscaler's output: a status ConfigMap in kube-system, and events of it, nodes and pods.
 
 The status has upstream's format since 1.30 (cluster-autoscaler/clusterstate/api/types.go). Upstream repeats events
 every five minutes; the simulator records them once.

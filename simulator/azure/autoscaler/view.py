@@ -15,7 +15,7 @@ from simulator.azure.autoscaler.profile import Profile
 class View:
     """A cluster's state at `now` (seconds of any clock).
 
-    `starting` names new nodes that are not ready yet; `since_1_35` is whether Kubernetes is 1.35 or later.
+    `starting` names new nodes that are not ready yet.
     """
 
     groups: Sequence[Group]

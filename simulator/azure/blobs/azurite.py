@@ -1,4 +1,4 @@
-"""The Azurite process on 127.0.0.1, which stores all storage accounts' blobs on disk."""
+"""Azurite on 127.0.0.1, which stores all storage accounts' blobs on disk."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class Changes:
             self._entries[f"{account}/{container}"].append((name, etag))
 
     def since(self, account: str, container: str, count: int) -> tuple[int, Mapping[str, str | None] | None]:
-        """Returns a container log's new position, and the last etag of each blob logged after position `count`.
+        """Returns a container log's new position, and each blob's last etag after position `count`.
 
         The second value is None if any blob may have changed, as at position 0.
         """

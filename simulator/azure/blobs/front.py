@@ -115,7 +115,7 @@ class _Handler(Handler):
         return answer
 
     def _removed(self, answer: Answer) -> bool:
-        """Returns whether the request deleted the blob, not a part such as a snapshot."""
+        """Returns whether the request deleted the blob, not a snapshot or part."""
         query = dict(parse_qsl(urlsplit(self.path).query))
         of_it = {"comp", "snapshot", "versionid"} & query.keys() or "x-ms-delete-snapshots" in self.headers
         return self.command == "DELETE" and answer[0] == HTTPStatus.ACCEPTED and not of_it

@@ -1,4 +1,4 @@
-"""The lifecycle of pools: a cluster's pools, the allocation of machines, and nodes."""
+"""The lifecycle of pools, their machines and nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Private clusters: the API server's private address, and the DNS zone with its name.
+"""Private clusters: the API server's private address and DNS zone.
 
 Source: AKS's page "Create a private AKS cluster". AKS creates the endpoint in the first pool's subnet. It stores the
 name in its own zone (`system`) or yours, and links the zone to the network if necessary. Codes: AKS's list

@@ -61,7 +61,7 @@ class ManagedClusters(Kind):
         world.store.put(record)  # last: after a kill before this line, the next start removes the pools
 
     def check_idle(self, world: World, record: Record) -> None:
-        """Raises ArmError while the cluster or a pool is busy. Pools can change in parallel (Azure/AKS#1913)."""
+        """Raises ArmError while it or a pool is busy. Pools can change in parallel (Azure/AKS#1913)."""
         super().check_idle(world, record)
         life.check_runs(record, "updating")
         for pool in world.store.within(record.id):

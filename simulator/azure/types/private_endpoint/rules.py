@@ -28,7 +28,7 @@ _BORN = "born"
 
 
 class PrivateEndpoints(Kind):
-    """Endpoints, each with an address for each name of its group."""
+    """Endpoints, with an address for each name of the group."""
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
         _rules.check_region(world, record, body, existing)

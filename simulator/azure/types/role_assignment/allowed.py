@@ -26,7 +26,7 @@ def built_in() -> Mapping[str, Body]:
 
 
 def allows(world: World, principals: Collection[str], action: str, scope: str, *, is_data: bool = False) -> bool:
-    """Returns whether a principal (object id) is allowed an action, or a data action, on a scope."""
+    """Returns whether a principal (object id) is allowed an action or data action on a scope."""
     actions, but = PERMISSIONS[2:] if is_data else PERMISSIONS[:2]
     return any(grants(action, each.get(actions, ()), each.get(but, ())) for each in held(world, principals, scope))
 
