@@ -1,4 +1,4 @@
-"""Converts Pulumi property values between the engine's protobuf structs and plain Python, with secrets and unknowns.
+"""Converts Pulumi property values, with secrets and unknowns, between protobuf structs and plain Python.
 
 The signatures are those of Pulumi's wire protocol (pulumi/sdk, `resource.PropertyValue` marshalling). An output value
 (`accept_outputs`) is read as its value and secretness, or as unknown. Its dependencies are dropped: the engine tracks

@@ -1,6 +1,6 @@
-"""Resource types of Pulumi's installed SDK packages: their classes, and the types of their arguments.
+"""Classes and argument types of the resources in Pulumi's installed SDK packages.
 
-The official plugins' schemas are not available here, but the packages are generated from them. Reads them with
+The official plugins' schemas are not available here, but the packages are generated from them. Reads these with
 functions of the locked Python SDK, also private ones (pulumi/pulumi v3.272.0, sdk/python/lib/pulumi, _types.py and
 runtime/rpc.py).
 """

@@ -22,13 +22,13 @@ def serve(
     register: Callable[..., None] = provider_pb2_grpc.add_ResourceProviderServicer_to_server,
     ended: Callable[[], None] = lambda: None,
 ) -> None:
-    """Serves on a free port of 127.0.0.1 until the parent process (the engine) ends, or SIGINT or SIGTERM arrives.
+    """Serves on a free port of 127.0.0.1 until the parent process (the engine) ends, or SIGINT or SIGTERM.
 
     Prints the port as the first line of stdout. `servicer` is a resource provider, unless `register` adds another
     service. Calls `ended`, then ends the process.
 
-    The engine sends SIGINT to stop a plugin and waits 5 s. A user's Ctrl-C does not arrive here: the engine starts
-    plugins in their own process group, and calls `Cancel` to stop operations cleanly.
+    The engine sends SIGINT to stop a plugin and waits 5 s. A user's Ctrl-C does not arrive here: plugins have their own
+    process group, and `Cancel` stops operations cleanly.
     """
     options = [("grpc.max_receive_message_length", _UNLIMITED), ("grpc.max_send_message_length", _UNLIMITED)]
     server = grpc.server(ThreadPoolExecutor(_THREADS), options=options)

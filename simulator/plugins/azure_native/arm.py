@@ -1,4 +1,4 @@
-"""A client of Resource Manager that waits for long operations, retries transient errors and explains failures."""
+"""A Resource Manager client that awaits long operations, retries transient errors and explains failures."""
 
 from __future__ import annotations
 

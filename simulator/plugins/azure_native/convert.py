@@ -1,4 +1,4 @@
-"""Converts resources between the SDK's and ARM's form: request bodies, outputs, previews, refreshed inputs."""
+"""Converts resources between the SDK's and ARM's form."""
 
 from __future__ import annotations
 

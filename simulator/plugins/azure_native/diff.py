@@ -1,4 +1,4 @@
-"""Diff: compares old and new inputs, and decides whether a change replaces the resource.
+"""Diff: compares inputs, and decides whether a change replaces the resource.
 
 Rules: pulumi/pulumi-azure-native, provider/pkg/provider/diff.go and provider.go (Diff). Arrays whose items have
 identifiers (`x-ms-identifiers`) are not supported: no type here has one with several items.

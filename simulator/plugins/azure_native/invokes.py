@@ -90,7 +90,7 @@ def invoke(
     subscription_id: str,
     deadline: Deadline,
 ) -> Properties:
-    """Returns the function's result, not secret, as in the official plugin. Raises PluginError."""
+    """Returns the result, not secret, as in the official plugin. Raises PluginError."""
     if token == _CLIENT_CONFIG:
         return {
             "clientId": subscription.client_id,

@@ -40,7 +40,7 @@ class Definition:
 
     @cached_property
     def outputs(self) -> Mapping[str, Field]:
-        """All properties as the SDK shows them: ARM's `properties` are at the top level."""
+        """All properties, with ARM's `properties` at the top level."""
         top = self.schema.body.fields
         inner = top[CONTAINER].fields if self.sdk.flattens else {}
         return {

@@ -64,7 +64,7 @@ def field_manager(state: Mapping[str, Any], inputs: Object) -> str:
 
 
 def prune(live: Any, shape: Any, *, drops_empty: bool = False) -> Any:
-    """Returns `live` without fields that `shape` lacks, such as the server's defaults and status.
+    """Returns `live` without fields that `shape` lacks (the server's defaults and status).
 
     With `drops_empty`, adds fields that are empty in `shape` (False, 0, "", [], {}) and missing in `live`, because the
     API server omits them in built-in kinds.

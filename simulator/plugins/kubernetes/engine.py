@@ -1,4 +1,4 @@
-"""Messages to the engine: log lines, and a resource's status during an operation."""
+"""Log lines and resource statuses for the engine."""
 
 from __future__ import annotations
 

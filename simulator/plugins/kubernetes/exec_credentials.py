@@ -1,4 +1,4 @@
-"""A kubeconfig's credentials from a command such as kubelogin, run once when the provider is configured.
+"""A kubeconfig's credentials from a command (kubelogin), run once when the provider is configured.
 
 Protocol: client.authentication.k8s.io/v1. The command prints an ExecCredential with a token or certificate. As in
 client-go, it has no time limit (plugin/pkg/client/auth/exec/exec.go, refreshCredsLocked). kubelogin ends after 60 s.

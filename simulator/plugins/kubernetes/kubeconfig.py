@@ -18,7 +18,7 @@ class KubeconfigError(ValueError):
 
 
 def load(path_or_text: str) -> Config:
-    """Reads a kubeconfig from a path (`~` allowed) or text. An empty argument means the default file."""
+    """Reads a kubeconfig from a path (`~` allowed), text, or if empty, the default file."""
     text = _text(path_or_text) if path_or_text else _ambient()
     try:
         config = yaml.safe_load(text)

@@ -1,4 +1,4 @@
-"""Create, Read, Update and Delete of objects: API server requests, and the engine's state."""
+"""Create, Read, Update and Delete of objects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plugin's gRPC service: passes requests to objects or releases, and reports failures."""
+"""The plugin's gRPC service."""
 
 from __future__ import annotations
 

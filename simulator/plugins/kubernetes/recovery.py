@@ -1,4 +1,4 @@
-"""Cleanup after a killed plugin: releases "in progress", and objects without a record.
+"""Cleanup after a killed plugin: releases in progress, objects without a record.
 
 The official plugin leaves both to the user. A release in progress blocks later upgrades
 (pulumi/pulumi-kubernetes#2054), so `make up` first uninstalls an unfinished install, or deletes an unfinished upgrade's

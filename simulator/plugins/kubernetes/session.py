@@ -1,4 +1,4 @@
-"""A configured provider's session: settings, API server, engine, and cancellation."""
+"""A configured provider's session."""
 
 from __future__ import annotations
 

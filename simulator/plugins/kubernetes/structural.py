@@ -21,7 +21,7 @@ _MISSING = object()
 
 
 def compare(old: Any, new: Any, patterns: Sequence[Pattern] = ()) -> Changes:
-    """Returns the changes from `old` to `new`. Those that touch a pattern are marked as replacements.
+    """Returns the changes from `old` to `new`. Those that touch a pattern are replacements.
 
     An unknown counts as changed, a None property as missing.
     """

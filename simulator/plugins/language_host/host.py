@@ -1,6 +1,6 @@
 """The `LanguageRuntime` service: the calls that deploying a program needs (protocol: `pulumi/language.proto`).
 
-Other calls return UNIMPLEMENTED with a workaround. The program runs with this host's interpreter, which has the locked
+Other calls return UNIMPLEMENTED with a workaround. Programs run with this host's interpreter and its locked
 dependencies; `runtime.options` of Pulumi.yaml are ignored.
 """
 

@@ -1,4 +1,4 @@
-"""Builds the tools of the operators that a program declares, before any resource is registered.
+"""Builds the tools of a program's operators before any resource is registered.
 
 A build takes minutes, which would count against Helm's and Deployments' timeouts if a pod started it. Resources are
 registered only after the program's own code has run.
@@ -32,7 +32,7 @@ class DeclaredOperators:
             self._keys.add(to_camel(declared.name.replace("-", "_")))
 
     def make_tools(self, *, dry_run: bool) -> None:
-        """Builds missing tools and prints the progress. A preview only reports that the update will build them.
+        """Builds missing tools and prints the progress. A preview only announces it.
 
         If a build fails, ends the process, because after an exception the engine would create declared resources.
         """

@@ -1,8 +1,7 @@
 """A small `az`, not the Azure CLI: kubelogin's commands, and `az aks show`, `start` and `stop`.
 
-The Azure CLI takes 700 MB. Before a login, `az` acts as the deployer. As in the Azure CLI, AZURE_CONFIG_DIR stores a
-login. Options and messages: azure-cli (profile/__init__.py, core/_profile.py) and its page "Sign in with the Azure
-CLI".
+The Azure CLI takes 700 MB. Before a login, `az` acts as the deployer. AZURE_CONFIG_DIR stores a login, as in the Azure
+CLI. Options and messages: azure-cli (profile/__init__.py, core/_profile.py) and its page "Sign in with the Azure CLI".
 """
 
 from __future__ import annotations

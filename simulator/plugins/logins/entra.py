@@ -1,4 +1,4 @@
-"""Token requests of the small `az` to simulated Entra: HTTPS to addresses in the environment of `make shell`."""
+"""The small `az`'s token requests to simulated Entra: HTTPS to addresses in the environment of `make shell`."""
 
 from __future__ import annotations
 

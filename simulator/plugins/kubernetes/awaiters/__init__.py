@@ -58,7 +58,7 @@ def until_ready(
 
 
 def check(session: Session, urn: str, inputs: Object, live: Object) -> None:
-    """Checks the object once, for a refresh. Raises AwaitFailed if it is not ready."""
+    """Checks the object once, for a refresh. Raises AwaitFailed."""
     found = _CHECKED.get(_key(live))
     if found is not None and not naming.annotated(inputs, naming.SKIP_AWAIT):
         look_once(session, live, found)

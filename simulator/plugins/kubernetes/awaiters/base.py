@@ -1,4 +1,4 @@
-"""Polls an object until it is ready, the time is up, or the engine cancels."""
+"""Polls an object until it is ready, the timeout, or a cancellation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LOOK_EVERY_SECONDS: Final = 0.5
 
 
 class AwaitFailed(Exception):
-    """An object exists, but did not become ready. `reasons` describe its last state."""
+    """An object did not become ready. `reasons` describe its last state."""
 
     def __init__(self, message: str, live: Object, reasons: list[str] | None = None) -> None:
         super().__init__(message)
@@ -108,7 +108,7 @@ def wait(session: Session, urn: str, made: Object, before: Object | None, check:
 
 
 def look_once(session: Session, live: Object, check: Check) -> None:
-    """Raises AwaitFailed if the object is not ready. A refresh does not wait."""
+    """Raises AwaitFailed unless the object is ready. A refresh does not wait."""
     progress = check(Look(session.kube, live))
     if not progress.done and not progress.enough:
         raise AwaitFailed(_not_initialized(live), live, progress.reasons)

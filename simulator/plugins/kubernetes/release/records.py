@@ -1,4 +1,4 @@
-"""Helm's release records: Secrets `sh.helm.release.v1.<name>.v<revision>`, each a gzipped JSON document."""
+"""Helm's release records: Secrets `sh.helm.release.v1.<name>.v<revision>`, in gzipped JSON."""
 
 from __future__ import annotations
 

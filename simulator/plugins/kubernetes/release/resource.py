@@ -26,7 +26,7 @@ _IDENTITY = (("name",), ("namespace",))
 
 
 def check(session: Session, request: provider_pb2.CheckRequest) -> tuple[Properties, dict[str, str]]:
-    """Returns the completed inputs, with the chart's version, and errors by property."""
+    """Returns the inputs with the chart's version, and errors by property."""
     given = decode(request.news)
     inputs = options.complete(given, reveal(decode(request.olds)), request.urn, session.namespace)
     if inputs["allowNullValues"]:
