@@ -9,8 +9,8 @@ from pathlib import Path
 Changed = tuple[int, Mapping[str, str | None] | None]
 """A container's number of writes, and the etags of blobs written since a given number, by name.
 
-A removed blob's etag is None. An empty etag means that the blob must be read. None instead of the blobs means that any
-may have changed.
+A removed blob's etag is None. For an empty etag, the blob must be read. None instead of the blobs means that any may
+have changed.
 """
 
 

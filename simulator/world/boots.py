@@ -1,4 +1,4 @@
-"""Reboots of nodes. `python -m simulator reboot` records them; machines and their pods react to them."""
+"""Reboots of nodes. `python -m simulator reboot` records them; machines and pods react."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ _XIDS = {FaultKind.ECC: 63, FaultKind.REMAP: 64, FaultKind.NVLINK: 74, FaultKind
 
 @dataclass(frozen=True)
 class PciDevice:
-    """One function on the bus. Ids and class are lower-case hexadecimal, as in NFD's `pci.device`."""
+    """One PCI function. Ids and class are lower-case hexadecimal, as in NFD's `pci.device`."""
 
     address: str
     vendor: str
@@ -191,7 +191,7 @@ def _gpu(sku: skus.VmSku, node: str, index: int, pci: str, faults: Sequence[Faul
 
 
 def _hcas(sku: skus.VmSku, node: str, faults: Sequence[Fault]) -> tuple[tuple[Hca, ...], list[PciDevice]]:
-    """The Ethernet function of accelerated networking, which every AKS node has, is last."""
+    """Accelerated networking's Ethernet function, which every AKS node has, is last."""
     infiniband = sku.infiniband
     domains = _domains(sku, 1, infiniband.hcas) if infiniband else []
     hcas = [

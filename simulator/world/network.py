@@ -1,4 +1,4 @@
-"""Speed of an all-reduce on given hardware. Uses only the standard library, because sandboxed commands import it."""
+"""Speed of an all-reduce. Uses only the standard library, because sandboxed commands import it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Collective:
     """Whether the switches reduce (SHARP)."""
     nvlink_sharp: bool = False
     aligned: bool = True
-    """Whether NCCL pairs each GPU with the HCA on its own PCI switch."""
+    """Whether NCCL pairs each GPU with the HCA on its PCI switch."""
 
     @property
     def ranks(self) -> int:
@@ -64,7 +64,7 @@ def bus_bandwidth(collective: Collective, size: int, numbers: Mapping[str, Any])
 
 
 def seconds(collective: Collective, size: int, numbers: Mapping[str, Any]) -> float:
-    """Returns the time of one all-reduce of `size` bytes per rank. A single rank copies at the node's peak."""
+    """Returns the time of an all-reduce of `size` bytes per rank. A single rank copies at the node's peak."""
     size = max(size, 1)
     factor = collective.bus_factor or 1.0
     return factor * size / (bus_bandwidth(collective, size, numbers) * 1e9)

@@ -56,7 +56,7 @@ def write(world: Object, folder: Path) -> None:
 def states_of(folder: Path) -> Object:
     """Returns the states in the pod's state folder, by file name: {"sshd": {...}}.
 
-    The sandbox can write anything there. Does not follow symbolic links, and ignores incomplete documents.
+    The sandbox can write anything there. Ignores symbolic links and incomplete documents.
     """
     found: Object = {}
     for file in sorted(folder.glob("*.json")):
