@@ -15,7 +15,7 @@ INTERRUPTED = 130  # the exit code of shells
 
 
 class _Signals:
-    """Only the first signal raises an exception, and only while a command runs."""
+    """Only the first signal while a command runs raises an exception."""
 
     heeded = False
     held = False
@@ -71,7 +71,7 @@ def held() -> Iterator[Callable[[], None]]:
 
 @contextmanager
 def hastened(how: Callable[[], None]) -> Iterator[None]:
-    """Calls `how` on each further signal while the interrupted work ends."""
+    """Calls `how` on further signals while the interrupted work ends."""
     _signals.hasten = how
     try:
         yield

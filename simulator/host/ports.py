@@ -26,7 +26,7 @@ class PortTaken(Exception):
 
 
 def port(name: str) -> int:
-    """Returns the port `name` (`arm`, `dev.apiserver`, ...), or `SIMULATOR_<NAME>_PORT` (last word of the name) if set.
+    """Returns the port `name` (`arm`, `dev.apiserver`, ...), or `SIMULATOR_<NAME>_PORT` (the name's last word) if set.
 
     Raises PortTaken for an invalid variable, or if no port is free. Never assigns a port twice.
     """
