@@ -52,7 +52,6 @@ def _unready_states(policy: Object) -> str:
 
 
 def _old(cluster: Cluster, pods: Sequence[Object]) -> Iterator[Finding]:
-    """Yields old pods: ready ones, and others, which may be deleted once no pod uses devices there."""
     serving = [pod for pod in pods if is_ready(pod)]
     idle = [pod for pod in pods if pod not in serving]
     if serving:

@@ -132,7 +132,7 @@ def _scaling(pool: PoolSettings, rdma_resource: str) -> dict[str, Any]:
 
 
 def _upgrades(pool: PoolSettings) -> dict[str, Any]:
-    """Upgrades pools with InfiniBand in place, because an extra node is hard to get.
+    """Returns in-place upgrades for pools with InfiniBand, because an extra node is hard to get.
 
     By default, AKS adds a node first, which also needs quota (AKS's page on rolling upgrades). Spot pools accept
     neither setting (azurerm#19355, #31129).

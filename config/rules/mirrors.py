@@ -39,8 +39,8 @@ def mirror_problems(installation: Installation, is_file: IsFile) -> Iterator[Pro
 
 
 def _registry_fault(registry: str) -> str:
-    """Returns a registry's error. Names without dot or port are errors: images would come from Docker Hub
-    (distribution/reference, normalize.go: splitDockerDomain).
+    """Rejects names without dot or port: images would come from Docker Hub (distribution/reference, normalize.go:
+    splitDockerDomain).
     """
     if not re.fullmatch(REGISTRY, registry):
         return "not a registry"

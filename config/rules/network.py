@@ -127,7 +127,7 @@ def _zones(stack: StackFile) -> Iterator[Problem]:
 
 
 def _names(stack: StackFile) -> Iterator[Problem]:
-    """Yields names that are too long for node labels, which contain them (CNI Overlay overview, "Limitations")."""
+    """Yields names that are too long (CNI Overlay overview, "Limitations")."""
     network, group = stack.network, stack.cluster.resource_group
     allowed = f"at most {MAX_DNS_LABEL} characters, because labels of nodes contain the name"
     if network.address_space and group and len(group) > MAX_DNS_LABEL:

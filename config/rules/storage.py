@@ -55,7 +55,6 @@ def _move_to_accounts(storage: StorageSettings, name: str, key: str) -> Fix:
 
 
 def _duplicate_containers(storage: StorageSettings) -> Iterator[Problem]:
-    """Yields duplicate containers, because workloads and volumes use only the name."""
     first: dict[str, Account] = {}
     for account in storage.all_accounts():
         for name in account.settings.containers:

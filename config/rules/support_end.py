@@ -68,7 +68,6 @@ def _patches(settings: Settings, known: Kubernetes, today: date) -> Iterator[Pro
 
 
 def _upgrade_to(minor: str, stack: str) -> Fix:
-    """Returns the command for the next minor version, because AKS cannot skip one."""
     return say(f"while no job runs: {set_command(_PATH, minor).text(stack)} && pulumi up -s {stack}")
 
 

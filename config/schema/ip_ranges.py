@@ -22,10 +22,7 @@ _ALLOWED = "a range of public IPv4 addresses that starts at its first address, a
 
 
 def _reachable(text: str) -> str:
-    """Rejects a range that AKS rejects, that has no public addresses, or that allows all clients.
-
-    Also rejects 0.0.0.0/32: AKS then admits only the cluster's own nodes, and `pulumi up` could not continue.
-    """
+    """Rejects 0.0.0.0/32 too: AKS then admits only the cluster's own nodes, and `pulumi up` could not continue."""
     try:
         network = IPv4Network(text, strict=False)
     except ValueError:
@@ -65,7 +62,7 @@ _NETWORK = (
 
 
 def _of_a_network(text: str) -> str:
-    """Rejects a range that AKS rejects during an update, or with public addresses, which nodes could not reach."""
+    """Rejects public addresses too, which nodes could then not reach."""
     try:
         network = IPv4Network(text, strict=False)
     except ValueError:

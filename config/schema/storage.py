@@ -60,7 +60,6 @@ _FILES_KEY = "0files"
 
 
 def _is_of_files(name: str) -> str:
-    """Rejects misspelt names of AKS classes, and AKS's disks or blobs, which cannot store shared files."""
     known, files = aks_classes(), list(aks_classes().files)
     if name in known.disks:
         raise unfit(f"is {name}, AKS's class of disks, which only one node at a time can mount", files[0])

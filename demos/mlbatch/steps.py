@@ -79,7 +79,6 @@ class Demonstration:
         self.cluster.wait(lambda: not self.cluster.pods(team), f"pods of {team} are gone", SOON_S)
 
     def _check(self) -> None:
-        """Raises Failed unless three nodes of eight unused GPUs exist."""
         nodes = [node for node in self.cluster.nodes() if node["metadata"]["labels"].get(GPU_LABEL) == "true"]
         if len(nodes) == len(_OFFERS) and self._offered() != _OFFERS:
             self.tell("waiting for the nodes' drivers")

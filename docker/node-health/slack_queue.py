@@ -16,7 +16,6 @@ from api import Object
 QUEUES = "/apis/kueue.x-k8s.io/v1beta2/clusterqueues"
 GPU = "nvidia.com/gpu"
 POOL = "ai-on-aks/pool"
-"""The label of a node's pool."""
 _CLOSED = ("NoSchedule", "NoExecute")
 _KUBERNETES = "node.kubernetes.io/"
 """Kubernetes' taints: a node that is cordoned, not ready, not reachable or under pressure."""
@@ -69,7 +68,6 @@ def lost(nodes: Iterable[Object], rules: Rules, now: datetime) -> int:
 
 
 def _offered(node: Object, rules: Rules) -> int:
-    """Returns the number of the node's GPUs for jobs."""
     given, spec = node["metadata"].get("labels") or {}, node.get("spec", {})
     taints = [each["key"] for each in spec.get("taints") or [] if each["effect"] in _CLOSED]
     closed = spec.get("unschedulable") or any(key == rules.taint or key.startswith(_KUBERNETES) for key in taints)

@@ -147,7 +147,7 @@ def _volcano_spec(*, workers: int, worker: Manifest, master: Manifest, node_chec
 
 
 def _master_template(container: Manifest, *, service_account: pulumi.Input[str], mounts: Sequence[Mount]) -> Manifest:
-    """Returns the master's pod, without devices, on the system pool, tainted or not, to keep GPU nodes for workers."""
+    """Returns the master's pod, without devices, on the system pool, to keep GPU nodes for workers."""
     requests = {"cpu": "500m", "memory": "1Gi"}
     mounted = [mount.mount() for mount in mounts]
     spec = {

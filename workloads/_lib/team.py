@@ -86,7 +86,6 @@ def team_problems(workload: str, options: TeamOptions, candidate: Candidate) -> 
 
 
 def _user_problems(where: Path, options: TeamOptions, candidate: Candidate) -> Iterator[Problem]:
-    """Yields problems with the user. Members of groups do not count, since their names are unknown."""
     name = str(options.team)
     users = candidate.teams[name].users
     if not users:

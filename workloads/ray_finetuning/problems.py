@@ -88,7 +88,7 @@ def _evaluation(options: FinetuningOptions) -> Iterator[Problem]:
 
 
 def _memory(options: FinetuningOptions, candidate: Candidate) -> Iterator[Problem]:
-    """Yields a problem with memory. Each GPU has the whole model: more GPUs do not help."""
+    """Yields a problem with memory. More GPUs do not help: each has the whole model."""
     model, sku = options.known, candidate.pool.sku
     if model is None or not sku.gpu_bf16_tflops or fits(model, options, sku):
         return

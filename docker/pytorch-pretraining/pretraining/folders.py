@@ -79,6 +79,5 @@ def clear(folder: Path) -> None:
 
 
 def _complete(folder: Path) -> list[Path]:
-    """Returns the complete checkpoints, oldest first."""
     found = [each for each in folder.glob("step-*") if not each.name.endswith(_UNFINISHED)]
     return sorted(found, key=lambda each: int(each.name.partition("-")[2]))

@@ -83,7 +83,6 @@ class MasterAdamW:
         return norm
 
     def _reduced(self) -> Tensor:
-        """Returns all processes' sum of gradients, for this process's share."""
         mine = self.gradients[self.start : self.stop]
         if world()[1] > 1:
             distributed.reduce_scatter_tensor(mine, self.gradients)

@@ -60,7 +60,7 @@ def read(path: Path, make: Callable[[str | None, str], Made]) -> list[Made]:
 
 
 def _files(path: Path) -> list[Path]:
-    """Returns the files of a path. Raises DataError."""
+    """Raises DataError."""
     if not path.is_dir():
         if not path.exists():
             raise DataError(f"{path} does not exist")
@@ -123,7 +123,7 @@ def _encoded(where: str, file: Path, encoding: str) -> DataError:
 
 
 def _parsed(line: str) -> Any:
-    """Returns the value of a line. Raises DataError."""
+    """Raises DataError."""
     try:
         return json.loads(line, object_pairs_hook=_once)
     except json.JSONDecodeError as error:

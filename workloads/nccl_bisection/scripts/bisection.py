@@ -204,7 +204,6 @@ def _halves(group: Nodes) -> list[Nodes]:
 
 
 def _sample(nodes: Nodes) -> Nodes:
-    """Returns some nodes from all parts of the pool."""
     count = min(len(nodes), SAMPLE)
     return tuple(nodes[number * len(nodes) // count] for number in range(count))
 
@@ -278,5 +277,4 @@ def _search_rest(report: Report, nodes: Sequence[str], every: Rails, measure: Me
 
 
 def _without_network(alone: Outcome) -> str:
-    """Returns the reason for a slow node with good links, with its bandwidth over NVLink only."""
     return f"each of its links is good; alone, over NVLink, {alone.busbw:g} GB/s of {alone.floor:g}: {alone.state}"
