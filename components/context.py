@@ -28,7 +28,7 @@ class GpuPool:
     scratch: str | None = None
     """The folder on the file system of all local NVMe disks, or None if nodes have no such scratch.
 
-    It exists once the disks are mounted. Pods mount it as a hostPath of type Directory, so they wait for it.
+    It exists once the disks are mounted; pods wait for it (hostPath of type Directory).
     """
 
     @property
@@ -90,8 +90,8 @@ class WorkloadContext:
     def child(self, *, other_type: str | None = None, **options: Any) -> pulumi.ResourceOptions:
         """Returns the options of a resource of the workload.
 
-        `other_type` is the type of the resource with other settings. The alias makes Pulumi replace one by the other,
-        and the old one can be deleted first.
+        `other_type` is its type with other settings. The alias makes Pulumi replace one by the other, so that the old
+        one can be deleted first.
         """
         aliases = [pulumi.Alias(type_=other_type)] if other_type else None
         return pulumi.ResourceOptions(parent=self.parent, provider=self.provider, aliases=aliases, **options)

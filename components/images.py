@@ -1,7 +1,7 @@
 """Image references: from each image's own registry, or all from the mirror that `images.registry` names.
 
 A mirror keeps each image's path: nvcr.io/nvidia/driver becomes <registry>/nvidia/driver. Images of `docker/` come from
-the stack's own registry, with a hash of their content as tag.
+the stack's registry, with a hash of their content as tag.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Prevents `pulumi destroy` of a platform in use: an admission policy rejects the deletion of a sentinel ConfigMap.
 
-This program does not run while a stack is destroyed, and a stack does not know its consumers, so the API server
-decides. Pulumi deletes the ConfigMap before everything else. One ValidatingAdmissionPolicy rejects that while other
-stacks run on the platform: each has a ServiceAccount in the platform's namespace. Another rejects it while claims have
-files. It checks PersistentVolumes, which exist for claims of every stack and of users.
+This program does not run during a destroy, and a stack does not know its consumers, so the API server decides. Pulumi
+first deletes the ConfigMap. One ValidatingAdmissionPolicy rejects that while other stacks run on the platform: each has
+a ServiceAccount in the platform's namespace. Another rejects it while claims of any stack or user have files
+(PersistentVolumes).
 
 The API server watches both kinds anyway (PersistentVolumes for its node authorizer). With ConfigMaps, it would miss
 changes after the policy's binding is deleted and re-created (tested with 1.35: it still counted a deleted consumer).

@@ -1,4 +1,4 @@
-"""Logs of previews and updates about the whole stack: its target, the placement of workloads, and the price.
+"""Logs of previews and updates about the stack: target, placement of workloads, and price.
 
 Without a terminal, Pulumi prints each message twice: when it arrives, and under "Diagnostics". An update usually
 follows a preview, so it logs only the price's heading, not the table.

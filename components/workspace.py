@@ -40,9 +40,9 @@ class Workspace(Component):
     ) -> None:
         """Creates the namespace, with only those SAS and roles that its pods use to mount `containers`.
 
-        `federation` is set if identities open any of the platform's containers. `checks` create the role that lets pods
-        report their node's health, if the platform has it. If `keeps_files`, the namespace and its claims stay in the
-        cluster when the stack is destroyed.
+        `federation` is set if identities open any of the platform's containers. `checks` create the role for reports of
+        nodes' health, if the platform has it. If `keeps_files`, the namespace and its claims stay when the stack is
+        destroyed.
         """
         super().__init__(name, opts)
         space = namespace(space_name, "privileged", parent=self, hooks=hooks, keeps_files=keeps_files)

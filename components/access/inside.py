@@ -28,8 +28,8 @@ _INTERFACES = "/metadata/instance/network/interface?api-version=2021-02-01"
 def answers(host: str) -> bool:
     """Returns whether an API server answers. Uses the environment's proxy, as kubectl and the plugins do.
 
-    The certificate is not verified: the request contains no secrets. The answer must come from Kubernetes, because a
-    name may also resolve to a portal or a proxy that answers everything.
+    The certificate is not verified, since the request has no secrets. A portal or proxy that answers everything does
+    not count as Kubernetes.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InsecureRequestWarning)

@@ -1,6 +1,6 @@
 """Access to a network that the stack creates: a machine in it, and a Bastion for logins to the machine.
 
-The machine has no public address and no password. Its identity deploys, so every user who logs in has its rights.
+The machine has no public address or password. Its identity deploys, so every user who logs in has its rights.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ def decode(value: str) -> str:
 def private_server(kubeconfig: str) -> str | None:
     """Returns the host and port of a private cluster's API server, or None for a public one.
 
-    Private names are in a zone `privatelink.<region>.azmk8s.io`, or in one below (AKS's page on private clusters).
+    Private names are in or below the zone `privatelink.<region>.azmk8s.io` (AKS's page on private clusters).
     """
     clusters = yaml.safe_load(kubeconfig).get("clusters") or [{}]
     place = urlsplit(clusters[0].get("cluster", {}).get("server", ""))

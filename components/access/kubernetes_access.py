@@ -21,9 +21,9 @@ _REFUSED = "Getting static credential is not allowed"
 class KubernetesAccess(Component):
     """Credentials and provider.
 
-    With local accounts, the credential is the admin certificate. Without, it is a kubeconfig that calls kubelogin, and
-    a role assignment, because Azure RBAC gives an owner of the cluster no rights in it. The settings reject clusters
-    with neither local accounts nor Entra ID.
+    With local accounts, these are the admin certificate. Without, they are a kubeconfig for kubelogin and a role
+    assignment, because Azure RBAC gives the cluster's owner no rights in it. The settings reject clusters with neither
+    local accounts nor Entra ID.
 
     Disabling local accounts later does not revoke certificates: run `az aks rotate-certs`.
     """
@@ -64,8 +64,8 @@ class KubernetesAccess(Component):
     def _certificate(self, group: str, cluster: str) -> pulumi.Output[str]:
         """Returns the admin kubeconfig.
 
-        A preview that enables local accounts cannot get it yet, and an unknown kubeconfig would show most objects as
-        updated. So the preview uses the login that the cluster still has, if its programs are installed.
+        A preview that enables local accounts cannot get it yet, and an unknown one would show most objects as updated.
+        So it uses the cluster's current login, if its programs are installed.
         """
         try:
             credentials = containerservice.list_managed_cluster_admin_credentials(

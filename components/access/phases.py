@@ -2,8 +2,8 @@
 
 No machine is in a new network at first. So a first phase from outside creates the Azure resources without SAS and
 Kubernetes objects, which need access to the network, and without GPU nodes, which cost money. A tag of the resource
-group records it, because a failed update keeps the previous outputs. The second phase changes the tag before everything
-else. From then on the program refuses to run outside, where it would delete objects that it cannot reach.
+group records it, because a failed update keeps the previous outputs. The second phase first changes the tag. From then
+on the program refuses to run outside, where it would delete objects that it cannot reach.
 """
 
 from __future__ import annotations

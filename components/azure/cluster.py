@@ -160,7 +160,7 @@ class Cluster(Component):
 
     def _found(self) -> pulumi.Output[Any]:
         """Reads the cluster from Azure. In the preview of an update, the resource's own outputs are unknown, and the
-        role that lets the cluster pull images would show as replaced.
+        role for image pulls would show as replaced.
         """
         return containerservice.get_managed_cluster_output(
             resource_group_name=self.resource_group,
@@ -257,7 +257,7 @@ def _autoscaler_profile(settings: Settings) -> containerservice.ManagedClusterPr
 
 
 def _storage_profile(storage: StorageSettings) -> containerservice.ManagedClusterStorageProfileArgs:
-    """Returns the profile of AKS's blob CSI driver. It is off if the chart installs one: object names would clash.
+    """Returns the profile of AKS's blob CSI driver. It is off with the chart: object names would clash.
 
     `False` is explicit for the same reason as in `_autoscaler_profile`.
     """
@@ -270,7 +270,7 @@ def _system_pool(
 ) -> containerservice.ManagedClusterAgentPoolProfileArgs:
     """Returns the system pool without a Kubernetes version.
 
-    AKS rejects a version unless the request has all pools of the cluster, each with its version
+    AKS rejects a version unless the request has all of the cluster's pools with their versions
     (NotAllAgentPoolOrchestratorVersionSpecifiedAndUnchanged, Azure/ARO-HCP#662).
     """
     return containerservice.ManagedClusterAgentPoolProfileArgs(

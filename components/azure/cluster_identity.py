@@ -1,8 +1,8 @@
 """The identity of a control plane in a custom network, and the roles that it needs there.
 
-A system-assigned identity is created with the cluster, but AKS checks first whether the identity may join the nodes'
-subnet. AKS does not accept one for a custom private DNS zone either (its pages on CNI networking, on private clusters
-and on system-assigned identities).
+A system-assigned identity is created with the cluster, but AKS first checks that it may join the nodes' subnet, and
+does not accept one for a custom private DNS zone (its pages on CNI networking, on private clusters and on
+system-assigned identities).
 """
 
 from __future__ import annotations
@@ -73,9 +73,9 @@ class ClusterIdentity(Component):
     def _needed(self) -> Iterator[tuple[str, str, pulumi.Output[str]]]:
         """Yields the name, role and scope of each assignment.
 
-        The scope is the whole network, because AKS also joins it to link its DNS zone
-        (MicrosoftDocs/azure-aks-docs#110). For some Services it updates the subnet, which requires the right to join
-        the NAT gateway (LinkedAuthorizationFailed, microsoft/tyger#320).
+        The scope is the network, which AKS also joins to link its DNS zone (MicrosoftDocs/azure-aks-docs#110). For some
+        Services it updates the subnet, which requires the right to join the NAT gateway (LinkedAuthorizationFailed,
+        microsoft/tyger#320).
         """
         settings, network = self._settings, self._network
         ours = settings.cluster.identity is None

@@ -69,7 +69,7 @@ def api_server(
     """Returns the profile that limits access to the API server.
 
     Empty ranges are explicit, because AKS keeps the previous value of omitted fields. A private API server has no
-    ranges and no public name: by default, AKS would give it one that everybody can resolve, but not reach.
+    ranges, and no public name, which AKS would add by default and everybody could resolve, but not reach.
     """
     if not settings.network.private:
         return containerservice.ManagedClusterAPIServerAccessProfileArgs(authorized_ip_ranges=ip_ranges)

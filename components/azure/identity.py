@@ -1,9 +1,9 @@
 """The identity that opens blob containers for the pods of one namespace, without secret, expiry or account key.
 
-A pod's token names its service account, and the cluster's issuer signs it. Entra ID exchanges it for a token of a
-managed identity with a federated credential for the same issuer, subject and audience. The role Contributor is enough:
-in a hierarchical namespace, a file's owner may set its permissions, as blobfuse2 does (Azure's page on access control
-lists in Data Lake Storage: the owning user).
+A pod's token names its service account and is signed by the cluster's issuer. Entra ID exchanges it for one of a
+managed identity with a federated credential for that issuer, subject and audience. The role Contributor is enough: in a
+hierarchical namespace, a file's owner may set its permissions, as blobfuse2 does (Azure's page on access control lists
+in Data Lake Storage: the owning user).
 
 The blob CSI driver exchanges the token (kubernetes-sigs/blob-csi-driver at 0744a60, pkg/blob/nodeserver.go,
 NodePublishVolume: the token comes from the kubelet; pkg/blob/blob.go, GetAuthEnv: blobfuse2 gets it as a file).

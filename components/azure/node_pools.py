@@ -31,8 +31,8 @@ _IMMUTABLE = [
     "type",
 ]
 
-# The autoscaler changes `count`. A new pool starts with the minimum. Later updates send the count in Pulumi's state,
-# which AKS ignores for an autoscaled pool, bounds included (Azure/AKS, releases 2019-10-28 and 2019-12-02).
+# The autoscaler changes `count` from the minimum of a new pool. Later updates send the count in Pulumi's state, which
+# AKS ignores for an autoscaled pool, bounds included (Azure/AKS, releases 2019-10-28 and 2019-12-02).
 _AUTOSCALED = ["count"]
 CONFIG_MAP, NAMESPACE = "cluster-autoscaler-priority-expander", "kube-system"
 """The name and namespace of the ConfigMap (AKS's page articles/aks/cluster-autoscaler-overview.md)."""
@@ -173,7 +173,7 @@ class AutoscalerPriorities(Component):
 
 
 def priorities(pools: Mapping[str, PoolSettings]) -> str:
-    """Returns YAML that maps each priority to patterns for the scale sets of its pools. The highest priority wins.
+    """Returns YAML that maps priorities to patterns for their pools' scale sets. The highest priority wins.
 
     All autoscaled pools have a pattern: one without would never grow while a pool with a pattern can
     (cluster-autoscaler/expander/priority/priority.go, BestOption). AKS names scale sets aks-<pool>-<digits>-vmss (node

@@ -2,8 +2,8 @@
 
 A name such as `<account>.blob.core.windows.net` is an alias of one in `privatelink.blob.core.windows.net`. Clients in a
 network linked to that zone resolve it there (Azure's page on private endpoint DNS). Azure writes records into the zones
-of an endpoint's zone group. A registry has two names in one zone, its own and its data's (Azure's page on private
-endpoints of registries).
+of an endpoint's zone group: for a registry two in one zone, its own and its data's (Azure's page on private endpoints
+of registries).
 """
 
 from __future__ import annotations

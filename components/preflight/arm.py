@@ -1,8 +1,7 @@
 """Sends GET requests to Azure Resource Manager for which the azure-native SDK has no functions.
 
-They use the token of the plugin's own login, and send it only to the endpoint. A missing response is an `Unread`, never
-an exception, because a failed lookup must not prevent a deployment. A `Question` is asked before any resource is
-declared.
+They use the plugin's token, and send it only to the endpoint. A missing response is an `Unread`, never an exception: a
+failed lookup must not prevent a deployment. A `Question` is asked before any resource is declared.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Checks for everything that Azure would reject in the middle of an update. They also run in previews.
+"""Checks, in previews too, for everything that Azure would reject in the middle of an update.
 
 Quota and VM sizes are checked for pools that are created or grow; providers and rights for a cluster that does not
-exist yet. So most updates ask nothing. The available capacity cannot be checked (AllocationFailed).
+exist yet. Most updates ask nothing. Available capacity cannot be checked (AllocationFailed).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Reads what exists of a stack before any resource is declared, and rejects impossible changes.
 
-Otherwise Pulumi would replace the storage account with all its data, or everything if the region or group changes.
-Azure would reject a new VM size of the system pool, or a new SKU of an account, in the middle of an update.
+Otherwise Pulumi would replace the storage account with its data, or everything if region or group change. Azure would
+reject a new VM size of the system pool, or SKU of an account, in the middle of an update.
 """
 
 from __future__ import annotations

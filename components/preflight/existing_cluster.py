@@ -1,9 +1,9 @@
 """Checks of updates to an existing cluster and its node pools.
 
 AKS does not downgrade or skip a minor version, and never disables Entra. Warnings cover autoscaler bounds that exclude
-current nodes, and nodes that the update removes, with their pods and the data on their disks.
+current nodes, and removed nodes with their pods and disk data.
 
-A stopped cluster (`az aks stop`) is not updated. Its API server does not answer, so Pulumi's Kubernetes provider would
+A stopped cluster (`az aks stop`) is not updated: its API server does not answer, so Pulumi's Kubernetes provider would
 advise to remove its objects from the state, although they would run again.
 
 A hook reports how an update of the cluster changes node pools, because the engine's own diff is misleading. `pulumi
@@ -60,7 +60,7 @@ def stopped_refusal(group: str, cluster: str, stack: str) -> str:
 
 
 def excluded_nodes(settings: Settings, cluster: containerservice.GetManagedClusterResult | None) -> Iterator[str]:
-    """Yields a warning for each pool with more nodes than its `max`, or that starts to autoscale with fewer than `min`.
+    """Yields warnings about pools with more nodes than `max`, or that start to autoscale with fewer than `min`.
 
     AKS refuses such a count in a new pool (kubernetes-sigs/cluster-api-provider-azure#5947). A pool that autoscales
     already accepts any bounds (Azure/AKS#1758), and keeps nodes above `max` (MicrosoftDocs/azure-docs#123150). No

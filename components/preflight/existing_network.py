@@ -1,8 +1,8 @@
 """Rejects changes to the network of an existing cluster.
 
-AKS cannot move a cluster to other subnets, and cannot make it private later, except by API Server VNet Integration
-(its page on private clusters). If the policy engine, the ranges or the outbound type change, the provider would
-replace the cluster with everything on it (pulumi-azure-native's rules for networkProfile).
+AKS cannot move a cluster to other subnets, or make it private except by API Server VNet Integration (its page on
+private clusters). With another policy engine, range or outbound type, the provider would replace the cluster with
+everything on it (pulumi-azure-native's rules for networkProfile).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Difference:
 def network_refusal(settings: Settings, cluster: Any, address_space: str | None) -> str:
     """Returns the error if the settings require another network than `cluster` has, or an empty string.
 
-    `cluster` is None if it does not exist. `address_space` is that of the network that the stack has created, if any.
+    `cluster` is None if it does not exist; `address_space` is that of the stack's own network, if any.
     """
     found = [*_address_space(settings, address_space), *(_cluster(settings, cluster, address_space) if cluster else ())]
     if not found:

@@ -1,8 +1,7 @@
 """AKSInfinibandSupport: the feature of a subscription that puts the nodes of a pool on one InfiniBand fabric.
 
-AKS reads it when it creates a pool. If it is missing, AKS does not warn, and jobs on the pool fail. So the program
-checks it before it declares any resource. It does not register the feature, which affects the whole subscription and
-takes a quarter of an hour.
+AKS reads it when it creates a pool. If it is missing, AKS does not warn, and the pool's jobs fail. So the program
+checks it first. It does not register the feature, which affects the whole subscription and takes a quarter of an hour.
 """
 
 from __future__ import annotations

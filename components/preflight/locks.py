@@ -1,8 +1,8 @@
 """Checks management locks before any resource is declared, because Azure would reject a change or deletion halfway.
 
 They come from Microsoft.Authorization/locks (azure-rest-api-specs, ManagementLocks_ListAtResourceGroupLevel). A lock
-also applies to all scopes below its own. ReadOnly forbids POST requests too, such as the one for the cluster's
-credentials (learn.microsoft.com/azure/azure-resource-manager/management/lock-resources).
+also applies to scopes below its own. ReadOnly also forbids POST requests, such as for the cluster's credentials
+(learn.microsoft.com/azure/azure-resource-manager/management/lock-resources).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Rejects moving an existing stack to another region, group or name, and describes the three alternatives.
 
-Azure cannot move it: the provider replaces a resource if its location or path changes (pulumi-azure-native#77), and all
-data is lost. Pulumi fails too. To find what to delete before the group, it asks the Kubernetes provider whether another
+Azure cannot move it: the provider replaces resources whose location or path changes (pulumi-azure-native#77), and data
+is lost. Pulumi fails too. To find what to delete before the group, it asks the Kubernetes provider whether another
 cluster replaces it. If so, it closes the connection over which it then deletes the cluster's objects (Registry.Diff in
 pkg/resource/deploy/providers/registry.go, v3.246.0 and still v3.259.0), and only prints `grpc: the client connection is
 closing` (pulumi/pulumi#14650). `pulumi destroy` does not ask, and works.

@@ -1,8 +1,8 @@
 """Claims that keep users' files after a workload is removed, and the stack output `files` that lists them.
 
-Pulumi removes a retained claim from the state, so each update reads the output of the last one. The last outputs
-(`storage`, `registry`, and the settings in `platform`) also show what exists, for the warnings about deleted data and
-images, and about protection that ends.
+Pulumi removes a retained claim from the state, so each update reads the last output. The last outputs (`storage`,
+`registry`, and `platform`'s settings) also show what exists, for warnings about deleted data and images, and about
+ending protection.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class _Stored(NamedTuple):
 
 
 def storage_warnings(settings: Settings, outputs: Mapping[str, Any]) -> Iterator[str]:
-    """Yields a warning for a deleted registry, for each account that loses data, and one for all protection that ends.
+    """Yields warnings for a deleted registry, for each account that loses data, and one for all ending protection.
 
     `outputs` are those of the last update, empty before the first one.
     """

@@ -1,7 +1,7 @@
 """Shared access signatures (SAS), which open one blob container for a period that is stored in the state.
 
-A SAS stays the same until its rotation, days or permissions change in the settings. The program reads the clock only to
-report that one ends soon or has ended.
+A SAS stays the same until its rotation, days or permissions change. The program reads the clock only to report SAS that
+end soon or have ended.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ class ContainerSas(Component):
 
 
 def check_expiry(access: ContainerAccess, *, users: Sequence[str] = (), stack: str | None = None) -> None:
-    """Warns, in previews too, if a container's SAS ends soon. `stack` is the stack that issues it, by default this one.
+    """Warns, in previews too, if a container's SAS ends soon. `stack` issues it, by default this one.
 
     Raises pulumi.RunError if it has ended and workloads use it (`users`): their pods would wait for the mount forever.
     """
@@ -202,8 +202,8 @@ def renewal(account_key: str, rotation: str, stack: str) -> str:
 def sign(key: str, *, account: str, container: str, permissions: str, start: str, expiry: str) -> str:
     """Returns a SAS for HTTPS only, without a leading `?`. `key` is the account key in base64.
 
-    The signed text has sixteen lines, most of them empty here: identifier and addresses before the protocol, snapshot
-    and encryption scope, five response headers (Azure, "Create a service SAS", version 2020-12-06 and later).
+    The signed text has sixteen lines, most empty here: identifier and addresses before the protocol, snapshot and
+    encryption scope, five response headers (Azure, "Create a service SAS", version 2020-12-06 and later).
     """
     fields = {"sv": _VERSION, "sr": _CONTAINER, "st": start, "se": expiry, "sp": permissions, "spr": "https"}
     before = [permissions, start, expiry, f"/blob/{account}/{container}", "", ""]

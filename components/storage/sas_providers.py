@@ -1,8 +1,7 @@
 """Dynamic providers that store the period of SAS and sign with Entra keys, which Azure Resource Manager cannot do.
 
-Pulumi pickles them by reference to this module, and runs them in a separate process (`pulumi.dynamic`). So the module
-imports nothing heavy, and the providers have no state. Unlike the program, they may read the clock and call the storage
-account.
+Pulumi pickles them by reference to this module, and runs them in a separate process (`pulumi.dynamic`), so the module
+imports nothing heavy, and they have no state. They may read the clock and call the storage account, unlike the program.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Shared files by NFS: an Azure Files account in the stack's own network, and the StorageClass of its shares.
 
-The stack creates the account, not the driver. With `networkEndpointType: privateEndpoint`, azurefile-csi-driver would
-also create the endpoint, zone and link, which needs broad rights in the network's group. Nothing would delete them
-(cloud-provider-azure, EnsureStorageAccount), so the network could not be destroyed. In an existing account, the driver
+The stack creates the account. With `networkEndpointType: privateEndpoint`, azurefile-csi-driver would also create
+endpoint, zone and link, which needs broad rights in the network's group, and nothing would delete them
+(cloud-provider-azure, EnsureStorageAccount): the network could not be destroyed. In an existing account, the driver
 only creates and deletes shares, through Resource Manager (controllerserver.go, CreateVolume), with a role there.
 """
 
@@ -95,10 +95,10 @@ class SharedFiles(Component):
 def shared_class(
     settings: Settings, made: Sequence[pulumi.Resource], opts: pulumi.ResourceOptions
 ) -> SharedClass | None:
-    """Returns the class of shared files, or None without shared files.
+    """Returns the class of shared files, or None without any.
 
-    Reads the class if neither the stack nor AKS creates it. If it does not exist, previews fail and show this
-    resource's name, the key of the setting.
+    Reads the class if neither stack nor AKS creates it. If it is missing, previews fail and show this resource's name,
+    the key of the setting.
     """
     name = settings.shared_class
     if name is None:

@@ -45,7 +45,7 @@ class ContainerVolume(Component):
         volume's.
 
         The volume does not depend on the namespace. A claim that a killed update did not record is deleted with its
-        namespace, and the volume only after its claim: if the namespace waited for the volume, both would wait forever.
+        namespace, and the volume only after the claim: a namespace that waited for the volume would wait forever.
 
         The claim is not deleted before the namespace either. If users' pods (batches) mount it, storage object in use
         protection keeps it until they end, and only deleting the namespace ends them.
@@ -115,8 +115,8 @@ def volume_spec(
 ) -> core.PersistentVolumeSpecArgs:
     """Returns the PersistentVolume's spec. Only the Secret, or the identity `client_id`, opens the container.
 
-    With an identity, the driver mounts separately for each pod, with its token (nodeserver.go, NodePublishVolume).
-    Without mountWithWorkloadIdentityToken, it would use the identity to get the account's key (blob.go, GetAuthEnv).
+    With an identity, the driver mounts for each pod, with its token (nodeserver.go, NodePublishVolume). Without
+    mountWithWorkloadIdentityToken, it would use the identity to get the account's key (blob.go, GetAuthEnv).
     """
     opened_by: dict[str, pulumi.Input[str]] = (
         {"AzureStorageAuthType": "SAS"}
