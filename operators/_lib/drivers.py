@@ -2,8 +2,8 @@
 
 Both NVIDIA operators use OnDelete for driver DaemonSets. A controller that they share restarts the pods
 (NVIDIA/k8s-operator-libs, pkg/upgrade): cordon, wait for jobs, evict pods with GPUs (only the GPU operator), drain,
-restart, uncordon. By default, it does not wait for jobs, cannot evict pods with an emptyDir, as all of ours have, and
-leaves their node cordoned (pod_manager.go, updateNodeToDrainOrFailed).
+restart, uncordon. By default, it does not wait for jobs, cannot evict pods with an emptyDir (all of ours), and leaves
+their node cordoned (pod_manager.go, updateNodeToDrainOrFailed).
 
 Previews warn too, because Pulumi's steps do not show the rollout. Hooks of an update get a resource's old and new
 inputs (Pulumi, "Resource hooks").
@@ -21,8 +21,8 @@ from config.schema.operators import DriverUpgrades
 NOT_OF_A_DAEMON_SET = "pod-template-generation!=0,!pod-template-generation"
 """The selector of all pods without the label that DaemonSets put on theirs (pkg/controller/daemon/util).
 
-So the controller also waits for users' pods, and then has nothing to evict. The first term has no effect, but the GPU
-operator's chart does not quote the text (clusterpolicy.yaml:235), and YAML reads a leading ! as a tag.
+So the controller also waits for users' pods, and then has nothing to evict. The first term only hides the leading !,
+which YAML reads as a tag: the GPU operator's chart does not quote the text (clusterpolicy.yaml:235).
 """
 Inputs = Mapping[str, Any]
 _THEN: Mapping[DriverUpgrades, str] = {

@@ -39,8 +39,8 @@ def install(
 ) -> list[pulumi.Resource]:
     """Installs the pinned release of an operator in its namespace. Returns the resources that others wait for.
 
-    Pods depend on everything that they need, except Services, because Pulumi waits until those have pods. CRDs are
-    created last and so deleted first: only the operator removes the finalizers of their objects.
+    Pods depend on all that they need, except Services, which Pulumi awaits until they have pods. CRDs are created last
+    and so deleted first: only the operator removes their objects' finalizers.
     """
     released = manifests(name, context.settings.charts.source)
     made: dict[str, list[pulumi.Resource]] = {_FIRST: [], _SERVICES: [], _PODS: [], _CRDS: []}

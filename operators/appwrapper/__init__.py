@@ -44,7 +44,7 @@ def configuration(warm_up_minutes: int, scheduler: str | None) -> dict[str, Any]
     defaults.
 
     Jobs can override `faultTolerance` by annotations, and only there list the exit codes that are worth a retry.
-    Members of teams may wrap objects that they may not create themselves, because Kueue queues all of them.
+    Members of teams may wrap objects that they may not create, because Kueue queues all of them.
 
     Pods without a scheduler get the one for GPU nodes. AppWrappers without a queue get that of teams, as in MLBatch
     (its setup.k8s/appwrapper/coscheduling/config_patch.yaml). Kueue ignores that label outside of teams' namespaces

@@ -28,7 +28,7 @@ NEVER_HOURS = 10 * 365 * 24
 """
 CHECKS, LAST = ("pciebw", "remapped", "gpupower"), "ping"
 """The checks of a round. One that fails to run ends the round (pkg/healthcheck/healthcheck.go, RunHealthLocalNode), so
-the one that depends on other nodes comes last. `dcgm` is omitted: the image's DCGM 3 and CUDA 12.1
+the one that depends on other nodes is last. `dcgm` is omitted: the image's DCGM 3 and CUDA 12.1
 (autopilot-daemon/Dockerfile) reject the CUDA 13 of the GPU Operator's driver (NVIDIA/DCGM#59, #249). Its script then
 prints ABORT, which counts as passed.
 """

@@ -1,7 +1,7 @@
 """The blob CSI driver from its chart, which mounts blob containers instead of AKS's add-on.
 
-Both have the same names, so a cluster can only have one (`storage.driver`). From the add-on to the chart, AKS removes
-its driver before the chart is installed. From the chart to the add-on, set `none` in between.
+Both have the same names, so a cluster can only have one (`storage.driver`). From add-on to chart, AKS first removes its
+driver. From chart to add-on, set `none` in between.
 """
 
 from __future__ import annotations

@@ -22,8 +22,8 @@ WHOLE_GPUS = "whole-gpus"
 class GpuOperator(Installed[GpuOperatorSettings]):
     """The release, which also creates the ClusterPolicy.
 
-    It waits until a NicClusterPolicy, if any, is created, but not until it is ready. The driver pod itself waits for
-    OFED after the Network Operator has labelled its node, so images are pulled while OFED compiles.
+    It waits for the creation of a NicClusterPolicy, if any, but not until it is ready. The driver pod waits for OFED
+    after the Network Operator has labelled its node, so images are pulled while OFED compiles.
     """
 
     def create(self, context: InstallContext, settings: GpuOperatorSettings) -> None:
@@ -68,7 +68,7 @@ def values(
     """Returns values of the chart for this pool configuration.
 
     `rdma` loads nvidia-peermem, which waits for OFED on every node, so it must be off if no operator installs OFED. The
-    settings reject pools with InfiniBand beside pools without, unless the user turns it off. `monitored` adds the
+    settings reject pools with and without InfiniBand together, unless the user turns it off. `monitored` adds the
     exporter of the operator's validation results.
     """
     # The chart's default is `auto`. An explicit value would show as a change of the driver.

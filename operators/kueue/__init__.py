@@ -51,8 +51,8 @@ def topology_problems(installation: Installation) -> Iterator[Problem]:
     New nodes would need ProvisioningRequests (keps/2724-topology-aware-scheduling, "support Cluster Autoscaler without
     ProvisioningRequest" is not a goal).
 
-    Both schedulers work: Kueue selects each pod's node while a scheduling gate holds the pod, and Volcano skips such
-    pods too (1.15.1, pkg/scheduler/actions/allocate/allocate.go, SchGated).
+    Both schedulers work: Kueue selects a pod's node while a scheduling gate holds it, and Volcano also skips such pods
+    (1.15.1, pkg/scheduler/actions/allocate/allocate.go, SchGated).
     """
     stack = installation.stack
     for name, key, why in _NEEDED:
@@ -146,8 +146,8 @@ def configuration(warm_up_minutes: int) -> Values:
 def requeue_limit(timeout_minutes: int) -> int:
     """Returns how often Kueue requeues a job with unready pods before it deactivates the job: for at least a day.
 
-    Each attempt takes the timeout and a pause, which doubles from one minute to `PAUSE_MINUTES`. Three more make up for
-    the first, shorter pauses. Kueue clears the count only when it deactivates the job (0.19.2,
+    Each attempt takes the timeout and a pause, doubled from one minute to `PAUSE_MINUTES`. Three more make up for the
+    first, shorter ones. Kueue clears the count only when it deactivates the job (0.19.2,
     pkg/controller/core/workload_controller.go).
     """
     return -(-DAY_MINUTES // (timeout_minutes + PAUSE_MINUTES)) + 3

@@ -1,8 +1,8 @@
 """The admission policies of teams' namespaces (`policies/`), which reject objects that bypass the queue or affect other
 teams.
 
-RBAC is not enough (rights.py): members create jobs with any content, AppWrapper creates objects for them that they may
-not create themselves, and others may have more rights there. Kueue holds jobs without a queue, but does not report it.
+RBAC is not enough (rights.py): jobs may have any content, AppWrapper creates objects that members may not, and others
+may have more rights there. Kueue holds jobs without a queue, but does not report it.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ The program omits the limit. `pulumi up` sees no change, because the kubernetes 
 declares, also after a refresh (pulumi-kubernetes, provider/pkg/provider/provider.go, pruneLiveState). `ignore_changes`
 could not name the field: the plugin finds no paths through lists (provider/pkg/await/await.go, handleSSAIgnoreFields).
 For server-side apply, `spec.resourceGroups` is one field (Kueue's CRD: list type atomic), so after the job's patch, an
-update of the quota is a conflict unless it is forced. That removes the limit, and the job's next round sets it again.
+update of the quota is a conflict unless it is forced. That removes the limit until the job's next round.
 """
 
 
@@ -68,10 +68,10 @@ def cluster_queue_spec(
 ) -> dict[str, Any]:
     """Returns the ClusterQueue of a team. Without `namespace`, no namespace can submit jobs to it.
 
-    If the owner's jobs wait, borrowers give quota back immediately, regardless of priorities. In a team's queue, the
-    more important or older job comes first. `borrowWithinCohort` is MLBatch's. It does not stop preemption by
-    borrowers: with fair sharing (`configuration` in operators/kueue), a job that borrows preempts jobs of a team that
-    has borrowed more (v0.19.2, pkg/scheduler/flavorassigner/flavorassigner.go:1382, canPreemptWhileBorrowing;
+    If the owner's jobs wait, borrowers give back quota immediately, regardless of priorities. In a queue, the more
+    important or older job comes first. `borrowWithinCohort` is MLBatch's. It does not stop preemption by borrowers:
+    with fair sharing (`configuration` in operators/kueue), a job that borrows preempts jobs of a team that has borrowed
+    more (v0.19.2, pkg/scheduler/flavorassigner/flavorassigner.go:1382, canPreemptWhileBorrowing;
     preemption/fairsharing/strategy.go). `limits` are those of lending and borrowing.
     """
     selector = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}}} if namespace else {}

@@ -78,10 +78,10 @@ class Teams(Component):
 class Team(Component):
     """The namespace, queue and members' rights of one team.
 
-    The namespace depends on the ClusterQueue, which can only be deleted after the last of its jobs. Members get their
-    rights after everything that keeps them within the queue (`rules`). Their pods may do what the level `baseline`
-    allows, and get no access to their node, which also runs pods of others. If they may lock memory, a policy enforces
-    that level (policies/team-pod-security.yaml).
+    The namespace depends on the ClusterQueue, which can only be deleted after its last job. Members get their rights
+    after all that keeps them within the queue (`rules`). Their pods may do what the level `baseline` allows, without
+    access to their node, which also runs others' pods. If they may lock memory, a policy enforces that level
+    (policies/team-pod-security.yaml).
     """
 
     def __init__(

@@ -83,7 +83,7 @@ def _custom(kind: str, name: str, spec: dict[str, Any], opts: pulumi.ResourceOpt
 def values(storage_class: str, *, published: bool = True) -> Values:
     """Returns values of the chart, without components that AKS manages, and with monitors of all namespaces.
 
-    If `published`, Grafana downloads dashboards from grafana.com when it starts. If it cannot, it waits a minute for
+    If `published`, Grafana downloads dashboards from grafana.com when it starts. If that fails, it waits a minute for
     each and starts without them (grafana/helm-charts, _config.tpl: the exit code is that of sed, not of curl).
     """
     kept = {"whenDeleted": "Retain", "whenScaled": "Retain"}

@@ -104,7 +104,7 @@ def service_monitors() -> dict[str, dict[str, Any]]:
 def pod_monitors() -> dict[str, dict[str, Any]]:
     """Returns specs of PodMonitors by name, for operators whose charts have no Service.
 
-    The network operator's pod does not declare its port either. Prometheus still finds its only container
+    The network operator's pod does not declare its port either: Prometheus finds its only container
     (prometheus-operator v0.93.0, pkg/prometheus/promcfg.go:1570), and a relabeling sets the port.
     """
     address = {

@@ -98,8 +98,8 @@ def own_values(settings: NfsProvisionerSettings) -> dict[tuple[str, str], str | 
 def values(settings: NfsProvisionerSettings) -> Values:
     """Returns values of the chart.
 
-    By the chart's default, the folder of a deleted claim is renamed to `archived-<folder>`. So no files are lost, and a
-    class could not change it later (its parameters are immutable).
+    By the chart's default, a deleted claim's folder is renamed to `archived-<folder>`: no files are lost. A class could
+    not change it later (immutable parameters).
     """
     made: Values = {**ON_SYSTEM_POOL}
     for (part, key), value in own_values(settings).items():

@@ -136,7 +136,7 @@ def pod_spec(image: str, sku: VmSku, config: str, files: list[str]) -> Manifest:
                 ],
                 "resources": {"requests": {"cpu": "20m", "memory": "64Mi"}, "limits": {"memory": "512Mi"}},
                 # nvidia-smi opens each GPU of the node, which a pod without GPUs may only do with this. NVIDIA's
-                # runtime would add the devices too, but a node without driver starts no pod of that runtime class.
+                # runtime would add them too, but a node without driver starts no pod of that class.
                 "securityContext": {"privileged": True, "readOnlyRootFilesystem": True},
                 "volumeMounts": _mounts(),
             }

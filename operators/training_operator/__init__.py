@@ -35,9 +35,9 @@ class TrainingOperator(Installed[QueuedOperatorSettings]):
 def arguments(scheduler: str | None, registry: str | None, warm_up_minutes: int) -> list[str]:
     """Returns the operator's arguments: the scheduler of gangs, if any, and the init container of waiting workers.
 
-    Workers wait until the master's name resolves, after its node has pulled its image: a Service only has addresses of
-    Ready pods (pkg/controller.v1/common/service.go). Upstream's 100 attempts end after 200 s, and then the pod fails.
-    The operator uses Coscheduling for every scheduler except Volcano (cmd/training-operator.v1/main.go).
+    Workers wait until the master's name resolves, after its image pull: a Service only has addresses of Ready pods
+    (pkg/controller.v1/common/service.go). Upstream's 100 attempts end after 200 s, which fails the pod. The operator
+    uses Coscheduling for every scheduler except Volcano (cmd/training-operator.v1/main.go).
     """
     gangs = [f"--gang-scheduler-name={scheduler}"] if scheduler else []
     return [

@@ -35,7 +35,7 @@ tiers:
 These two prevent the creation of a job's pods until nodes for all of them exist, but the autoscaler only adds nodes for
 pending pods (volcano#3910). They also prevent preemption, because a job must be admitted first
 (pkg/scheduler/actions/preempt/preempt.go, v1.15.1: pending jobs are skipped). The plugin gang still places gangs as a
-whole. Without proportion, queues have no shares, but this program uses only one queue.
+whole. Without proportion, queues have no shares, but this program uses only one.
 """
 
 
