@@ -1,7 +1,7 @@
 """Builds the configuration of aznhc for one VM size: the checks and their limits.
 
-A check is either light (seconds) or measures bandwidth (minutes). A pod with some of a node's GPUs sees only these, but
-all other parts of the node.
+A check is light (seconds) or measures bandwidth (minutes). A pod with some of a node's GPUs sees only these, but all of
+the rest.
 
 Names, arguments and order come from Azure/azurehpc-health-checks v0.4.5 (customTests/*.nhc, conf/*.conf) and mej/nhc
 1.4.3 (scripts/lbnl_hw.nhc). On AKS, HCAs are mlx5_0 and up (conf/ has mlx5_ib0), and a pod has no network interfaces

@@ -34,7 +34,7 @@ def kept_claim(
     `retain_on_delete`, Pulumi removes the claim from its state, not from the cluster.
 
     `size` is the path of the setting for `gib`, if any. If `awaited`, the update waits for the volume, which needs the
-    right to read storage classes: members of teams lack it.
+    right to read storage classes; members of teams lack it.
     """
     hooks = pulumi.ResourceHookBinding(before_update=[shrinking_warning(resource, size)])
     return kubernetes.core.v1.PersistentVolumeClaimPatch(

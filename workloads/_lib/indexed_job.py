@@ -35,8 +35,8 @@ def failure_policy(container: str, template: Manifest, hopeless: Literal["FailJo
 def indexed_job_spec(name: str, nodes: int, template: Manifest, **more: Any) -> Manifest:
     """Returns the spec of a Job with `nodes` pods in the gang that `indexed_job` creates.
 
-    The gang is explicit: Volcano 1.10 creates gangs of one for a Job's pods and has no annotation for the size, and
-    Coscheduling needs a PodGroup. Only pods that run together are certain to use different nodes.
+    The gang is explicit: Volcano 1.10 creates gangs of one for a Job's pods without an annotation for the size, and
+    Coscheduling needs a PodGroup. Only pods that run together certainly use different nodes.
     """
     pods = in_gang(name, template)
     return {"completionMode": "Indexed", "completions": nodes, "parallelism": nodes, "template": pods, **more}

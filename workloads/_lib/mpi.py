@@ -90,9 +90,9 @@ class MpiJob:
     def deploy(self, name: str, context: WorkloadContext) -> pulumi.Output[str]:
         """Creates the ConfigMap and the Volcano Job; returns the command that shows the master's log.
 
-        Volcano rejects changes of a Job's spec, so a change replaces the Job. Its name stays, so the old one is deleted
-        first, in the foreground (the provider's default), after its pods. Otherwise Volcano may ignore a Job while pods
-        of its predecessor still end (volcano-sh/volcano#3968 and #5973, both open in 1.15).
+        Volcano rejects changes of a Job's spec, so they replace the Job. Its name stays, so the old one is deleted
+        first, in the foreground (the provider's default), after its pods. Otherwise Volcano may ignore a Job while its
+        predecessor's pods end (volcano-sh/volcano#3968 and #5973, both open in 1.15).
         """
         kubernetes.apiextensions.CustomResource(
             name,

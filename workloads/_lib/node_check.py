@@ -55,8 +55,8 @@ class NodeCheck:
     def added(self, template: Manifest, pool: GpuPool, gpus: int | None, topology: str) -> Manifest:
         """Returns the pod template with the check as first init container, with the first container's devices.
 
-        `gpus` are the pod's GPUs; None means all devices of a whole node. `topology` is the path of NCCL's topology
-        file in the pod, or empty.
+        `gpus` are the pod's GPUs, None for all devices of a node; `topology` is the path of NCCL's topology file in the
+        pod, or empty.
         """
         spec: dict[str, Any] = template["spec"]
         main = spec["containers"][0]

@@ -25,8 +25,8 @@ The first also stops Pulumi from waiting for a Job's deletion, so that a new Job
 second, the Job is deleted immediately and its pods afterwards.
 """
 NOT_EVICTED = {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
-"""Annotation of pods that would lose work. Without it, the cluster autoscaler evicts pods of Jobs from nodes with less
-than half of their GPUs requested, if other nodes have capacity (cluster-autoscaler/FAQ.md in kubernetes/autoscaler).
+"""Annotation of pods that would lose work. Without it, the cluster autoscaler evicts Jobs' pods from nodes with less
+than half of their GPUs requested, if others have capacity (cluster-autoscaler/FAQ.md in kubernetes/autoscaler).
 """
 _SHM_FRACTION = 14
 """Divisor of a node's memory. ND H100 v5 (1900 GiB) and H200 (1850) get at least the AKS health-check guide's 128Gi."""

@@ -1,7 +1,7 @@
 """Lets members of a team read a job's results: a second Job mounts the results' volume for some minutes.
 
 Members may only create pods through queued jobs: `kubectl run` and `kubectl debug` are forbidden
-(operators/kueue/rights.py). The Job requests no GPU, only reads, and deletes itself. A ConfigMap has its manifest.
+(operators/kueue/rights.py). The Job, from a ConfigMap, requests no GPU, only reads, and deletes itself.
 """
 
 from __future__ import annotations

@@ -16,10 +16,10 @@ def usable_bytes(memory_gb: int) -> float:
 def flops_per_token(*, weights: int, layers: int, width: int, sequence: int) -> float:
     """Returns the floating-point operations of one token's forward and backward pass through a decoder.
 
-    `weights` are those that multiply a token: the layers' and the output's, without the embedding lookup. Each costs
-    one multiplication and one addition forward and twice that backward. Attention over `sequence` tokens adds 12 *
-    layers * width * sequence. Recomputation and the mask's savings do not count, so that the share of the peak is the
-    MFU of Chowdhery et al. (PaLM, 2022, appendix B).
+    `weights` are those that multiply a token: the layers' and the output's, without the embedding lookup. Each costs a
+    multiplication and an addition forward and twice that backward. Attention over `sequence` tokens adds 12 * layers *
+    width * sequence. Recomputation and the mask's savings do not count, so that the share of the peak is the MFU of
+    Chowdhery et al. (PaLM, 2022, appendix B).
     """
     return 6 * weights + 12 * layers * width * sequence
 

@@ -164,9 +164,9 @@ def cache(run: Run) -> Mount:
 def job(run: Run) -> Manifest:
     """Returns a Job with one pod, without metadata.
 
-    In an AppWrapper, a failed pod ends the job, and AppWrapper restarts all of it. A plain Job creates another pod,
-    immediately if the node is lost. A podFailurePolicy would prevent that: it requires "Failed" as
-    JobSpec.podReplacementPolicy, which waits for the pod's end and so for the node.
+    In an AppWrapper, a failed pod ends the job, and all of it restarts. A plain Job creates another pod, immediately if
+    the node is lost. A podFailurePolicy would prevent that: it requires "Failed" as JobSpec.podReplacementPolicy, which
+    waits for the pod's end and so for the node.
     """
     spec = {"backoffLimit": 0 if run.options.app_wrapper else run.options.restarts, "template": template(run)}
     return {"apiVersion": "batch/v1", "kind": "Job", "spec": spec}

@@ -31,7 +31,7 @@ _DATA_TIMEOUT_S = 48 * 3600
 _DATA_SILENCE_S = 1800
 """Seconds that the training waits without a sign of the preparation, which reports every minute.
 
-Between two tries, at most six minutes pass, plus the pull of a large image.
+Two tries are at most six minutes apart, plus the pull of a large image.
 """
 DATA, CHECKPOINTS, SCRATCH = "/data", "/checkpoints", "/scratch"
 _SCRIPTS = Path(__file__).parent / "scripts"

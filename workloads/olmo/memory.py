@@ -1,7 +1,7 @@
 """Calculates the GPU memory of an OLMo training: the sum of its tensors, each with its reason.
 
 The numbers are from allenai/OLMo 59a53e3 with its configs: no activation checkpointing, and no compilation except in
-OLMo-7B, where it only saves memory. AI2's scripts for OLMo2-7B and 13B confirm them: with micro-batches of 2 they
+OLMo-7B, where it only saves memory. AI2's scripts for OLMo2-7B and 13B confirm them: for micro-batches of 2 they
 recompute one layer in four and one in two (configs/peteish7-google.yaml, scripts/augusta/peteish13.sh). Without that,
 13B has micro-batches of 1 and is compiled (scripts/beaker/peteish/peteish13-medlr.sh).
 """

@@ -32,7 +32,7 @@ def problems(options: OlmoOptions, candidate: Candidate) -> Iterator[Problem]:
 def _seen_by_all(options: OlmoOptions, candidate: Candidate) -> Iterator[Problem]:
     """Yields a problem if nodes see new checkpoints too late.
 
-    Rank 0 creates and renames a checkpoint's folder, and the others wait 10 s to see it (allenai/OLMo 59a53e3,
+    Rank 0 creates and renames a checkpoint's folder, and others wait 10 s to see it (allenai/OLMo 59a53e3,
     olmo/checkpoint.py, _temporary_wd; olmo/util.py, wait_for), first before the first step (scripts/train.py). Ranks of
     one node share a mount, which shows their changes.
     """

@@ -94,7 +94,7 @@ def pytorch_job(run: Run) -> Manifest:
     """Returns a PyTorchJob without metadata: one pod on each node; the first is the master.
 
     In an AppWrapper, a failed pod ends the job and all of it restarts: torchrun's ranks cannot join later. In a plain
-    job, each pod restarts and waits for the others.
+    job, the pod restarts and waits.
     """
     wrapped = run.options.app_wrapper
     policy = "Never" if wrapped else "OnFailure"

@@ -160,7 +160,7 @@ def _tolerations(run: Run) -> list[Manifest]:
 
 
 def ray_job(run: Run) -> Manifest:
-    """Returns the spec of a RayJob. Each try has its own cluster, which is deleted with it, as Kueue requires.
+    """Returns the spec of a RayJob. Each try has its own cluster, deleted with it, as Kueue requires.
 
     Its separate submitter (K8sJobMode) lets kubectl show the driver's log. With HTTPMode, KubeRay submits and no pod
     has that log. With SidecarMode, the submitter is on the head, and a lost head fails the job.

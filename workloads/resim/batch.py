@@ -75,8 +75,7 @@ def default_name(scenarios: Iterable[str]) -> str:
 
 
 def parse(content: bytes, source: str) -> list[str]:
-    """Returns the scenarios of a file, one per line, without empty lines and comments. Raises Refused with the first
-    errors.
+    """Returns a file's scenarios, one per line, without empty lines and comments. Raises Refused with the first errors.
 
     The file is UTF-8, or UTF-16 or UTF-32 as from PowerShell. As in JSON, its first character is ASCII.
     """

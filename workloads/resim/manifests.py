@@ -180,10 +180,10 @@ def job_spec(made_of: Mapping[str, Any], batch: Batch, count: int) -> Manifest:
 def owner(uid: str) -> Manifest:
     """Returns the owner reference that ties a Job to the stack, by its ConfigMap's uid.
 
-    A deleted namespace deletes pods before their Jobs (kubernetes, pkg/controller/namespace/deletion
-    /namespaced_resources_deleter.go, OrderedNamespaceDeletion) and would hang: the Job controller keeps an interrupted
-    pod until it creates the next one of its index (pkg/controller/job/job_controller.go, canRemoveFinalizer), which no
-    longer happens. Both as of 1.33.5.
+    A deleted namespace deletes pods before their Jobs (kubernetes,
+    pkg/controller/namespace/deletion/namespaced_resources_deleter.go, OrderedNamespaceDeletion) and would hang: the Job
+    controller keeps an interrupted pod until it creates its index's next one (pkg/controller/job/job_controller.go,
+    canRemoveFinalizer), which no longer happens. Both as of 1.33.5.
     """
     return {"apiVersion": "v1", "kind": "ConfigMap", "name": OWNER, "uid": uid}
 

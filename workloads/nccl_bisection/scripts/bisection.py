@@ -1,9 +1,9 @@
 """Finds the slow nodes, links and rails of a fabric by bisection. The caller passes the function that measures.
 
 A rail is the GPU and the HCA with one index on every node: all rails can be measured in parallel. A bad group is
-measured in halves, all in the same round, until single nodes are left. Each of these is measured with a good node, and
-again with another, before it is reported. Azure describes the same procedure, by hand and for whole nodes
-(Azure/ai-infrastructure-on-azure 6ac01e7, skills/ai-infra/references/nccl_diagnosis.md).
+measured in halves, all in the same round, until single nodes are left. Each is measured with a good node, and again
+with another, before it is reported. Azure describes the same by hand, for whole nodes (Azure/ai-infrastructure-on-azure
+6ac01e7, skills/ai-infra/references/nccl_diagnosis.md).
 """
 
 from __future__ import annotations
