@@ -139,8 +139,7 @@ def names(cluster: Cluster, namespace: str) -> list[str]:
 
 
 def with_kinds(cluster: Cluster, namespace: str, name: str) -> list[str]:
-    """Returns `kind/name` of each workload with this name that none of the others created, or the name if it is unique.
-    """
+    """Returns `kind/name` of each workload with this name that no other created, or the name if it is unique."""
     found = _found(cluster, namespace, name)
     makers = {uid for _, each in found for uid in makers_of(cluster, namespace, each["metadata"]["uid"])}
     first = [f"{kind}/{_name(each)}" for kind, each in found if not owners_of(each) & makers]

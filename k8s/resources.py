@@ -49,8 +49,7 @@ def _requests(container: Object, counts: Callable[[str], bool]) -> Resources:
 
 
 def _amounts(quantities: Mapping[str, object] | None, counts: Callable[[str], bool]) -> Resources:
-    """Returns the amounts as numbers, 0 for values that are not quantities, which other vendors' templates may contain.
-    """
+    """Returns the amounts as numbers, and 0 for a value that is not a quantity, as in other vendors' objects."""
     named = ((name, text) for name, text in (quantities or {}).items() if counts(name))
     return {name: value(text) if is_quantity(text) else Fraction(0) for name, text in named}
 

@@ -1,5 +1,4 @@
-"""Generates a JSON schema of stack files from the models, in Pulumi's format, for completion and validation in editors.
-"""
+"""Generates a JSON schema of stack files, in Pulumi's format, from the models. Editors use it."""
 
 from __future__ import annotations
 

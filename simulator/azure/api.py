@@ -254,7 +254,7 @@ class Api:
 
 
 def _schema(path: Path, version: str = "") -> Schema:
-    """Text: Azure/azure-sdk-for-js#4843."""
+    """Error text: Azure/azure-sdk-for-js#4843."""
     wanted = f"{path.type}/{path.tail}" if path.tail else path.type
     acting = kinds().get(path.type.lower())
     if acting and path.tail.lower() in acting.actions:

@@ -26,7 +26,7 @@ def newest(resource_type: str) -> str:
 def check(version: str, resource_type: str, regions: tuple[str, ...], location: str = "") -> None:
     """Raises ArmError (400) for a version that the type lacks, or an unknown location.
 
-    Texts: Azure/azure-cli#28368, #28038, #10100.
+    Error texts: Azure/azure-cli#28368, #28038, #10100.
     """
     if not version:
         message = "The api-version query parameter (?api-version=) is required for all requests."

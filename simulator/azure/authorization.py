@@ -1,6 +1,6 @@
 """Authorization of changes in Resource Manager, and its lists of permissions and role definitions.
 
-Text: Azure/azure-cli#32165.
+Error text: Azure/azure-cli#32165.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Entra's workload identity: exchanges a service account's token for a managed identity's.
 
-Texts: user reports of AADSTS700213, AADSTS700016 and AADSTS700024 (Azure/azure-workload-identity#693). Signatures are
-not checked, because simulated clusters do not publish their issuer's keys.
+Error texts: user reports of AADSTS700213, AADSTS700016 and AADSTS700024 (Azure/azure-workload-identity#693). Signatures
+are not checked, because simulated clusters do not publish their issuer's keys.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Checks for creating file shares and mounting them with NFS.
 
-Texts: Resource Manager's, except for an account of another kind, a guess. mount.nfs: Azure's page "Troubleshoot NFS
-Azure file shares" (causes: another network than the endpoint's, secure transfer).
+Error texts: Resource Manager's, except for an account of another kind, a guess. mount.nfs: Azure's page "Troubleshoot
+NFS Azure file shares" (causes: another network than the endpoint's, secure transfer).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Reachability of hosts from a virtual network, and from outside all networks.
 
 `names.py` resolves names. A private address is reachable only from its own network: peerings, VPN and gateways are not
-simulated. Texts: Go's resolver and dialer, which kubectl, Helm and the plugins show.
+simulated. Error texts: Go's resolver and dialer, which kubectl, Helm and the plugins show.
 """
 
 from __future__ import annotations

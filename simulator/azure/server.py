@@ -129,7 +129,7 @@ class _Front:
         claims = self.tokens.claims(token)
         if claims is None:
             raise ArmError(HTTPStatus.UNAUTHORIZED, "InvalidAuthenticationToken", "The access token is invalid.")
-        # Text: learn.microsoft.com/azure/logic-apps/create-single-tenant-workflows-azure-portal.
+        # Error text: learn.microsoft.com/azure/logic-apps/create-single-tenant-workflows-azure-portal.
         if claims["exp"] < time.time():
             ended, now = _utc(claims["exp"]), _utc()
             message = f"The access token expiry UTC time '{ended}' is earlier than current UTC time '{now}'."

@@ -1,8 +1,8 @@
 """Limits of resource tags: number, names and values.
 
 Limits: https://learn.microsoft.com/azure/azure-resource-manager/management/tag-resources#limitations. Types that allow
-only 15 tags, such as DNS zones, are not simulated. Texts: reserved characters, Microsoft's tutorial "Write Azure CLI
-commands for both Bash and PowerShell"; lengths, scripts that repeat Azure's text; number, a guess.
+only 15 tags, such as DNS zones, are not simulated. Error texts: reserved characters, Microsoft's tutorial "Write Azure
+CLI commands for both Bash and PowerShell"; lengths, scripts that repeat Azure's text; number, a guess.
 """
 
 from __future__ import annotations

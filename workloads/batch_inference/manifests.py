@@ -54,8 +54,7 @@ def files(run: Run) -> Files:
 
 
 def server_arguments(run: Run) -> list[str]:
-    """Returns the arguments of `vllm serve`, which only the pod's containers can reach, since it has no authentication.
-    """
+    """Returns the arguments of `vllm serve`. Without authentication, it is open only to the pod's containers."""
     options = run.options
     values = {
         "--host": "127.0.0.1",

@@ -87,8 +87,7 @@ def _pod(
 
 
 def job_spec(run: Run) -> Manifest:
-    """Returns an Indexed Job with one pod on each node, without retries. If any fails, it fails after all have ended.
-    """
+    """Returns an Indexed Job with one pod on each node, without retries. If any fails, the Job fails at the end."""
     return _job_spec(run, run.name, template(run))
 
 

@@ -18,8 +18,7 @@ def files(pool: GpuPool) -> Files:
 
 
 def floor_gbs(run: Run) -> float:
-    """Returns the minimum bus bandwidth that passes, GB/s. Raises ValueError if neither options nor VM size define one.
-    """
+    """Returns the lowest bus bandwidth that passes, in GB/s. Raises ValueError if options and VM size define none."""
     floor = run.options.floor_gbs or run.pool.sku.busbw_floor(run.nodes, sharp=run.options.sharp)
     if floor is None:
         raise ValueError(f"no bus bandwidth is known for {run.pool.sku.name}: set workloadOptions.{NAME}.floorGbs")

@@ -123,8 +123,8 @@ def resources(found: Any) -> Iterator[dict[str, Any]]:
 
 @pytest.mark.parametrize("file", JOBS, ids=lambda file: str(file.relative_to(ROOT)))
 def test_containers_also_request_their_gpus(file: Path) -> None:
-    """Kubernetes copies limits to requests only in pods, and Kueue counts jobs before their pods. Up to 0.19.3 it ignored
-    limits of requeued jobs (kubernetes-sigs/kueue#15093).
+    """Kubernetes copies limits to requests only in pods, and Kueue counts jobs before their pods. Until 0.19.3 Kueue
+    ignored limits of requeued jobs (kubernetes-sigs/kueue#15093).
     """
     text = file.read_text("utf-8")
     for block in BLOCK.findall(text) if file.suffix == ".md" else [text]:

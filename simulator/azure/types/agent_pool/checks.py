@@ -72,7 +72,7 @@ def _deallocation_problem(properties: Body) -> str:
 
 
 def _check_spot_upgrades(properties: Body) -> None:
-    """Texts: hashicorp/terraform-provider-azurerm#19355 and #31129."""
+    """Error texts: hashicorp/terraform-provider-azurerm#19355 and #31129."""
     settings = properties.get("upgradeSettings", {})
     more = " Please see https://aka.ms/aks-naming-rules for more details."
     for name, target, what in (

@@ -56,7 +56,7 @@ def check(properties: Body) -> None:
 
 
 def _wrong_syntax(key: str, value: str) -> ArmError:
-    """Text: https://github.com/Azure/AKS/issues/1538."""
+    """Error text: https://github.com/Azure/AKS/issues/1538."""
     message = (
         f"Node label '{key}: {value}' does not meet syntax and character specifications. Please see "
         "https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/ for more details."
@@ -65,7 +65,7 @@ def _wrong_syntax(key: str, value: str) -> ArmError:
 
 
 def _check_reserved(key: str, value: str) -> None:
-    """Texts: ams0/aks-nvme-ssd-provisioner#5, Azure/AKS#4613; for the VM size, a guess."""
+    """Error texts: ams0/aks-nvme-ssd-provisioner#5, Azure/AKS#4613; for the VM size, a guess."""
     namespace = key.rpartition("/")[0]
     if namespace == _AKS:
         message = f"Invalid node label key {key}. The '{_AKS}' prefix is preserved by aks system labels"

@@ -41,7 +41,7 @@ def fill(properties: Body, sku: VmSku) -> None:
 def check(properties: Body, sku: VmSku) -> None:
     """Raises ArmError for an ephemeral disk that fits neither the cache nor the temporary disk.
 
-    Texts: https://github.com/Azure/AKS/issues/2694,
+    Error texts: https://github.com/Azure/AKS/issues/2694,
     https://github.com/MicrosoftDocs/azure-docs/issues/115366, and Azure's page for the largest ephemeral disk.
     """
     gib = properties["osDiskSizeGB"]

@@ -1,6 +1,6 @@
 """AKS's checks of the nodes' subnet in a custom virtual network.
 
-Codes: AKS's list (Azure/aks-deployer, pkg/apierror/const.go). Texts: for different networks, AKS's older API
+Codes: AKS's list (Azure/aks-deployer, pkg/apierror/const.go). Error texts: for different networks, AKS's older API
 (Azure/acs-engine, pkg/api/agentPoolOnlyApi/v20180331/errors.go); delegation, Microsoft's page "Troubleshoot the
 SubnetIsDelegated error code"; ranges, Azure/azure-cli#20810; managed NAT gateway, cluster-api-provider-azure#5429.
 Number of addresses: Microsoft's page "InsufficientSubnetSize error code", Azure/AKS#456. Guesses: texts for missing
@@ -144,7 +144,7 @@ def _check_gateway(world: World, subnet: Record) -> None:
 
 
 def _check_routes(world: World, subnet: Record) -> None:
-    """Texts: hashicorp/terraform-provider-azurerm#8609, MicrosoftDocs/azure-docs#108240, Azure/AKS#1842."""
+    """Error texts: hashicorp/terraform-provider-azurerm#8609, MicrosoftDocs/azure-docs#108240, Azure/AKS#1842."""
     table = _route_table(world, subnet)
     if table is None:
         message = (

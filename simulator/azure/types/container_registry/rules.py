@@ -72,7 +72,7 @@ def _data_host(resource: ResourceId, body: Body) -> str:
 
 
 def _check_tier(world: World, resource: ResourceId, body: Body) -> None:
-    """Texts: Azure-Samples/dotNET-Frontend-AB-Testing-on-Azure-Container-Apps#5; the others are guesses."""
+    """Error texts: Azure-Samples/dotNET-Frontend-AB-Testing-on-Azure-Container-Apps#5; the others are guesses."""
     tier, properties = body["sku"]["name"], body["properties"]
     wanted = {
         "Disabling public network access": properties["publicNetworkAccess"] == "Disabled",

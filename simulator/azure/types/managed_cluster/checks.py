@@ -60,7 +60,7 @@ def version(world: World, name: str, properties: Body, existing: Record | None) 
 
 
 def identity(world: World, resource: ResourceId, body: Body, existing: Record | None) -> None:
-    """Raises ArmError. Texts: Azure/azure-cli#12219; for user-assigned identities, those of other types
+    """Raises ArmError. Error texts: Azure/azure-cli#12219; for user-assigned identities, those of other types
     (hashicorp/terraform-provider-azurerm#17082, Azure/azure-rest-api-specs#17650, Azure/azure-cli#31837); for two
     identities, hashicorp/terraform-provider-azurerm#16890 (without the code).
     """

@@ -77,7 +77,7 @@ def check(network: Body) -> None:
 def _engine(network: Body) -> Iterator[Problem]:
     """Cilium needs both its data plane and its policy engine.
 
-    Texts: Azure/AKS-Construction#535, AdminTurnedDevOps/DevOps-The-Hard-Way-Azure#1.
+    Error texts: Azure/AKS-Construction#535, AdminTurnedDevOps/DevOps-The-Hard-Way-Azure#1.
     """
     target, plane, policy = "networkProfile.networkPolicy", network["networkDataplane"], network["networkPolicy"]
     if plane == "cilium" and policy != "cilium":

@@ -2,9 +2,10 @@
 
 Source: AKS's page "Create a private AKS cluster". AKS creates the endpoint in the first pool's subnet. It stores the
 name in its own zone (`system`) or yours, and links the zone to the network if necessary. Codes: AKS's list
-(Azure/aks-deployer, pkg/apierror/const.go). Texts: Microsoft's pages on CustomPrivateDNSZoneMissingPermissionError,
-CreateOrUpdateVirtualNetworkLinkFailed and LinkedAuthorizationFailed; others are guesses. Inferred: without a zone, a
-cluster has no private name; AKS deletes its own zone and links with the cluster.
+(Azure/aks-deployer, pkg/apierror/const.go). Error texts: Microsoft's pages on
+CustomPrivateDNSZoneMissingPermissionError, CreateOrUpdateVirtualNetworkLinkFailed and LinkedAuthorizationFailed; others
+are guesses. Inferred: without a zone, a cluster has no private name; AKS deletes its own zone and links with the
+cluster.
 """
 
 from __future__ import annotations

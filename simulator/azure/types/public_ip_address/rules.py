@@ -18,7 +18,7 @@ _RANGE = IPv4Network("203.0.113.0/24")
 
 
 class PublicIpAddresses(Kind):
-    """Texts: Microsoft's page on resources in use, and user reports of `PublicIPAddressInUse`."""
+    """Error texts: Microsoft's page on resources in use, and user reports of `PublicIPAddressInUse`."""
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
         _rules.check_region(world, record, body, existing)

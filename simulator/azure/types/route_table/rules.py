@@ -90,7 +90,7 @@ def delete_route(world: World, request: PathRequest) -> Response:
 
 
 def _check(routes: list[Body]) -> None:
-    """Texts: hashicorp/terraform-provider-azurerm#20365, kubernetes-sigs/cloud-provider-azure#657."""
+    """Error texts: hashicorp/terraform-provider-azurerm#20365, kubernetes-sigs/cloud-provider-azure#657."""
     names: dict[str, str] = {}
     for route in routes:
         name, properties = route["name"], route["properties"]

@@ -1,8 +1,8 @@
 """Subnets of virtual networks, and their addresses.
 
-Texts: hashicorp/terraform-provider-azurerm#7687, Microsoft's page "A public IP address/subnet/network security group in
-use can't be deleted" and sassoftware/viya4-iac-azure#108; for ranges outside the network's, Azure/go-autorest's tests;
-for overlapping ranges, a guess from these.
+Error texts: hashicorp/terraform-provider-azurerm#7687, Microsoft's page "A public IP address/subnet/network security
+group in use can't be deleted" and sassoftware/viya4-iac-azure#108; for ranges outside the network's,
+Azure/go-autorest's tests; for overlapping ranges, a guess from these.
 """
 
 from __future__ import annotations

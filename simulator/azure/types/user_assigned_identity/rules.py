@@ -69,7 +69,7 @@ def named(text: str) -> Path | None:
 def check(world: World, resource: ResourceId, identity: Body) -> None:
     """Raises ArmError if a resource's `identity` references an invalid or missing identity.
 
-    Texts: invalid id, MicrosoftDocs/azure-docs#112377; missing identity, Azure/azure-policy#1311.
+    Error texts: invalid id, MicrosoftDocs/azure-docs#112377; missing identity, Azure/azure-policy#1311.
     """
     for text in identity.get("userAssignedIdentities", {}):
         _rules.linked_id(text, "")

@@ -1,6 +1,6 @@
 """Links of virtual networks to private DNS zones, whose names a linked network resolves.
 
-A network can be linked to one zone of a name. Text: MicrosoftDocs/azure-aks-docs#212.
+A network can be linked to one zone of a name. Error text: MicrosoftDocs/azure-aks-docs#212.
 """
 
 from __future__ import annotations
