@@ -1,6 +1,6 @@
-"""The resources that AKS reserves on each node, and the rest for pods (AKS's page on node resource reservations).
+"""What AKS reserves on each node, and the rest for pods (AKS's page on node resource reservations).
 
-Recorded nodes and Azure's health checks confirm them (tests/contract/recordings/nodes.yaml).
+Confirmed by recorded nodes and Azure's health checks (tests/contract/recordings/nodes.yaml).
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ def has_folder(profile: str) -> bool:
 
 
 def files_at_once(profile: str) -> int:
-    """Returns how many files a node can write at once, because each open file keeps blocks of the pool.
+    """Returns how many files a node can write at once: each open file keeps blocks of the pool.
 
     A file uses as many blocks as it prefetches, or four without prefetching. One block is reserved (azure-storage-fuse
     at blobfuse2-2.5.4, component/block_cache: block_cache.go, getOrCreateBlock, MIN_WRITE_BLOCK; blockpool.go,

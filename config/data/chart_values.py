@@ -1,8 +1,8 @@
-"""Checks Helm values against the keys of a pinned chart, because Helm accepts typos silently.
+"""Checks Helm values against the keys of a pinned chart, since Helm accepts typos silently.
 
-`charts/<chart>.keys` has one line per key, `dotted.path: type = default`, with a backslash before dots in a key.
-Not checked: keys below a default that is a map, a list or null (free-form), and keys below Kubernetes' own types
-that charts pass on (labels, node selectors, resources).
+`charts/<chart>.keys` has a line per key, `dotted.path: type = default`, with a backslash before a key's dots. Not
+checked: keys below a default that is a map, list or null (free-form), or below Kubernetes' own types (labels, node
+selectors, resources).
 """
 
 from __future__ import annotations

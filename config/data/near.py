@@ -81,7 +81,7 @@ def _other_places() -> dict[str, list[tuple[str, ...]]]:
 def replaced_by(path: Sequence[str | int], known: Collection[str]) -> list[tuple[str | int, ...]] | None:
     """Returns the settings that replace another tool's setting at `path`; `known` are the valid keys there.
 
-    An empty list means that this program has no such setting; None that a known key fits, or no match.
+    An empty list: this program has no such setting. None: a known key fits, or no match.
     """
     name, table = str(path[-1])[:_LONGEST], _other_places()
     found = table.get(_plain(".".join(map(str, path[-2:])))) if len(path) > 1 else None

@@ -58,8 +58,8 @@ controllers/object_controls.go, DefaultRuntimeClass).
 """
 VOLCANO: Final = "volcano"
 COSCHEDULER: Final = "scheduler-plugins-scheduler"
-"""The possible schedulers of pods on GPU nodes, as in `schedulerName`. A stack uses only one, because two would
-allocate the same devices. The latter is Kubernetes' scheduler with the plugin Coscheduling.
+"""The possible schedulers of pods on GPU nodes, as in `schedulerName`. A stack uses one: two would allocate the same
+devices. The latter is Kubernetes' scheduler with the plugin Coscheduling.
 """
 VOLCANO_GROUP: Final = "scheduling.k8s.io/group-name"
 
@@ -67,6 +67,6 @@ SYSTEM_TOLERATIONS: list[dict[str, Any]] = [{"key": "CriticalAddonsOnly", "opera
 """The tolerations of pods on the system pool, tainted or not."""
 ON_SYSTEM_POOL: dict[str, Any] = {"nodeSelector": SYSTEM_NODES, "tolerations": SYSTEM_TOLERATIONS}
 ANY_TAINT: list[dict[str, Any]] = [{"operator": "Exists"}]
-"""The tolerations of DaemonSets on GPU nodes. A list of the pools' taints would change the pod template with each
-taint; driver pods with the old template keep their operator's policy from being ready until they restart.
+"""The tolerations of DaemonSets on GPU nodes. A list of the pools' taints would change the pod template; driver pods
+with the old one keep their operator's policy from being ready until they restart.
 """

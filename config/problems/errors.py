@@ -29,7 +29,7 @@ def lines(*each: str) -> str:
 
 
 def first(problems: Iterable[Problem]) -> Iterator[Problem]:
-    """Yields at most one problem more than a message reports, so that it can mention more.
+    """Yields at most one problem more than a message reports, so that it can say so.
 
     Finding thousands takes time, and they usually have one cause.
     """

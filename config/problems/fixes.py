@@ -243,7 +243,7 @@ def _pasted(command: str, path: Path, verb: str, where: str) -> str:
     r"""Returns the command, or text if the shell or the CLI cannot express it.
 
     ParsePropertyPath (pulumi/pulumi, sdk/go/common/resource/property_path.go) reads `\"` as a quotation mark, so no
-    quoted key can end in a backslash; a key cannot contain two colons.
+    quoted key can end in a backslash; no key contains two colons.
     """
     named = path[0] and str(path[0]).count(":") < 2 and not any(str(part).endswith("\\") for part in path[1:])
     if named and command.isprintable() and len(command) <= MAX_COMMAND:

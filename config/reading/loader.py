@@ -202,7 +202,7 @@ def _follows(problem: Problem, broken: Collection[Path]) -> bool:
 
 
 def _names(problem: Problem, broken: Collection[str]) -> bool:
-    """Returns whether a problem involves another broken setting, or the setting that a broken key means.
+    """Returns whether a problem involves another broken setting, or the one that a broken key means.
 
     That setting has its default for now, so the rule may hold after the fix.
     """

@@ -2,7 +2,7 @@
 
 Pulumi marks only whole top-level keys as secret (`Map.SecureKeys` of pulumi/pulumi,
 sdk/go/common/resource/config/map.go), and passes them decrypted. Workload options are marked one by one (pydantic's
-SecretStr), so that a password does not hide errors of other options.
+SecretStr), so that a password hides no errors of others.
 """
 
 from __future__ import annotations

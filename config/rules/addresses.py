@@ -29,9 +29,9 @@ Ranges = Mapping[str, IPv4Network]
 
 
 def most_nodes(stack: StackFile) -> int:
-    """Returns the maximum number of nodes: all pools at their maximum, with surge nodes.
+    """Returns the maximum number of nodes of all pools, with surge nodes.
 
-    Excludes nodes of a pool that replaces another, which only the next settings contain.
+    Excludes those of a pool that replaces another, which only the next settings contain.
     """
     system = stack.cluster.system_pool.count + _SURGE
     return system + sum(pool.max_nodes + surge(pool) for pool in stack.gpu_pools().values())

@@ -55,7 +55,7 @@ def dns_servers(answer: Json) -> list[str]:
 
 
 def _custom_dns(servers: Iterable[str], settings: Settings) -> Objection:
-    """Returns only a warning, because the program cannot query these servers.
+    """Returns only a warning: the program cannot query these servers.
 
     If they do not resolve the private zones, nodes cannot find the API server, and the cluster fails halfway (AKS's
     page on private clusters, "Hub and spoke with custom DNS" and the paragraph on custom DNS servers).
@@ -202,7 +202,7 @@ def _too_small(subnet: Json, key: str, needed: int, fix: str) -> Iterator[Object
 
 
 def _policies(subnet: Json, key: str, id_: str | None) -> Iterator[Objection]:
-    """Yields only a warning, because the rules may allow the traffic.
+    """Yields only a warning: the rules may allow the traffic.
 
     With such policies, network security groups and routes also apply to private endpoints, including the API server's
     (Azure's page on network policies for private endpoints), which has disconnected nodes
@@ -222,11 +222,11 @@ def _policies(subnet: Json, key: str, id_: str | None) -> Iterator[Objection]:
 def link_objections(
     answer: Json, zone: str, network: str, *, wanted: bool, forwarded: bool = False
 ) -> Iterator[Objection]:
-    """Yields a user's zone that is not linked to the network, or another with a name that the stack will create.
+    """Yields a user's zone not linked to the network, or another with a name that the stack will create.
 
-    If the network uses custom DNS servers (`forwarded`), this is only a warning: a link to their network is enough. A
-    network can have one zone per name (ARM's 400 "A virtual network cannot be linked to multiple zones with overlapping
-    namespaces", MicrosoftDocs/azure-aks-docs#212). `answer` is of privateDnsZones/virtualNetworkLinks.
+    With custom DNS servers (`forwarded`), only a warning: a link to their network is enough. A network can have one
+    zone per name (ARM's 400 "A virtual network cannot be linked to multiple zones with overlapping namespaces",
+    MicrosoftDocs/azure-aks-docs#212). `answer` is of privateDnsZones/virtualNetworkLinks.
     """
     links = answer.get("value", ())
     linked = next((each for each in links if same_id(each["properties"]["virtualNetwork"]["id"], network)), None)
@@ -246,7 +246,7 @@ def role_objections(answer: Json, role: str, principal: str, scope: str) -> Iter
     """Yields an identity that lacks a required role.
 
     `answer` is of roleAssignments with the filter `atScope() and assignedTo(...)`: at that scope or above, including
-    those of groups. It lacks the permissions of custom roles, which cause only a warning.
+    groups'. It lacks the permissions of custom roles, which cause only a warning.
     """
     roles = (str(each["properties"]["roleDefinitionId"]) for each in answer.get("value", ()))
     found = {role.rpartition("/")[2].lower() for role in roles}

@@ -228,7 +228,7 @@ def most_gpus(options: WorkloadOptions, pool: PoolSettings) -> int:
 
 
 def partitioned(spec: WorkloadSpec[Any], options: WorkloadOptions, candidate: Candidate) -> Iterator[Problem]:
-    """Yields whole-node workloads on partitioned GPUs: a process uses one partition, and NCCL cannot join them.
+    """Yields whole-node workloads on partitioned GPUs: a process uses one, and NCCL cannot join them.
 
     NVIDIA's MIG User Guide: no GPU-to-GPU P2P, and CUDA sees only one compute instance.
     """

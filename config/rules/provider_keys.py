@@ -36,8 +36,7 @@ def foreign_problems(
 ) -> Iterator[Problem]:
     """Yields a problem for each key that no provider reads, and for each key with a wrong namespace.
 
-    A key is meant for them if its namespace resembles theirs. Others may be for another tool that reads the stack file
-    (`unread_keys`).
+    A key is meant for them if its namespace resembles theirs. Others may be for another tool (`unread_keys`).
 
     Args:
         keys: The text of all keys, without the project's namespace.

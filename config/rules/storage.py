@@ -31,7 +31,7 @@ def account_problems(stack: StackFile) -> Iterator[Problem]:
 
 
 def _unused_settings(stack: StackFile) -> Iterator[Problem]:
-    """Yields settings of the account of `storage` that may be meant for others, if only those have containers.
+    """Yields settings of `storage`'s account that may be meant for others, if only those have containers.
 
     `protect` also protects the cluster if claims keep files in it.
     """

@@ -23,8 +23,8 @@ PROVIDERS = (
 """The providers of the stack's resources, and those that AKS uses and Azure's CLI registers before it creates a cluster
 (Azure/azure-cli#6327; acs/custom.py).
 
-The azure-native plugin registers the providers that it calls, if the deployer may, and waits for five minutes
-(azure-sdk-for-go, arm/runtime/policy_register_rp.go), but not those behind AKS. Without them, the cluster fails halfway
+The azure-native plugin registers those that it calls, if the deployer may, and waits five minutes (azure-sdk-for-go,
+arm/runtime/policy_register_rp.go), but not those behind AKS. Without them, the cluster fails halfway
 (dotnet/core#3776).
 """
 IDENTITY_PROVIDERS = ("Microsoft.ManagedIdentity",)
@@ -117,11 +117,11 @@ def rights_objections(answer: Json, deployer: str, scope: str) -> Iterator[Objec
 
 
 def condition_objections(answer: Json, given: Mapping[str, str]) -> Iterator[Objection]:
-    """Yields a warning if the deployer's right to assign roles has a condition that excludes roles of the program.
+    """Yields a warning if a condition of the deployer's right to assign roles excludes roles of the program.
 
     Role assignments include conditions, permissions do not (Azure's page on delegating the assignment of roles).
-    `answer` is of Microsoft.Authorization/roleAssignments; `given` are names by GUID. Only a warning, because only
-    Azure can evaluate a condition.
+    `answer` is of Microsoft.Authorization/roleAssignments; `given` are names by GUID. Only a warning: only Azure can
+    evaluate a condition.
     """
     found = (each["properties"] for each in answer.get("value", ()))
     assigners = [each for each in found if str(each["roleDefinitionId"]).rpartition("/")[2].lower() in _ASSIGNERS]

@@ -74,8 +74,8 @@ def _groups_without_entra(stack: StackFile) -> Iterator[Problem]:
 
 
 def _too_many_gpus(stack: StackFile) -> Iterator[Problem]:
-    """Yields the largest quota if the sum exceeds the cluster's GPUs. It is most likely mistyped, but the user chooses
-    the team; a command only lowers slackGpus, which no team owns. Without nodes, nothing runs.
+    """Yields the largest quota if the sum exceeds the cluster's GPUs. It is probably mistyped, but the user chooses the
+    team; a command only lowers slackGpus, which no team owns. Without nodes, nothing runs.
     """
     total, slack = _all_gpus(stack), ("slackGpus",)
     given: dict[Path, int] = {slack: stack.slack_gpus}

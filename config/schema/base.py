@@ -18,8 +18,8 @@ from config.data.near import words_of
 class Model(BaseModel):
     """The base of all settings models: immutable, camelCase in stack files, snake_case in Python, no unknown keys.
 
-    Not strict on purpose: Pulumi passes scalars as text, so "2" is a number and "true" is true. The loader validates by
-    alias only: field names are for Python code.
+    Not strict: Pulumi passes scalars as text, so "2" is a number and "true" is true. The loader validates by alias
+    only: field names are for Python code.
 
     The first paragraph of a field's docstring is for users: `python -m tools.reference` copies it to
     docs/configuration.md, Pulumi.yaml and stack-file.schema.json. Other paragraphs are for developers.
@@ -45,7 +45,7 @@ def may_be(text: str) -> FieldInfo:
 def protects(rule: list[Any] | Literal["stated", "limit", "letters", "ranges"]) -> FieldInfo:
     """Returns an `Annotated` marker of a field that protects access or data: no suggested fix may weaken its value.
 
-    A list has the choices, strongest first. `stated`: it stays set, with as many entries. `limit`: no higher number.
+    A list: the choices, strongest first. `stated`: it stays set, with as many entries. `limit`: no higher number.
     `letters`: no additional letter. `ranges`: no address outside the given ranges.
     """
     info: FieldInfo = Field(json_schema_extra={"protects": rule})

@@ -58,7 +58,7 @@ def global_name(names: Names, subscription_id: str, limit: int, key: str = "") -
     """Returns a globally unique name: lower-case letters and digits of project and stack, then a digest.
 
     The digest distinguishes equal stacks in two subscriptions, and names cut to `limit` characters; `key` (letters and
-    digits) distinguishes names of one stack: stack devinput differs from input of dev.
+    digits) distinguishes a stack's names: stack devinput differs from input of dev.
     """
     text = re.sub(r"[^a-z0-9]", "", f"{names.project}{names.stack}".lower())
     max_length = limit - _DIGEST - len(key)

@@ -142,7 +142,7 @@ class Layout:
 
 
 def layout(address_space: str) -> Layout:
-    """Returns the subnets of an address space. A /24, the smallest, fits all of them.
+    """Returns the subnets of an address space; the smallest, a /24, fits all.
 
     They do not depend on the pools: Azure cannot resize a subnet in use, and pools grow.
     """

@@ -191,8 +191,8 @@ class Account:
     def generation(self, container: str) -> str:
         """Returns a short hash of everything that defines a mount of the container, such as its SAS.
 
-        Names of volumes and claims contain it. While any pod of a node uses a mount, the node keeps its SAS and options
-        (blob-csi-driver, NodeStageVolume), so changed settings need another volume. Claims are immutable, too.
+        Names of volumes and claims contain it: while any pod of a node uses a mount, the node keeps its SAS and options
+        (blob-csi-driver, NodeStageVolume), and claims are immutable.
         """
         account = self.settings
         settings = account.containers[container].model_dump(exclude={"upload"})

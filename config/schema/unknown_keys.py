@@ -1,7 +1,7 @@
-"""Finds the setting that an unknown key means, and suggests how to replace the key.
+"""Finds the setting that an unknown key means, and suggests the replacement.
 
-No suggestion loses a value. If the key may mean a setting that protects access or data, but is ambiguous, the
-suggestion is text, not a command.
+No suggestion loses a value. If an ambiguous key may mean a setting that protects access or data, the suggestion is
+text, not a command.
 """
 
 from __future__ import annotations

@@ -171,7 +171,7 @@ class WorkloadSpec(Protocol[Chosen]):
     def nodes(self, options: Chosen, pool_nodes: int) -> int:
         """Returns how many nodes it uses on a pool with at least `pool_nodes` nodes.
 
-        The option `numNodes` sets it, or all nodes if unset. A workload without the option uses part of one.
+        The option `numNodes` sets it (unset: all nodes). A workload without it uses part of one.
         """
         chosen: int | None = getattr(options, "num_nodes", 1)
         return pool_nodes if chosen is None else chosen
