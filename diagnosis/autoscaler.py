@@ -42,7 +42,7 @@ _RAISE = "pulumi config set --path 'pools.{key}.autoscale.max' <nodes>    # then
 
 
 def scaling(cluster: Cluster, pods: Sequence[Object], *, there: bool) -> list[Finding]:
-    """Returns the autoscaler's latest statement on pods without a node, or nothing if it has none.
+    """Returns the autoscaler's latest statement, if any, on pods without a node.
 
     `there` is whether the cluster has a node that matches the pods.
     """
@@ -71,7 +71,7 @@ def may_add_pool(cluster: Cluster, pod: Object) -> bool:
 
 
 def _stopped(cluster: Cluster, pod: Object) -> Finding | None:
-    """Returns a finding if a GPU node without GPUs, in a pool that does not autoscale, blocks all scale-ups.
+    """Returns a finding if a GPU node without GPUs in a fixed pool blocks all scale-ups.
 
     The autoscaler reports this nowhere (kubernetes/autoscaler#10301, since 1.35).
     """

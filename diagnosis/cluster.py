@@ -122,7 +122,7 @@ class Cluster:
     def workloads(self, namespace: str) -> Iterable[tuple[str, Object]]:
         """Returns all workloads with the names of their kinds.
 
-        Reads pods first, so that an unreachable cluster is tried only once; then other kinds in parallel.
+        Reads pods first, to try an unreachable cluster only once; then other kinds in parallel.
         """
         self.all(POD, namespace)
         with ThreadPoolExecutor() as pool:

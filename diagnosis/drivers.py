@@ -104,7 +104,7 @@ def _parts(resource: str) -> tuple[Part, ...]:
 def broken(cluster: Cluster, node: Object) -> Iterator[Obstacle]:
     """Yields an obstacle if the node is not ready or offers fewer devices than its VM size has.
 
-    After a reboot, a lost device is also missing in the node's capacity.
+    After a reboot, the node's capacity also lacks a lost device.
     """
     look, ready = f"kubectl describe node {node['metadata']['name']}", condition(node, "Ready")
     if ready and ready.get("status") != "True":

@@ -83,7 +83,7 @@ def log(pods: Sequence[Object]) -> str:
 def _log(pod: Object) -> str:
     """Returns the log command of the failed init container, or of the container that failed first.
 
-    A pod that never ran has no log: the command is `kubectl describe`.
+    For a pod that never ran, it is `kubectl describe`.
     """
     status, logs = pod["status"], f"kubectl logs {where(pod)}"
     if not status.get("containerStatuses"):

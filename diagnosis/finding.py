@@ -59,7 +59,7 @@ class Obstacle:
 
 
 def merge_obstacles(obstacles: Iterable[tuple[str, Obstacle]]) -> list[Finding]:
-    """Returns one finding for each obstacle, given as (node, obstacle), with all nodes that have it.
+    """Returns a finding for each obstacle, given as (node, obstacle), with all its nodes.
 
     A command for all nodes of a finding names no node that needs another.
     """

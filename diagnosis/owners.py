@@ -86,7 +86,7 @@ def _condition(maker: Object) -> tuple[str, str]:
 def _of_ray(kind: Kind, maker: Object, pods: Sequence[Object]) -> str:
     """Returns the error of a RayCluster from its status or the copy in its RayJob or RayService.
 
-    Unless the state is `failed`, it is ignored while pods start, since it may be obsolete.
+    Unless the state is `failed`, it is ignored while pods start: it may be obsolete.
     """
     status = maker["status"]
     owners = (status, status.get("pendingServiceStatus", {}), status.get("activeServiceStatus", {}))

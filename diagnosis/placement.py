@@ -1,6 +1,6 @@
 """Finds why pods have no node: the reasons of schedulers and autoscaler, and the obstacles on each node.
 
-It also reports the pods' claims without a volume, in the provisioner's words.
+Also reports the pods' claims without a volume, in the provisioner's words.
 """
 
 from __future__ import annotations

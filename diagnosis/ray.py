@@ -2,7 +2,7 @@
 
 States and reasons are those of KubeRay 1.6.2 (ray-operator/apis/ray/v1/rayjob_types.go, rayservice_types.go and
 raycronjob_types.go) and of Ray Serve (Ray's src/ray/protobuf/serve.proto). KubeRay retries a RayJob with another
-cluster and then removes the reason of the failure (ray-operator/controllers/ray/rayjob_controller.go,
+cluster and removes the reason of the failure (ray-operator/controllers/ray/rayjob_controller.go,
 checkBackoffLimitAndUpdateStatusIfNeeded, JobDeploymentStatusRetrying).
 """
 

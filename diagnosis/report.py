@@ -57,7 +57,7 @@ class Report:
     def lines(self, printed: Mapping[Finding, str] | None = None) -> list[str]:
         """Returns the state, and below it verdicts, remarks, causes, and where to look.
 
-        `printed` has the findings printed with another workload, and that one's name.
+        `printed` maps findings printed with another workload to its name.
         """
         texts = (*(self.verdicts or self.exits), *self.remarks)
         same = dict.fromkeys((printed or {})[each] for each in self.findings if each in (printed or {}))

@@ -78,7 +78,7 @@ def gated(cluster: Cluster, pods: Sequence[Object]) -> Iterator[Finding]:
 def explain(cluster: Cluster, pods: Sequence[Object], *, known: bool) -> list[Finding]:
     """Returns the scheduler's message, from the pods, or from their PodGroup before it has pods.
 
-    If the cause is `known`, a gang's state is omitted: it adds nothing, and changes with each read.
+    If the cause is `known`, it omits a gang's state, which changes with each read.
     """
     group = volcano.gang(cluster, pods[0])
     if closed := volcano.closed_queue(cluster, group):

@@ -1,7 +1,7 @@
 """Normalizes Kubernetes objects to the fields and types that a diagnosis reads (fields.yaml).
 
-Many custom resources accept anything: nulls, missing fields, values of another type. When objects are read, `shaped`
-removes what does not match, so that other modules need no checks.
+Many custom resources accept anything: nulls, missing fields, other types. On reading, `shaped` removes what does not
+match, so that other modules need no checks.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The messages are those of Volcano's plugins (v1.15.1, pkg/scheduler/plugins: proportion, capacity, overcommit); 1.10
 omits names of resources. If a queue's `capability` omits a resource, only the nodes limit it (proportion.go and
 capacity.go: `realCapability.MinDimensionResource(attr.capability, api.Infinity)`); before 1.8.2 the queue had none of
-it. The plugin overcommit admits gangs up to 1.2 times all nodes, including admitted gangs that are not placed
+it. The plugin overcommit admits up to 1.2 times all nodes, including admitted gangs that are not placed
 (overcommit.go).
 """
 
@@ -55,7 +55,7 @@ def messages_of(cluster: Cluster, group: Object | None) -> list[str]:
 def closed_queue(cluster: Cluster, group: Object | None, *, sure: bool = False) -> list[Finding]:
     """Returns why the queue of a gang or job accepts no jobs, which Volcano does not report.
 
-    `sure` is whether a queue that is not found does not exist. Volcano itself creates the queue `default`.
+    `sure` is whether a queue that is not found does not exist. Volcano creates `default`.
     """
     name, queue = _queue(cluster, group)
     if not group or not name or _is_in(group):

@@ -1,6 +1,6 @@
-"""Reports the progress of an AppWrapper: what it waits for and until when, its retries, and why it failed.
+"""Reports what an AppWrapper waits for and until when, its retries, and why it failed.
 
-Phases, conditions and their consequences are those of AppWrapper 1.2.1 (project-codeflare/appwrapper,
+Phases, conditions and consequences are those of AppWrapper 1.2.1 (project-codeflare/appwrapper,
 internal/controller/appwrapper/appwrapper_controller.go, Reconcile; api/v1beta2/appwrapper_types.go). Periods come from
 its annotations, or else from its controller's ConfigMap.
 """
@@ -76,7 +76,7 @@ def _not_created(wrapper: Object) -> str:
 
 
 def _going(cluster: Cluster, wrapper: Object, look: str) -> Finding:
-    """Returns the progress of its deletion, which never ends if the API server does not know a resource's kind
+    """Returns the progress of its deletion, endless if the API server does not know a resource's kind
     (resource_management.go, deleteComponents: only NotFound counts as deleted).
     """
     deleted = wrapper["metadata"].get("deletionTimestamp", "")
