@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
-"""Starts checks of a few idle GPU nodes. A CronJob runs it, so that each node is checked once a day.
+"""Starts checks of a few idle GPU nodes. With its CronJob, each node is checked once a day.
 
-A check is a pod with the lowest priority, which any job preempts. Each round checks the nodes with the oldest last
-check, just enough to check all within a day. No check starts while a job's pod waits for GPUs. On a node that offers
-fewer devices than it has, the check requests the offered ones, and reports the missing ones. Nodes without any device
-of a kind are skipped.
+A check is a pod with the lowest priority, which any job preempts. Each round checks those with the oldest check, just
+enough for all within a day; none while a job's pod waits for GPUs. If a node offers fewer devices than it has, the
+check requests those, and reports the missing ones. Nodes without any device of a kind are skipped.
 
 Schedulers preempt no pods for a pod whose priority class has `preemptionPolicy: Never`, like those of teams. So a round
-lasts until its checks have ended or the next round is near, and deletes them if such a pod waits for GPUs.
+lasts until its checks end or the next round is near, and deletes them if such a pod waits for GPUs.
 
 The pod's service account needs `list` of nodes and pods, and `create` and `delete` of pods in its own namespace.
 """

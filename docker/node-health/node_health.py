@@ -2,10 +2,10 @@
 """Taints and labels bad GPU nodes. A CronJob runs it every few minutes.
 
 A check's pod taints its bad node itself (docker/aksnhc/update-node.sh). This program treats others' findings
-(Autopilot's label, conditions of the node) as failed checks, and gives jobs a grace period. Then it labels the node for
-AppWrapper, which reads labels but not taints. In the next round it changes the taint to NoExecute. Only a passing check
-removes a taint. If SLACK_QUEUE is set, it also sets the number of GPUs that this queue lends (slack_queue.py). The
-pod's service account needs `list` and `patch` of nodes, and `get` and `patch` of that queue.
+(Autopilot's label, the node's conditions) as failed checks. After a grace period for jobs, it labels the node for
+AppWrapper, which does not read taints, and in the next round changes the taint to NoExecute. Only a passing check
+removes a taint. If SLACK_QUEUE is set, it also sets how many GPUs this queue lends (slack_queue.py). The pod's service
+account needs `list` and `patch` of nodes, and `get` and `patch` of that queue.
 """
 
 from __future__ import annotations

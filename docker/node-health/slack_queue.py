@@ -1,7 +1,7 @@
 """Lowers the lending limit of Kueue's slack queue by the GPUs that no job can use.
 
-Quotas count all nodes: without this, Kueue admits jobs that no node can run. Running jobs keep their GPUs, because the
-limit only affects waiting ones. AppWrapper did this until 1.0.7 (project-codeflare/mlbatch, QUOTA_MAINTENANCE.md).
+Quotas count all nodes: without this, Kueue admits jobs that no node can run. Running jobs keep their GPUs: the limit
+only affects waiting ones. AppWrapper did this until 1.0.7 (project-codeflare/mlbatch, QUOTA_MAINTENANCE.md).
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _created(node: Object) -> datetime:
 
 
 def change(queue: Object, lost: int) -> tuple[Object, str]:
-    """Returns the queue's merge patch and a log line. The queue then lends its quota minus the lost GPUs.
+    """Returns the queue's merge patch, to lend its quota minus the lost GPUs, and a log line.
 
     The patch is empty if nothing changes. Without a limit, the queue lends its whole quota.
     """

@@ -1,6 +1,6 @@
 """Saves checkpoints: each process writes its share of masters and moments while training continues.
 
-A share lists its elements, so any number of processes, sharded or not, can read it.
+A share lists its elements: any number of processes, sharded or not, can read it.
 """
 
 from __future__ import annotations

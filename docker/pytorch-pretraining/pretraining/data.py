@@ -1,6 +1,6 @@
 """Training data: a source with known entropy, or files of token numbers. A batch only depends on its number.
 
-So a training that restarts at a step sees the same data, on any number of GPUs.
+So a restarted training sees the same data, on any number of GPUs.
 """
 
 from __future__ import annotations

@@ -65,8 +65,8 @@ def needed(shape: Shape, micro_batch: int, processes: int, way: Way = WAYS[0], *
 def plan(shape: Shape, batch: int, processes: int, gpu: float | None, chosen: int = 0, *, fp8: bool = False) -> Plan:
     """Returns the fastest way that fits, with the largest micro-batch that divides a process's part of the batch.
 
-    `gpu` is a GPU's memory in bytes; without a GPU, it is the first way. A micro-batch of `chosen` sequences is used
-    even if it should not fit. Raises ValueError with the allowed values.
+    `gpu` is a GPU's memory in bytes; without one, it is the first way. A micro-batch of `chosen` sequences is used even
+    if it should not fit. Raises ValueError with the allowed values.
     """
     if shape.width % shape.heads:
         raise ValueError(f"{shape.heads} heads cannot share the width {shape.width} equally")

@@ -1,6 +1,6 @@
 """A decoder-only transformer with OPT's sizes: pre-norm, learned positions, ReLU, tied embeddings, no biases.
 
-ReLU and no biases make it faster: ReLU's backward pass only needs its output, and biases would need reductions over all
+ReLU and no biases are faster: ReLU's backward pass only needs its output, and biases would need reductions over all
 tokens. Heads have 128 dimensions, which Hopper's attention kernels run faster than OPT's 64.
 """
 

@@ -32,7 +32,7 @@ class ShardedAdamW:
         betas: tuple[float, float] = (0.9, 0.95),
         decay: float = 0.1,
     ) -> None:
-        """Shards `model`, which has no memory yet because it may be too large, and initializes this process's share.
+        """Shards `model`, which has no memory yet (it may be too large), and initializes this process's share.
 
         Blocks are compiled on a GPU.
         """

@@ -1,6 +1,6 @@
 """Training data: files of JSON lines, or a source with known entropy, packed into rows of one length.
 
-Packing leaves little padding, and all rows have one shape, so that the model is compiled once.
+Packing leaves little padding, and with one shape of rows, the model is compiled once.
 """
 
 from __future__ import annotations
