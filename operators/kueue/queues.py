@@ -35,7 +35,7 @@ update of the quota is a conflict unless it is forced. That removes the limit un
 
 
 def flavor_spec(pools: Iterable[PoolSettings], topology: bool = False) -> dict[str, Any]:
-    """Returns a flavor of GPU nodes that tolerates all taints of pools but Spot, which jobs must tolerate themselves."""
+    """Returns a flavor of GPU nodes that tolerates all taints of pools but Spot, which jobs tolerate themselves."""
     taints = [taint for pool in pools for taint in pool.taints]
     spec = {"nodeLabels": {GPU_LABEL: "true"}, "tolerations": tolerations(taints)}
     return {**spec, "topologyName": TOPOLOGY} if topology else spec
