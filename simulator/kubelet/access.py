@@ -15,7 +15,7 @@ from simulator.kubelet.shim_client import Shim, ShimError
 
 _OK, _BAD_REQUEST = 200, 400
 _NOT_PULLED = {"ErrImagePull": "image can't be pulled", "ImagePullBackOff": "trying and failing to pull image"}
-"""Kubelets' texts for waiting reasons."""
+"""Kubelets' messages."""
 
 
 class PodAccess:
@@ -31,7 +31,7 @@ class PodAccess:
     def log(self, namespace: str, name: str, container: str, *, previous: bool = False) -> Path | None:
         """Returns the log of a container's last or previous start, or None if it does not exist.
 
-        Between two starts, the last log is both, as in kubelets.
+        Between two starts, the last log also counts as the previous log, as in kubelets.
         """
         pod = self._find(namespace, name)
         logs = logs_in(folders.logs_of(self._folder, pod) / container) if pod else []
@@ -42,7 +42,7 @@ class PodAccess:
     def why_no_log(self, namespace: str, name: str, container: str) -> tuple[int, str]:
         """Returns the HTTP status and message for a missing log.
 
-        Messages of waiting containers: validateContainerLogStatus in pkg/kubelet/kubelet_pods.go.
+        Source for waiting containers: validateContainerLogStatus in pkg/kubelet/kubelet_pods.go.
         """
         pod = self._find(namespace, name)
         if pod is None:
@@ -66,7 +66,7 @@ class PodAccess:
         return may_run and self.log(namespace, name, container) == log
 
     def shim(self, namespace: str, name: str, container: str) -> Shim:
-        """Returns the container's shim for commands. Raises ShimError if the container is not a sandbox."""
+        """Returns the shim that runs commands in the container. Raises ShimError if the container has no sandbox."""
         pod = self._find(namespace, name)
         for found in pod["spec"]["containers"] if pod else []:
             if pod and found["name"] == container and isinstance(self._program(found), Script):

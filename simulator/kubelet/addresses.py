@@ -1,4 +1,4 @@
-"""Addresses of pods that run here, and this machine's ports for theirs."""
+"""Addresses of pods that run on this machine, and this machine's ports for the pods' ports."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from k8s.objects import Object
 from simulator.host import ports
 
 POD_CIDR = "10.244.128.0/17"
-"""Addresses of pods that run here. KWOK's pods have the lower half of AKS's range."""
+"""The upper half of AKS's pod range, for pods that run on this machine. KWOK's pods have the lower half."""
 
 
 class Addresses:
-    """Addresses and ports of a cluster's pods. Only the kubelets' loop calls `of`; `port` is thread-safe."""
+    """Addresses and ports of a cluster's pods. Only the kubelets' loop may call `of`. `port` is thread-safe."""
 
     def __init__(self, pods: Callable[[], Sequence[Object]]) -> None:
         self._pods = pods
@@ -35,7 +35,7 @@ class Addresses:
         return self._ips[uid]
 
     def port(self, uid: str, container: str, port: int) -> int:
-        """Returns this machine's port for a container's port. It is the pod's own, since pods can overlap."""
+        """Returns this machine's port for a container's port. Pods that use the same port get different ones."""
         with self._lock:
             key = (uid, container, port)
             if key not in self._ports:

@@ -1,7 +1,6 @@
-"""Admission of scheduled pods by their node, which rejects a pod if it lacks one of the pod's devices.
+"""Admission of scheduled pods: a node rejects a pod if the pod's devices are not available.
 
-Source: Kubernetes 1.35.4, pkg/kubelet/cm/admission/errors.go, and rejectPod of pkg/kubelet/kubelet.go, which sets only
-phase, reason and message.
+Source: Kubernetes 1.35.4, pkg/kubelet/cm/admission/errors.go, and rejectPod of pkg/kubelet/kubelet.go.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ REASON = "UnexpectedAdmissionError"
 
 
 class Admission:
-    """Admission of pods, checked repeatedly. A rejection is final."""
+    """Admits or rejects pods. A rejection is final."""
 
     def __init__(self, kube: KubeClient, allocate: Callable[[Object, Object], object], recorder: EventRecorder) -> None:
         self._kube, self._allocate, self._recorder = kube, allocate, recorder
         self._refused: set[str] = set()
 
     def admits(self, pod: Object, node: Object) -> bool:
-        """Returns False for a rejected pod. Admits ending and ended pods, so that they can be removed."""
+        """Returns False for a rejected pod. Pods that have ended or are being deleted are never rejected."""
         if has_ended(pod) or pod["metadata"].get("deletionTimestamp") or not device_requests(pod):
             return True
         if pod["metadata"]["uid"] in self._refused:

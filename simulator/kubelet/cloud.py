@@ -17,7 +17,7 @@ class Cloud(Protocol):
 
     @property
     def proxy(self) -> str:
-        """URL of the proxy that resolves names like nodes, or empty without Azure."""
+        """The URL of the proxy that resolves DNS names as nodes do. Empty without Azure."""
 
     def at(self, cluster_id: str) -> Cloud:
         """Returns Azure as the nodes of a cluster reach it."""
@@ -26,35 +26,35 @@ class Cloud(Protocol):
         """Returns the service at https://<account>.blob.core.windows.net. Raises OSError for an unknown name."""
 
     def issuer(self, cluster_id: str) -> str:
-        """Returns the issuer of service account tokens, or empty if AKS publishes none."""
+        """Returns the issuer of service account tokens, or an empty string if the cluster has no OIDC issuer."""
 
     def entra(self, cluster_id: str) -> Entra | None:
-        """Returns the cluster's Entra login, or None."""
+        """Returns the cluster's Entra settings, or None if users do not log in with Entra."""
 
     def names(self, cluster_id: str) -> Sequence[str]:
-        """Returns the DNS names of a private cluster's API server. Others have only an address."""
+        """Returns the DNS names of a private cluster's API server. Empty for clusters that are not private."""
 
     def storage_token(self, client_id: str, assertion: str) -> tuple[str, int]:
-        """Exchanges a service account token for an identity's blob token.
+        """Exchanges a service account token for a managed identity's token for blob storage.
 
-        Returns the token and its end in seconds since 1970. Raises PermissionError with Entra's message.
+        Returns the new token, and its expiry time in seconds since 1970. Raises PermissionError with Entra's message.
         """
 
     def share_refusal(self, cluster_id: str, group: str, account: str, *, nfs: bool) -> str | None:
-        """Returns why a control plane cannot create a share in an account, or None.
+        """Returns Resource Manager's error if the control plane cannot create a share in an account, or None.
 
-        The message is Resource Manager's. The default group is that of the cluster's nodes.
+        An empty `group` is the resource group of the cluster's nodes.
         """
 
     def nfs_refusal(self, server: str, export: str) -> str | None:
-        """Returns why nodes cannot mount `<server>:<export>` (mount.nfs's message), or None."""
+        """Returns mount.nfs's error if nodes cannot mount `<server>:<export>`, or None."""
 
     def may_pull(self, cluster_id: str, image: str) -> str | None:
-        """Returns why the kubelet identity cannot pull an image (containerd's message), or None."""
+        """Returns containerd's error if the kubelet identity cannot pull an image, or None."""
 
 
 class NoCloud:
-    """No Azure: no storage accounts, and every image can be pulled."""
+    """A cluster without Azure: it has no storage accounts, and can pull every image."""
 
     blobs = None
     proxy = ""

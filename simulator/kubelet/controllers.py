@@ -1,4 +1,4 @@
-"""Operators and agents: threads of the simulator while their pods are Ready."""
+"""Runs operators and agents as threads of the simulator while their pods are Ready."""
 
 from __future__ import annotations
 
@@ -44,6 +44,6 @@ def _run(controller: Controller, ctx: ContainerContext, stop: threading.Event) -
     while not stop.is_set():
         try:
             controller.run(ctx, stop)
-        except Exception:  # noqa: BLE001 - like a crashed operator, it logs the reason and starts again
+        except Exception:  # noqa: BLE001 - like a crashed operator, the controller logs the error and restarts
             ctx.log(traceback.format_exc())
             stop.wait(_PAUSE_S)

@@ -16,13 +16,13 @@ from simulator.world.hardware import Hca, NodeHardware
 
 Allocation = dict[str, list[Any]]
 _REGISTERED = "simulator/device-plugins"
-"""The node annotation with the resources that plugins registered, and their end, if any (`name@seconds`)."""
+"""The node annotation that lists the resources of plugins: `name`, or `name@<stop time>` for a stopped plugin."""
 _GRACE_S = 300
-"""The kubelet's endpointStopGracePeriod."""
+"""The kubelet's endpointStopGracePeriod in seconds."""
 
 
 class Unavailable(Exception):
-    """A pod's devices became unavailable after it was scheduled. The device manager's message."""
+    """A pod's devices became unavailable after the pod was scheduled. The text is the device manager's."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class _Holding:
 
 
 class DeviceManager:
-    """Assigns a node's devices to pods, lowest first, and frees those of ended pods."""
+    """Assigns devices of nodes to pods, lowest number first. Frees the devices of ended pods."""
 
     def __init__(self, pods: Callable[[], Iterable[Object]]) -> None:
         self._pods = pods
@@ -43,11 +43,11 @@ class DeviceManager:
     def allocate(
         self, pod: Object, hardware: NodeHardware, offered: Mapping[str, int], *, runs: bool = False
     ) -> Allocation:
-        """Returns the pod's devices, after freeing those of ended pods, which may be assigned again.
+        """Returns the pod's devices. First frees the devices of ended pods.
 
-        `offered` are devices of running plugins, 0 for a stopped one; other resources are ignored. A pod that `runs`
-        keeps its devices after a restart of the simulator. Raises Unavailable like `devicesToAllocate`
-        (pkg/kubelet/cm/devicemanager/manager.go of Kubernetes 1.35.4).
+        `offered` is the number of devices by resource, 0 if the plugin has stopped; other resources are ignored. If
+        `runs`, the pod already runs, so its devices are not checked. Otherwise raises Unavailable like
+        `devicesToAllocate` (pkg/kubelet/cm/devicemanager/manager.go of Kubernetes 1.35.4).
         """
         uid, node = pod["metadata"]["uid"], pod["spec"]["nodeName"]
         with self._lock:
@@ -81,7 +81,7 @@ class DeviceManager:
                 raise Unavailable(f"no healthy devices present; cannot allocate unhealthy devices {name}")
             kind, broken = ("gpus", broken_gpus) if name == GPU_RESOURCE else ("hcas", broken_hcas)
             in_use = sum(holding.wanted.get(name, 0) for holding in here)
-            # counts a broken device in use once
+            # `offered` and `in_use` both subtract broken devices in use
             both = sum(len(broken.intersection(h.devices[kind])) for h in here if name in h.wanted)
             if (available := offered[name] - in_use + both) < total:
                 raise Unavailable(
@@ -93,7 +93,7 @@ class DeviceManager:
         self._held = {uid: holding for uid, holding in self._held.items() if uid in alive}
 
     def _shares(self, node: str, gpus: Iterable[int], shares: int) -> list[int]:
-        """Returns free shares as GPU indices, of the least used GPU first.
+        """Returns the GPU index of each free share. The least used GPU comes first.
 
         Source: k8s-device-plugin, internal/rm/allocate.go, distributedAlloc.
         """
@@ -115,15 +115,15 @@ def status_patch(
 ) -> Object | None:
     """Returns the node's status patch for its device plugins, or None if nothing changed.
 
-    Only capacity includes unhealthy devices. A restarted plugin does not list lost devices. An ended plugin's devices
-    are unhealthy; after five minutes, the capacity is 0 (GetCapacity of pkg/kubelet/cm/devicemanager/manager.go and
-    MachineInfo of pkg/kubelet/nodestatus/setters.go, Kubernetes 1.35.4). Resources that no plugin has registered, such
-    as those of NFD's rules, do not change.
+    The capacity includes unhealthy devices; the allocatable amount does not. A plugin that restarts does not list lost
+    devices. The devices of a stopped plugin are unhealthy; after five minutes, their capacity is 0 (GetCapacity of
+    pkg/kubelet/cm/devicemanager/manager.go and MachineInfo of pkg/kubelet/nodestatus/setters.go, Kubernetes 1.35.4).
+    Resources that no plugin has registered, such as those of NFD's rules, do not change.
 
     Args:
         node: The node from the API server.
         offered: Healthy devices of running plugins, by resource.
-        listed: The same without hardware faults. By default, no device is unhealthy.
+        listed: The devices that the plugins would offer without hardware faults. By default, equal to `offered`.
         now: Seconds since 1970.
         booted: Whether the node and its plugins have restarted since the last call.
     """
@@ -139,7 +139,7 @@ def status_patch(
             capacity = 0 if now - gone_since > _GRACE_S else capacity
         elif name in before and before[name] is None:
             capacity = min(max(capacity, healthy), (listed or offered).get(name, 0))
-        else:  # its plugin has started
+        else:  # the plugin has started
             capacity = healthy
         after[name] = gone_since
         amounts["capacity"][name], amounts["allocatable"][name] = canonical(capacity), canonical(healthy)
@@ -150,12 +150,12 @@ def status_patch(
 
 
 def plugin_resources(node: Object) -> dict[str, int]:
-    """Returns allocatable plugin resources, also of stopped plugins."""
+    """Returns the allocatable devices by resource, also of stopped plugins."""
     return {name: allocatable(node, name) for name in _registered(node)}
 
 
 def _registered(node: Object) -> dict[str, float | None]:
-    """Returns when each plugin stopped, or None if it runs."""
+    """Returns when the plugin of each resource stopped, or None for a running plugin."""
     entries = node["metadata"].get("annotations", {}).get(_REGISTERED, "").split(",")
     pairs = (entry.partition("@") for entry in entries if entry)
     return {name: float(since) if since else None for name, _, since in pairs}

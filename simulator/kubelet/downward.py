@@ -14,7 +14,7 @@ _NODE_LIMITS = ("cpu", "memory", "ephemeral-storage")
 
 
 def field_text(pod: Object, path: str) -> str:
-    """Returns a field: `metadata.name`, `metadata.labels['a']`, `spec.nodeName`, `status.podIP`, ..."""
+    """Returns the text of a field: `metadata.name`, `metadata.labels['a']`, `spec.nodeName`, `status.podIP`, ..."""
     if "[" in path:
         parent, _, key = path.partition("[")
         return str((_walk(pod, parent) or {}).get(key.strip("]").strip("'\""), ""))
@@ -25,10 +25,11 @@ def field_text(pod: Object, path: str) -> str:
 
 
 def resource_text(selector: Object, pod: Object, container: str, allocatable: Mapping[str, str]) -> str:
-    """Returns a request or limit in units of the divisor, rounded up, by default `container`'s.
+    """Returns a request or limit of a container, divided by the divisor and rounded up.
 
-    An unset limit is the node's allocatable amount. Raises VolumeNotReady for a missing container. Source:
-    k8s.io/kubernetes, pkg/api/v1/resource (ExtractContainerResourceValue, MergeContainerResourceLimits).
+    `container` is the default for containerName. An unset limit is the node's allocatable amount. Raises
+    VolumeNotReady for a missing container. Source: k8s.io/kubernetes, pkg/api/v1/resource
+    (ExtractContainerResourceValue, MergeContainerResourceLimits).
     """
     spec, wanted = pod["spec"], selector.get("containerName") or container
     containers = {c["name"]: c for c in (*spec["containers"], *spec.get("initContainers", []))}

@@ -1,4 +1,4 @@
-"""Errors of the kubelet with a pod."""
+"""Errors of the kubelet about a pod."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events of pods from the kubelet."""
+"""Events that the kubelet records about pods."""
 
 from __future__ import annotations
 

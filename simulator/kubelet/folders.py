@@ -1,4 +1,4 @@
-"""This machine's folders of a cluster's pods and machines."""
+"""Folders of this machine for a cluster's pods and nodes."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ def logs_of(cluster: Path, pod: Object) -> Path:
 
 
 def of_machine(cluster: Path, node: Object) -> Path:
-    """Returns the folder of a node's file system. A new machine of the same name has an empty one."""
+    """Returns the folder of a node's file system. A new node of the same name has an empty folder."""
     metadata = node["metadata"]
     return Path(cluster, "nodes", metadata["name"], metadata.get("uid", "gone"))
 
 
 class Sweep:
-    """Removes the folders of pods and machines that no longer exist."""
+    """Removes the folders of pods and nodes that no longer exist."""
 
     def __init__(self, cluster: Path) -> None:
         self._cluster = cluster
         self._there: set[str] = set()
         self._leftovers = True
-        """Whether folders may be left of an earlier run, or of a pod that wrote during its removal."""
+        """Whether folders may remain from an earlier run, or from a pod that wrote during its removal."""
 
     def __call__(self, pods: Collection[Object], nodes: Collection[Object]) -> None:
-        """Reads the disk only if a pod or node has gone since the last call: batches leave thousands of pods."""
+        """Searches the disk only if a pod or node was deleted since the last call, since there may be thousands."""
         there = {each["metadata"].get("uid", "") for each in (*pods, *nodes)}
         if self._leftovers or self._there - there:
             kept = {of_machine(self._cluster, node) for node in nodes}

@@ -1,7 +1,7 @@
 """The simulated kubelets of one cluster.
 
-Pods with an image that the simulator can run get a worker. An annotation assigns others to KWOK once their gates open.
-Nodes offer their plugins' devices, and sandboxes read the world from a file.
+A pod gets a worker if the simulator can run one of its images. An annotation assigns other pods to KWOK once they may
+start. Nodes offer the devices of their device plugins. Sandboxes read the cluster's state from a file.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ KUBELET_PORT = 10250
 _ACCOUNTS = ".blob.core.windows.net"
 _TICK_S = 1.0
 _GATHER_S = 0.05
-"""One pass handles a burst of changes, collected for this time."""
+"""The time to collect changes, so that one pass handles a burst of them."""
 
 
 class ControlPlane(Protocol):
@@ -82,7 +82,7 @@ class Kubelet:
         cloud: Cloud,
         cluster_id: str,
     ) -> None:
-        """`cluster_id` is the ARM id, which identifies the kubelet identity in Azure."""
+        """`cluster_id` is the cluster's ARM id. Azure finds the kubelet identity by it."""
         self.plane, self.network, cloud = plane, network, cloud.at(cluster_id)
         self.kube = plane.client()
         self.folder = plane.folder
@@ -118,7 +118,7 @@ class Kubelet:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends running pods, which stay in the API server and run again after the next start."""
+        """Ends the pods' processes. The pods stay in the API server and run again after the next start."""
         self._stop.set()
         self._wake.set()
         self._thread.join()
@@ -134,7 +134,7 @@ class Kubelet:
         self._server.stop()
 
     def is_ready(self, uid: str) -> bool:
-        """Returns whether a pod answers. A pod of KWOK does after the kubelets' first pass."""
+        """Returns whether a pod is ready. A pod of KWOK is ready after the kubelets' first pass."""
         worker = self._workers.get(uid)
         return self._synced.is_set() and (worker is None or worker.ready)
 
@@ -152,7 +152,7 @@ class Kubelet:
                 self._synced.set()
             except (ApiError, httpx.HTTPError):  # the API server restarts; retries later
                 self._stop.wait(_TICK_S)
-            except Exception:  # noqa: BLE001 - one pod's fault must not stop all kubelets; the daemon's log has it
+            except Exception:  # noqa: BLE001 - one pod's error must not stop all kubelets; it is logged
                 _log.exception("kubelet of %s", self.plane.name)
                 self._stop.wait(_TICK_S)
 
@@ -171,14 +171,14 @@ class Kubelet:
             name = pod["spec"]["nodeName"]
             if name in booted:
                 self._reboot(pod)
-            if name in down:  # a stopped kubelet does nothing
+            if name in down:  # no kubelet runs
                 self._kill(pod)
                 continue
             try:
                 self._sync_pod(pod, nodes.get(name))
             except httpx.HTTPError:
                 raise
-            except Exception as error:  # noqa: BLE001 - what fails for one pod must not keep others from starting
+            except Exception as error:  # noqa: BLE001 - one pod's error must not prevent the start of other pods
                 seen = not isinstance(error, ApiError)
                 _log.warning("pod %s of %s: %s", pod["metadata"]["name"], self.plane.name, error, exc_info=seen)
         self._forget(bound, nodes)
@@ -189,11 +189,11 @@ class Kubelet:
         self.placements.record(bound)
 
     def _is_over(self, pod: Object, nodes: Mapping[str, Object]) -> bool:
-        """Batches leave thousands of such pods."""
+        """Returns whether a pod needs no more work. Batch jobs leave thousands of such pods."""
         return has_ended(pod) and "deletionTimestamp" not in pod["metadata"] and pod["spec"]["nodeName"] in nodes
 
     def _kill(self, pod: Object) -> None:
-        """Ends the worker without a report."""
+        """Ends the pod's worker without a status report."""
         if worker := self._workers.get(pod["metadata"]["uid"]):
             worker.lose()
 
@@ -258,7 +258,7 @@ class Kubelet:
             worker.stop(delete=True)
 
     def _lose(self, pod: Object) -> None:
-        """In Kubernetes, the pod GC ends such a pod a minute later."""
+        """Removes a pod of a deleted node. In Kubernetes, the pod GC does so a minute later."""
         self._kill(pod)
         if not has_ended(pod):
             self._patch_status(pod, lost_with_node(pod))

@@ -1,4 +1,4 @@
-"""Pods that KWOK runs: their conditions to start, and the status of pods without processes."""
+"""Pods that KWOK runs: when they may start, and the status of pods without processes."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from simulator.sandbox import sandbox
 from simulator.sandbox.images import has_recipe
 
 _TEMPORARY_DISK = "/mnt/"
-"""Pods of a node create files for each other here. Its own folders are not simulated."""
+"""Pods of a node create files for each other here. Other folders of a node may not be simulated."""
 
 
 class KwokPods:
-    """Starts a pod once its images are pulled, its claims mounted and its programs' gates open."""
+    """Starts a pod once its images are pulled, its volumes are mounted and its gates (programs.py) are open."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class KwokPods:
         self._shown: dict[str, str | dict[str, Waiting]] = {}
 
     def advance(self, pod: Object, node: Object) -> None:
-        """Called repeatedly until an annotation assigns the pod to KWOK."""
+        """Assigns the pod to KWOK once it may start. Called repeatedly until then."""
         over = has_ended(pod) or pod["metadata"].get("deletionTimestamp")  # a rejected pod has ended
         if over or self._may_start(pod, node):
             if not over:
@@ -45,7 +45,7 @@ class KwokPods:
             self._hand_over(pod)
 
     def report(self, pod: Object) -> None:
-        """Reports images without a process in the pod's status.
+        """Shows in the pod's status which images run no process.
 
         Excludes pods of DaemonSets, which belong to the platform and are simulated elsewhere.
         """
@@ -64,7 +64,7 @@ class KwokPods:
     def _may_start(self, pod: Object, node: Object) -> bool:
         uid = pod["metadata"]["uid"]
         what = self._waiting(pod, node) or self._closed_gate(pod, node)
-        if what and self._shown.get(uid) != what:  # only when it changes
+        if what and self._shown.get(uid) != what:  # reports only changes
             status = _gate_status(what) if isinstance(what, str) else self._container_status(pod, what, node)
             self._show(pod, status)
             self._shown[uid] = what
@@ -78,7 +78,7 @@ class KwokPods:
         return ""
 
     def _waiting(self, pod: Object, node: Object) -> dict[str, Waiting]:
-        """All containers wait for volumes, each for its image."""
+        """Returns the containers that wait: all for a volume, or each for its image."""
         spec = pod["spec"]
         containers = [*spec.get("initContainers", []), *spec["containers"]]
         try:

@@ -13,9 +13,9 @@ _FOLLOW_POLL_S = 0.3
 
 
 class LogFile:
-    """The log of one start. Appends lines as `<RFC 3339 time> stdout F <line>`.
+    """The log of one start of a container. Appends lines as `<RFC 3339 time> stdout F <line>`.
 
-    The first line creates the file. Keeps the last earlier log (`kubectl logs --previous`).
+    The first line creates the file. Of the earlier logs, only the last one is kept (`kubectl logs --previous`).
     """
 
     def __init__(self, folder: Path) -> None:
@@ -35,7 +35,7 @@ class LogFile:
                 file.write(f"{now} stdout F {part}\n")
 
     def end(self) -> str:
-        """Returns the end for a termination message.
+        """Returns the end of the log as a termination message.
 
         Limits: MaxContainerTerminationMessageLogLines and MaxContainerTerminationMessageLogLength (kubernetes,
         pkg/kubelet/container/runtime.go).
@@ -59,7 +59,7 @@ def logs_in(folder: Path) -> list[Path]:
 
 
 def read(path: Path, goes_on: Callable[[], bool]) -> Iterator[list[str]]:
-    """Yields complete lines, then new ones while the log can grow."""
+    """Yields the log's complete lines, then new lines while `goes_on` returns True."""
     rest, more = "", True
     with path.open() as stream:
         while more:
@@ -82,7 +82,7 @@ class Wanted:
 
     @classmethod
     def by(cls, query: Mapping[str, str]) -> Wanted:
-        """Creates it from parameters that the API server has validated."""
+        """Parses query parameters, which the API server has validated."""
         since = None
         if "sinceSeconds" in query:
             since = datetime.datetime.now(datetime.UTC) - datetime.timedelta(seconds=int(query["sinceSeconds"]))
@@ -96,7 +96,7 @@ class Wanted:
 
 
 def select(lines: Sequence[str], wanted: Wanted) -> bytes:
-    """Returns the requested part. Applies the tail before the time, like kubelets."""
+    """Returns the requested part of a log. Like kubelets, applies `tail` first, then `since`."""
     chosen = lines if wanted.tail is None else lines[max(0, len(lines) - wanted.tail) :]
     text = ""
     for line in chosen:

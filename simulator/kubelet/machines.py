@@ -13,17 +13,17 @@ from simulator.world.hardware import NodeHardware
 
 
 class Machines:
-    """The file systems of all nodes. Called with all nodes and bound pods at each pass."""
+    """The file systems of all nodes."""
 
     def __init__(self, folder: Path, hardware: Callable[[Object], NodeHardware], catalogue: PodCatalogue) -> None:
-        """`folder` is the cluster's. `catalogue` names files on a pod's node while it is Ready."""
+        """`folder` is the cluster's folder. `catalogue` names the files that a Ready pod leaves on its node."""
         self._folder, self._hardware, self._catalogue = folder, hardware, catalogue
         self._written: dict[Path, NodeHardware] = {}
         self._known: dict[str, Sequence[str]] = {}
         self._left: set[Path] = set()
 
     def sync(self, nodes: Mapping[str, Object], pods: Sequence[Object]) -> set[str]:
-        """Writes each machine's files, with faults. Returns the nodes that rebooted since the last call."""
+        """Writes the files of all nodes, including faults. Returns the nodes that rebooted since the last call."""
         booted = set()
         roots = {name: folders.of_machine(self._folder, node) for name, node in nodes.items()}
         for name, root in roots.items():
@@ -41,7 +41,7 @@ class Machines:
         return booted
 
     def _leave(self, pods: Sequence[Object], roots: Mapping[str, Path]) -> None:
-        """Creates empty files by which other pods detect drivers."""
+        """Creates or deletes the empty files by which pods detect a driver on their node."""
         self._known = {pod["metadata"]["uid"]: self._of(pod) for pod in pods}
         left = {
             roots[pod["spec"]["nodeName"]] / path

@@ -1,4 +1,4 @@
-"""Updates simulated nodes: their devices, faults, and the world that sandboxes see."""
+"""Updates simulated nodes: their devices and faults, and `world.json`, which simulated commands read."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from simulator.world.nodes import hardware_of
 
 FAULT = "simulator/fault"
 RUN_BY, KWOK, NONE = "simulator/run-by", "kwok", "none"
-"""Annotation of pods that KWOK runs, and its values: NONE while the node is down."""
+"""The annotation of pods that KWOK runs. Its value is KWOK, or NONE while the node is down."""
 
 
 class NodeKeeper:
-    """Updates all nodes. Called with all nodes and bound pods after each change."""
+    """Updates all nodes."""
 
     def __init__(self, kube: KubeClient, devices: DeviceManager, offers: Offers, folder: Path) -> None:
         self._kube, self._devices, self._offers, self._folder = kube, devices, offers, folder
         self._offered: dict[str, dict[str, int]] = {}
         self._shown: Object = {}
         self._read: dict[str, tuple[tuple[str, int], bytes]] = {}
-        """The path and restarts of each pod's file, and its content, by pod uid."""
+        """The last file read of each pod, by pod uid: its path, the pod's restarts at the time, and the content."""
 
     def sync(
         self,
@@ -43,7 +43,11 @@ class NodeKeeper:
         context: Callable[[Object, Object], ContainerContext],
         booted: Collection[str] = (),
     ) -> None:
-        """Updates nodes and world. Ended pods count only if others can find them by name: batches leave thousands."""
+        """Updates the status of the nodes, and `world.json`.
+
+        Ignores ended pods without `spec.subdomain`, because batch jobs leave thousands of them. Pods with a subdomain
+        have a DNS name, so other pods may look them up.
+        """
         pods = [pod for pod in pods if pod["spec"].get("subdomain") or not has_ended(pod)]
         alive = {pod["metadata"]["uid"] for pod in pods}
         self._read = {uid: read for uid, read in self._read.items() if uid in alive}
@@ -61,11 +65,11 @@ class NodeKeeper:
         self._show_world(nodes, pods, hardware)
 
     def _file(self, context: Callable[[Object, Object], ContainerContext], pod: Object, path: str) -> bytes | None:
-        """Returns a mounted file as of its pod's last start, or change of its path.
+        """Returns a mounted file as it was at the pod's last start, or at the last change of `path`.
 
-        Device plugins read it then: SR-IOV's and the shared RDMA plugin in `main` (cmd/sriovdp/main.go,
+        Device plugins read the file only then: SR-IOV's and the shared RDMA plugin in `main` (cmd/sriovdp/main.go,
         cmd/k8s-rdma-shared-dp/main.go), and NVIDIA's also when the node's label names another file
-        (cmd/config-manager/main.go of k8s-device-plugin). A changed file needs a restart.
+        (cmd/config-manager/main.go of k8s-device-plugin).
         """
         restarts = sum(each.get("restartCount", 0) for each in pod.get("status", {}).get("containerStatuses", []))
         uid, wanted = pod["metadata"]["uid"], (path, restarts)
@@ -80,7 +84,7 @@ class NodeKeeper:
         return hardware_of(node)
 
     def allocate(self, pod: Object, node: Object) -> Allocation:
-        """Allocates a pod's devices. Raises Unavailable if they became so after scheduling."""
+        """Allocates a pod's devices. Raises Unavailable if they became unavailable after scheduling."""
         before_restart = plugin_resources(node)
         now = self._offered.get(node["metadata"]["name"])
         offered = before_restart if now is None else {**dict.fromkeys(before_restart, 0), **now}
@@ -88,7 +92,7 @@ class NodeKeeper:
         return self._devices.allocate(pod, self.hardware(node), offered, runs=runs)
 
     def _mark_fault(self, node: Object, pods: Sequence[Object], *, up: bool) -> None:
-        """Marks the node Unknown and its pods not ready, like the controller-manager after a timeout."""
+        """If the node is down, marks it Unknown and its pods not ready, like the controller-manager after a timeout."""
         name = node["metadata"]["name"]
         marked = FAULT in node["metadata"].get("annotations", {})
         if up == (not marked):
@@ -108,7 +112,7 @@ class NodeKeeper:
             self._patch_status(name, {"status": {"conditions": [condition]}}, strategic=True)
 
     def _set_ready(self, pod: Object, *, ready: bool) -> None:
-        """Takes a pod from KWOK until ready again. Workers report other pods."""
+        """Sets a pod's readiness. KWOK ignores the pod until it is ready again. Workers restore theirs themselves."""
         name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
         kept_by_kwok = RUN_BY in pod["metadata"].get("annotations", {})
         if has_ended(pod) or (ready and not kept_by_kwok):
@@ -153,7 +157,7 @@ def _file(context: Callable[[Object, Object], ContainerContext], pod: Object, pa
     for container in pod["spec"]["containers"]:
         try:
             found = context(pod, container).file(path)
-        except VolumeNotReady:  # its ConfigMap does not exist yet, or was deleted first
+        except VolumeNotReady:  # the ConfigMap does not exist yet, or was deleted before the pod
             continue
         if found is not None:
             return found

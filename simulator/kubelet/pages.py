@@ -1,4 +1,4 @@
-"""HTTP pages of KWOK's pods, without a process."""
+"""HTTP pages of pods that KWOK runs, served without a process of the pod."""
 
 from __future__ import annotations
 

@@ -15,13 +15,13 @@ _JOBS = ("Job", "PyTorchJob", "RayCluster")
 
 
 class Placements:
-    """A file of the latest jobs' pods: namespace, name, job, node, last phase, and why no process runs."""
+    """A file with the latest pods of jobs: namespace, name, job, node, last phase, and why no process runs."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
         self._pods: dict[str, Object] = json.loads(file.read_text()) if file.exists() else {}
         self._over: set[str] = set()
-        """Uids of ended pods, not updated any more. Batches leave thousands."""
+        """Uids of ended pods, which are not recorded again. Batch jobs leave thousands of them."""
 
     def record(self, pods: Iterable[Object]) -> None:
         before = dict(self._pods)
@@ -48,7 +48,7 @@ class Placements:
 
 
 def why_stubbed(pod: Object) -> str:
-    """Returns the kubelet's reason for a pod without some or all processes, or an empty string."""
+    """Returns why some or all containers of a pod run no process, or an empty string."""
     status = pod.get("status", {})
     return f"{status['reason']}: {status['message']}" if status.get("reason") in (STUBBED, PARTLY_STUBBED) else ""
 

@@ -16,7 +16,7 @@ class PodCatalogue:
     def __init__(
         self, programs: Sequence[ImageProgram], script: Callable[[str], Script | None], *, runs_scripts: bool = True
     ) -> None:
-        """`runs_scripts` is False without sandboxes. `script` then returns None."""
+        """`runs_scripts` is False if this machine cannot run sandboxes. `script` then returns None."""
         self._programs, self._script, self.runs_scripts = programs, script, runs_scripts
 
     def claims(self, container: Object) -> list[ImageProgram]:
@@ -54,14 +54,14 @@ class PodCatalogue:
         return [program.leaves for program in self._programs if program.leaves]
 
     def leaves(self, pod: Object) -> list[str]:
-        """Returns files on the pod's node while it is Ready."""
+        """Returns the files that are on the node while the pod is Ready."""
         return [claim.leaves for c in pod["spec"]["containers"] for claim in self.claims(c) if claim.leaves]
 
     def knows(self, container: Object) -> bool:
         return bool(self.claims(container)) or self.runnable(container) is not None
 
     def runs_here(self, pod: Object) -> bool:
-        """Returns whether a container needs a process. KWOK runs other pods."""
+        """Returns whether a container of the pod needs a process. If not, KWOK runs the pod."""
         spec = pod["spec"]
         containers = [*spec.get("initContainers", []), *spec["containers"]]
         return any(isinstance(self.runnable(c), HostProcess | OneShot | Script) for c in containers)

@@ -1,6 +1,6 @@
 """Startup, readiness and liveness probes of a container.
 
-Source: kubernetes/kubernetes, pkg/kubelet/prober; defaults of the API reference (Probe v1).
+Source: kubernetes/kubernetes, pkg/kubelet/prober. The defaults are from the API reference (Probe v1).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Prober:
     """Called with reason and message of an event."""
 
     def start(self) -> None:
-        """Probes until the container has ended. Without a readiness probe, a started container is ready."""
+        """Starts the probes. They end with the container. Without a readiness probe, it is ready once started."""
         threading.Thread(target=self._run, daemon=True).start()
 
     def _run(self) -> None:
@@ -55,7 +55,7 @@ class Prober:
         return probe is None or self._keep_alive("Startup", probe)
 
     def _keep_alive(self, kind: str, probe: Probe) -> bool:
-        """Returns whether a startup probe succeeded. Ends a container with a failed probe, for a restart."""
+        """Ends the container if the probe fails, so that it restarts. Returns whether a startup probe succeeded."""
         succeeded = threading.Event()
         failed = threading.Event()
 
@@ -70,7 +70,7 @@ class Prober:
         return succeeded.is_set()
 
     def _end(self) -> None:
-        with suppress(ShimError):  # ended by itself
+        with suppress(ShimError):  # the container has ended by itself
             self.shim.signal(signal.SIGTERM)
             if not self.ended.wait(self.grace_s):
                 self.shim.signal(signal.SIGKILL)
@@ -78,7 +78,7 @@ class Prober:
     def _watch(
         self, kind: str, probe: Probe, report: Callable[[bool], None], enough: Callable[[], bool] = lambda: False
     ) -> None:
-        """Calls `report` at each change, after the threshold of successes or failures in a row."""
+        """Calls `report` when the state changes: after as many successes or failures in a row as their threshold."""
         needed = {True: probe.get("successThreshold", 1), False: probe.get("failureThreshold", 3)}
         state, streak, last = None, 0, None
         pause = probe.get("initialDelaySeconds", 0)

@@ -16,7 +16,7 @@ from simulator.world.hardware import NodeHardware
 
 
 class PodContext(Protocol):
-    """A container on a simulated node, for its program."""
+    """A program's interface to its container on a simulated node."""
 
     pod: Object
     container: Object
@@ -24,16 +24,16 @@ class PodContext(Protocol):
 
     @property
     def kube(self) -> KubeClient:
-        """A client with the pod's service account and its RBAC."""
+        """A client of the API server with the rights of the pod's service account."""
 
     def env(self) -> Mapping[str, str]:
         """Returns the environment, with resolved references to secrets, config maps and fields."""
 
     def file(self, path: str) -> bytes | None:
-        """Returns a file of a mounted config map, secret or projected volume, or None."""
+        """Returns the content of a mounted file, or None if the file does not exist."""
 
     def host_path(self, path: str) -> str:
-        """Returns this machine's path of a mounted file or folder (for host processes)."""
+        """Returns the path on this machine of a mounted file or folder (for host processes)."""
 
     def kubeconfig(self) -> str:
         """Returns the path of a kubeconfig with the pod's service account (for host processes)."""
@@ -42,10 +42,10 @@ class PodContext(Protocol):
         """Returns the container's command and args with references expanded."""
 
     def local_port(self, container_port: int) -> int:
-        """Returns the port on 127.0.0.1 where a host process must serve this port."""
+        """Returns the port on 127.0.0.1 where a host process must serve `container_port`."""
 
     def cluster_proxy(self) -> str:
-        """Returns the URL of a proxy to pods and nodes at their addresses, for host processes."""
+        """Returns the URL of a proxy by which host processes reach the addresses of pods and nodes."""
 
     def pods_on_node(self) -> list[Object]:
         """Returns all pods bound to this pod's node."""
@@ -61,7 +61,7 @@ Gate = Callable[[PodContext], str | None]
 Offers = Callable[[Object, Sequence[Object], NodeHardware, Callable[[Object, str], bytes | None]], dict[str, int]]
 """Returns a node's extended resources from device plugins.
 
-Arguments: the node, its pods, its hardware, and a function for a pod's mounted file (None if missing).
+Arguments: the node, its pods, its hardware, and a function that returns a mounted file of a pod, or None.
 """
 
 
@@ -70,12 +70,12 @@ class Controller:
     """An operator or agent that runs as a thread while its pod is Ready."""
 
     run: Callable[[PodContext, threading.Event], None]
-    """Returns soon after the event is set. An exception is logged to the pod, and restarts the program."""
+    """Must return soon after the event is set. An exception is logged to the pod, and `run` is called again."""
 
 
 @dataclass(frozen=True)
 class OneShot:
-    """A program that runs once (a chart's hook Job). An exception is exit code 1, and its text the log."""
+    """A program that runs once (a chart's hook Job). An exception is logged, with exit code 1."""
 
     run: Callable[[PodContext], None]
 
@@ -85,16 +85,16 @@ class HostProcess:
     """A real executable on the host for this container (a scheduler, a controller-manager)."""
 
     argv: Callable[[PodContext], list[str]]
-    """Raises ValueError, naming the argument, for unsupported ones."""
+    """Raises ValueError with the names of unsupported arguments."""
     ports: Callable[[PodContext], Mapping[int, int]] = field(default=lambda _: {})
     """Container port -> port on 127.0.0.1."""
     tools: tuple[str, ...] = ()
-    """Required tools. Missing ones are built."""
+    """The required tools. Missing tools are built first."""
 
 
 @dataclass(frozen=True)
 class Holder:
-    """A pod of a node, and the indices of its GPUs."""
+    """A pod, and the indices of the GPUs that it holds."""
 
     pod: Object
     gpus: tuple[int, ...]
@@ -102,7 +102,7 @@ class Holder:
 
 @dataclass(frozen=True)
 class Page:
-    """An HTTP page of a container of KWOK, generated at each request from the node's state."""
+    """An HTTP page of a container in a pod that KWOK runs. Each request generates it from the node's state."""
 
     port: Callable[[Object], int]
     text: Callable[[NodeHardware, Sequence[Holder]], str]
@@ -110,14 +110,15 @@ class Page:
 
 @dataclass(frozen=True)
 class ImageProgram:
-    """A program for containers with this image (the end of its repository, without tag), and command if given."""
+    """A program for containers with a given image, and optionally a given command."""
 
     image: str
+    """The end of the image's repository, without the tag."""
     program: Controller | OneShot | HostProcess | None = None
-    """None if KWOK runs the pod, after the gate."""
+    """None if KWOK runs the pod once the gate is open."""
     command: str = ""
-    """A word in the container's command and args, such as `nfd-worker`. Empty matches any."""
+    """A word in the container's command and args, such as `nfd-worker`. Empty matches all containers."""
     gate: Gate | None = None
     page: Page | None = None
     leaves: str = ""
-    """A file on the node while the container's pod is Ready."""
+    """A file that is on the node while the pod is Ready."""

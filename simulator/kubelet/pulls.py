@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from k8s.objects import Object
 
 FIRST_PAUSE_S, LAST_PAUSE_S = 1.0, 5.0
-"""A real kubelet starts with 10 s and doubles up to 5 minutes."""
+"""The back-off doubles from the first to the last value. In a real kubelet, they are 10 s and 5 minutes."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class ImagePulls:
         self._lock = threading.Lock()
 
     def waiting(self, pod: Object, container: Object) -> Waiting | None:
-        """Returns None once the image is on the node. Tries again after the back-off."""
+        """Returns why the container waits, or None if the node has the image. Retries after the back-off."""
         image, node = container["image"], pod["spec"]["nodeName"]
         key = (pod["metadata"]["uid"], container["name"])
         with self._lock:
@@ -65,7 +65,7 @@ class ImagePulls:
             return Waiting("ErrImagePull", error)
 
     def keep(self, pods: Iterable[str], nodes: Iterable[str]) -> None:
-        """Forgets other pods (by uid) and nodes. A new machine of the same name has no images."""
+        """Forgets all pods but those with these uids, and all nodes but those with these names."""
         alive, there = set(pods), set(nodes)
         with self._lock:
             self._tries = {key: tries for key, tries in self._tries.items() if key[0] in alive}

@@ -29,7 +29,7 @@ from simulator.kubelet.programs import Controller, HostProcess, OneShot
 from simulator.kubelet.shim_client import Shim, ShimError
 
 _PLACES = ("AI_ON_AKS_CACHE", "XDG_CACHE_HOME", "PYTHONPYCACHEPREFIX", "GO")
-"""Prefixes of variables for folders of tool builds and Go's settings."""
+"""Prefixes of environment variables for the builds of tools."""
 EXIT_START_ERROR = 128  # runtimes' code for a container that cannot start
 _OUTPUT_S = 5
 """Seconds to read the last output."""
@@ -43,13 +43,13 @@ class Script:
     """A container of an image that runs as scripts in a sandbox."""
 
     command: Callable[[ContainerContext], tuple[Sequence[str], Mapping[str, str]]]
-    """Prepares the sandbox and returns argv and environment. Raises ValueError if impossible."""
+    """Prepares the sandbox and returns argv and environment. Raises ValueError if it cannot."""
     shim: Callable[[ContainerContext], Shim]
     tools: tuple[str, ...] = ()
 
 
 class Stop(threading.Event):
-    """An event that asks a container to end. `lost` is set first if the machine is gone: no grace period."""
+    """An event that asks a container to end. If the node is gone, `lost` is set first: there is no grace period."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -65,12 +65,12 @@ def termination_grace_s(pod: Object) -> int:
 
 
 def _is_of_job(pod: Object) -> bool:
-    """Also true for Volcano's Jobs."""
+    """Also returns True for Jobs of Volcano."""
     return any(owner["kind"] == "Job" for owner in pod["metadata"].get("ownerReferences", []))
 
 
 def run(ctx: ContainerContext, program: Runnable, stop: Stop, ready: Callable[[], None]) -> int:
-    """Blocks until the container ends or `stop` is set (143, as after SIGTERM). Calls `ready` once it serves."""
+    """Runs the container until it ends or `stop` is set. Returns its exit code. Calls `ready` once it serves."""
     try:
         if isinstance(program, HostProcess | Script) and (code := _make_tools(ctx, program.tools, stop)):
             return code
@@ -93,7 +93,7 @@ def run(ctx: ContainerContext, program: Runnable, stop: Stop, ready: Callable[[]
     except ValueError as error:
         ctx.log(f"cannot start: {error}")
         return EXIT_START_ERROR
-    except Exception:  # noqa: BLE001 - a program's failure is the container's, and is in its log
+    except Exception:  # noqa: BLE001 - the container fails, and its log has the error
         ctx.log(traceback.format_exc())
         return 1
     return 128 + signal.SIGTERM
@@ -110,7 +110,7 @@ def _retried(prepare: Callable[[], Prepared], stop: Stop) -> Prepared:
 
 
 def _make_tools(ctx: ContainerContext, names: Sequence[str], stop: Stop) -> int:
-    """Until the tools are built, the pod is not ready and its log shows progress."""
+    """Builds missing tools, with progress in the container's log. Returns the exit code."""
     missing = [name for name in names if not (paths.tools_bin() / name).exists()]
     if not missing:
         return 0
@@ -164,7 +164,7 @@ def _copy_output(popen: subprocess.Popen[str], ctx: ContainerContext) -> None:
 
 
 def _terminate_script(shim: Shim, popen: subprocess.Popen[str]) -> None:
-    """The sandbox ends with the container's command."""
+    """Terminates the container's command. The sandbox ends with it."""
     try:
         shim.signal(signal.SIGTERM)
     except ShimError:  # already ending

@@ -1,4 +1,4 @@
-"""Sandboxes of containers of images that run as scripts (`docker/`)."""
+"""Creates sandboxes for containers with images that run as scripts (`docker/`)."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from simulator.world import snapshot
 
 class Scripts:
     def __init__(self, keeper: NodeKeeper, world: Path, api_port: int) -> None:
-        """`world` is the folder of world.json and the uplink. `api_port` is this machine's."""
+        """`world` is the folder with world.json and the uplink's socket. `api_port` is a port of this machine."""
         self._keeper, self._world, self._api_port = keeper, world, api_port
 
     def find(self, image: str) -> Script | None:
-        """Returns None for images without a recipe, and for all without sandboxes (see `status`)."""
+        """Returns None if the image has no recipe, or if this machine cannot run sandboxes."""
         if not has_recipe(image) or sandbox.available() is not None:
             return None
         return Script(self._command, lambda ctx: Shim.of(ctx.volumes.folder, ctx.container["name"]), _tools(image))
@@ -76,7 +76,7 @@ def _tools(image: str) -> tuple[str, ...]:
 
 
 def _mounts(ctx: ContainerContext) -> list[Mount]:
-    """Omits /dev/shm, which the sandbox creates with the pod's size."""
+    """Returns the container's mounts without /dev/shm, which the sandbox creates."""
     mounts = []
     for mount in sorted(ctx.container.get("volumeMounts", []), key=lambda mount: mount["mountPath"]):
         volume = ctx.volume(mount["name"])

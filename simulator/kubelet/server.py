@@ -55,7 +55,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             case [what, *_]:
                 self.send_error(501, f"The simulated kubelet does not serve {what}")
 
-    do_POST = do_GET  # clients that upgrade use either
+    do_POST = do_GET  # clients request the upgrade with either method
 
     def _exec(self, namespace: str, pod: str, container: str, query: dict[str, list[str]]) -> None:
         wanted = {

@@ -47,7 +47,7 @@ class Shim:
             raise ConnectionRefusedError(str(error)) from error
 
     def run(self, argv: Sequence[str], files: Sequence[int], *, terminal: bool = False) -> int:
-        """Runs a command in the container with these standard streams. Returns its exit code. Raises ShimError."""
+        """Runs a command in the container with three standard streams. Returns its exit code. Raises ShimError."""
         reply, _ = self._ask({"run": list(argv), "terminal": terminal}, files)
         if "error" in reply:
             raise ShimError(str(reply["error"]))
@@ -70,7 +70,7 @@ class Shim:
         return json.loads(reply), received
 
     def _reach(self, connection: socket.socket) -> None:
-        """Waits for a starting container. Raises OSError."""
+        """Waits for the shim of a starting container. Raises OSError."""
         deadline = time.monotonic() + _START_S
         while True:
             try:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from k8s.objects import Object
 
 STUBBED, PARTLY_STUBBED = "Stubbed", "PartlyStubbed"
-"""Reasons of pods without some or all processes."""
+"""Status reasons of pods in which all or some containers run no process."""
 
 
 def now() -> str:
@@ -39,7 +39,7 @@ class ContainerState:
 
     def end(self, code: int, message: str = "") -> None:
         self.state, self.exit_code, self.ready, self.finished_at = "terminated", code, False, now()
-        self.started_at = self.started_at or self.finished_at  # without a process, no start
+        self.started_at = self.started_at or self.finished_at  # a stub never starts
         self.reason, self.message = "Completed" if code == 0 else "Error", message
 
     def wait(self, reason: str, message: str = "") -> None:
@@ -100,7 +100,7 @@ def pod_status(
     started: str,
     before: list[Object],
 ) -> Object:
-    """Returns the status. Unchanged conditions keep their times from `before`."""
+    """Returns the pod's status. Conditions that did not change keep their times from `before`."""
     reached = phase(init, main, restart_policy)
     ready = all(state.ready for state in main)
     initialized = all(state.exit_code == 0 for state in init)

@@ -24,7 +24,7 @@ _FIXED = ("configMap", "secret", "projected", "downwardAPI")
 
 @dataclass(frozen=True)
 class PodVolumes:
-    """A pod's volumes. `folder` is the pod's; `node_root` its node's file system."""
+    """A pod's volumes. `folder` is the pod's folder, and `node_root` the file system of its node."""
 
     kube: KubeClient
     pod: Object
@@ -40,7 +40,7 @@ class PodVolumes:
         return str(self.pod["metadata"]["namespace"])
 
     def path(self, volume: Object) -> Path:
-        """Returns the volume's folder or file on this machine, after an update from its source."""
+        """Updates the volume from its source. Returns its folder or file on this machine."""
         name = volume["name"]
         if "hostPath" in volume:
             return host_path(self.node_root, volume["hostPath"])
@@ -53,8 +53,8 @@ class PodVolumes:
         for relative, content in files.items():
             target = folder / relative
             target.parent.mkdir(parents=True, exist_ok=True)
-            replace(target, content, self._mode(volume, relative))  # others may be reading it
-        for file in folder.rglob("[!.]*"):  # hidden ones may be partial
+            replace(target, content, self._mode(volume, relative))  # a process may be reading it
+        for file in folder.rglob("[!.]*"):  # hidden files may be incomplete
             if file.is_file() and str(file.relative_to(folder)) not in files:
                 file.unlink(missing_ok=True)  # its key was deleted
         return folder
@@ -71,7 +71,7 @@ class PodVolumes:
         return any(kind in volume for kind in _FIXED) or (claim is not None and claim.read_only)
 
     def flush(self) -> None:
-        """Sends a container's writes to the volumes' stores at its end."""
+        """Sends the pod's writes to the stores of its volumes. Called when a container ends."""
         self.claims.flush(self.pod)
 
     def files(self, volume: Object) -> dict[str, bytes]:
@@ -159,7 +159,7 @@ class PodVolumes:
         return {item["path"]: self.downward(item).encode() for item in source.get("items", [])}
 
     def downward(self, source: Object, container: str = "") -> str:
-        """Returns the value of a fieldRef or resourceFieldRef. The latter's default container is `container`."""
+        """Returns the value of a fieldRef or resourceFieldRef. For the latter, `container` is the default."""
         if "fieldRef" in source:
             return field_text(self.pod, source["fieldRef"]["fieldPath"])
         return resource_text(source["resourceFieldRef"], self.pod, container, self.allocatable)
@@ -172,7 +172,7 @@ class PodVolumes:
         return int(source.get("defaultMode", 0o644))
 
     def _claimed(self, volume: Object) -> Mounted | None:
-        """Returns the volume of a claim (also generic ephemeral) or NFS, or None."""
+        """Mounts a volume of a claim (also a generic ephemeral one) or NFS. Returns None for others."""
         if export := volume.get("nfs"):
             return self.claims.mount_export(export)
         if source := volume.get("persistentVolumeClaim"):
@@ -191,13 +191,13 @@ class PodVolumes:
 
 
 def _follows_objects(volume: Object) -> bool:
-    """Excludes tokens, which expire separately, and downward API volumes, which are fixed."""
+    """Returns whether a volume has only config maps and secrets, and so can change while the pod runs."""
     sources = volume.get("projected", {}).get("sources") or [volume]
     return all("configMap" in source or "secret" in source for source in sources)
 
 
 def host_path(node_root: Path, source: Object) -> Path:
-    """Returns a hostPath volume in the node's file system, checked and created according to its type.
+    """Returns the path of a hostPath volume in the node's file system. Checks or creates it according to its type.
 
     Raises VolumeNotReady with the kubelet's message.
     """
@@ -223,4 +223,4 @@ _HOST_PATH_TYPES: Mapping[str, tuple[str, Callable[[Path], bool]]] = {
     "CharDevice": ("character device", Path.exists),
     "BlockDevice": ("block device", Path.exists),
 }
-"""Devices and sockets are plain files here."""
+"""In simulated nodes, devices and sockets are plain files."""

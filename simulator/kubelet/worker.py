@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 _FIRST_BACKOFF_S, _MAX_BACKOFF_S = 1.0, 30.0
 _FIRST_PAUSE_S, _LAST_PAUSE_S = 0.5, 2.0
 _REFRESH_S = 20.0
-"""Kubelets refresh about every minute."""
+"""Kubelets refresh volumes about every minute."""
 _MAX_TRIES = 240  # two minutes
 _NOT_NOW = (VolumeNotReady, ApiError, httpx.HTTPError, OSError)
 """Errors that keep a container waiting until the kubelet's retry."""
@@ -46,7 +46,7 @@ class PodServices:
 
 
 class PodWorker:
-    """A pod's worker. It starts at once; `stop` ends the containers and can delete the pod."""
+    """Runs one pod in a thread. `stop` ends the containers and can delete the pod."""
 
     def __init__(self, services: PodServices, pod: Object, pod_ip: str, host_ip: str) -> None:
         self._services, self._pod, self._ip, self._host_ip = services, pod, pod_ip, host_ip
@@ -75,7 +75,7 @@ class PodWorker:
         self._thread.join()
 
     def restore(self, pod: Object) -> None:
-        """Reports again if the API server's readiness differs: pods of a silent node are marked not ready there."""
+        """Reports the status again if the API server has another readiness, for example because the node was down."""
         if self.alive and holds(pod, "Ready") != self.ready:
             self._report()
 
@@ -84,7 +84,7 @@ class PodWorker:
         self._stop_event.set()
 
     def lose(self) -> None:
-        """Ends the pod at once with its machine, without further reports. Unsent data is lost."""
+        """Ends the pod at once, because its node is down. Reports no status, and loses data that was not sent."""
         self._stop_event.lost.set()
         self.stop(delete=False)
 
@@ -104,11 +104,11 @@ class PodWorker:
         self._await(threads)
         self._services.unserve(self._ip)
         if self.delete_when_stopped:
-            self._report()  # reports the exit, before which a Job does not release a deleted pod (job-tracking)
+            self._report()  # a Job keeps a deleted pod (finalizer job-tracking) until the pod's exit is reported
             self._delete()
 
     def _await(self, containers: list[threading.Thread]) -> None:
-        """Refreshes volumes of config maps and secrets, as late as on a node."""
+        """Waits for the containers, and refreshes volumes of config maps and secrets."""
         while running := [container for container in containers if container.is_alive()]:
             running[0].join(_REFRESH_S)
             if running[0].is_alive():
@@ -123,7 +123,7 @@ class PodWorker:
                 return False
             program = self._services.program(container)
             if program is None and state in self._init:
-                state.end(0)  # passes, as in KWOK
+                state.end(0)  # it succeeds, as in KWOK
                 self._report()
                 return True
             state.run()
@@ -190,7 +190,7 @@ class PodWorker:
         return None
 
     def _waiting(self, ctx: ContainerContext) -> Waiting | None:
-        """Checks all volumes of the pod's containers, the image and the environment, in a kubelet's order."""
+        """Returns what the container waits for, or None. Checks volumes, image and environment in a kubelet's order."""
         spec = self._pod["spec"]
         containers = [*spec.get("initContainers", []), *spec["containers"]]
         names = {mount["name"]: None for c in containers for mount in c.get("volumeMounts", [])}
@@ -218,7 +218,7 @@ class PodWorker:
             self._conditions = status["conditions"]
             metadata = self._pod["metadata"]
             body = {"metadata": {"uid": metadata["uid"]}, "status": status}
-            # Others' conditions stay, such as DisruptionTarget.
+            # Keeps conditions of controllers, such as DisruptionTarget.
             options: Any = {"subresource": "status", "content_type": STRATEGIC_MERGE_PATCH}
             self._insist(
                 lambda: self._services.kube.patch("v1", "Pod", metadata["name"], metadata["namespace"], body, **options)

@@ -1,7 +1,7 @@
 """The node part of the blob CSI driver (blob.csi.azure.com), which mounts PersistentVolumes.
 
-Errors follow github.com/kubernetes-sigs/blob-csi-driver at 0744a60 (pkg/blob: GetAuthEnv, NodeStageVolume) and the
-start of blobfuse2 (see blobfuse.py). Sentences in brackets are the simulator's.
+Errors are those of github.com/kubernetes-sigs/blob-csi-driver at 0744a60 (pkg/blob: GetAuthEnv, NodeStageVolume) and of
+blobfuse2 at its start (see blobfuse.py). The simulator adds sentences in brackets.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from simulator.kubelet.csi.mount import BlobMount, reason
 from simulator.world.azure_services import BlobService
 
 NODE_PLUGIN_IMAGE = "blob-csi"
-"""End of the node plugin's image repository, in AKS's add-on and the chart."""
+"""The end of the node plugin's image repository, both in AKS's add-on and in the chart."""
 _HELP = "\nPlease refer to http://aka.ms/blobmounterror for possible causes and solutions for mount errors."
-_API_VERSION = "2021-12-02"  # older than any Azurite's versions
+_API_VERSION = "2021-12-02"  # every Azurite supports it
 _TIMEOUT_S = 10
 
 
@@ -43,7 +43,7 @@ class StageError(Exception):
 
 @dataclass(frozen=True)
 class Credentials:
-    """Credentials of the secret, empty if missing, or the pod's identity."""
+    """The credentials in a secret (empty if missing), or the pod's identity."""
 
     account: str
     key: str
@@ -73,7 +73,7 @@ def stage(
     report: Callable[[str], None],
     identity: PodIdentity | None = None,
 ) -> BlobMount:
-    """Mounts a PersistentVolume in `folder`, by its secret or `identity`. Raises StageError."""
+    """Mounts a PersistentVolume in `folder`, with the credentials in `secret` or with `identity`. Raises StageError."""
     csi = volume["spec"]["csi"]
     attributes = {key.lower(): value for key, value in (csi.get("volumeAttributes") or {}).items()}
     found = credentials(secret, attributes, identity)
@@ -112,10 +112,10 @@ def stage(
 
 
 def may_write(sas: str, *, hierarchical_namespace: bool = False) -> bool:
-    """Returns whether a mount by this SAS can write: it has `w`, or is empty (an account key).
+    """Returns whether a mount with this SAS can write: it has permission `w`, or is empty (an account key).
 
-    In a hierarchical namespace, blobfuse2 also sets each new file's permissions, or fails with EACCES
-    (component/azstorage/datalake.go, CreateFile).
+    In a hierarchical namespace, it also needs `p`, because blobfuse2 sets the permissions of each new file, and
+    otherwise fails with EACCES (component/azstorage/datalake.go, CreateFile).
     """
     permissions = parse_qs(sas.removeprefix("?")).get("sp")
     return permissions is None or set("wp" if hierarchical_namespace else "w") <= set(permissions[0])
@@ -199,13 +199,13 @@ def _hint(error: AzureError, found: Credentials) -> str:
 
 
 def _time(text: str) -> datetime.datetime:
-    """Seconds and time are optional in a SAS."""
+    """Parses a SAS's time, which may lack seconds or the time of day."""
     moment = datetime.datetime.fromisoformat(text)
     return moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)
 
 
 def _container_of(handle: str) -> str:
-    """Parses the driver's format, `group#account#container#...`."""
+    """Returns the container in a handle `group#account#container#...`, or an empty string."""
     parts = handle.split("#")
     return parts[2] if len(parts) > 2 else ""
 

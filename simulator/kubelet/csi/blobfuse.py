@@ -28,12 +28,12 @@ _CONVERT: dict[str, tuple[str, Callable[[str], object]]] = {
 
 
 class BlobfuseError(Exception):
-    """An error with which blobfuse2 exits with 1, without "Error: "."""
+    """An error after which blobfuse2 exits with 1. The text is without "Error: "."""
 
 
 @dataclass
 class Options:
-    """The last values of a mount's flags, and the options of -o."""
+    """The flags of a mount with their last values, and the options of -o."""
 
     flags: dict[str, str] = field(default_factory=dict)
     fuse: list[str] = field(default_factory=list)
@@ -70,7 +70,7 @@ def _known() -> tuple[dict[str, str], tuple[str, ...]]:
 
 
 def parse(mount_options: Sequence[str]) -> Options:
-    """Parses mount options. The CSI driver joins them by spaces, so one can be several words. Raises BlobfuseError."""
+    """Parses mount options. The CSI driver joins them by spaces, so a text can have several. Raises BlobfuseError."""
     options = Options()
     words = iter(" ".join(mount_options).split())
     for word in words:

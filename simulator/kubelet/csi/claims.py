@@ -1,7 +1,7 @@
 """Volumes of claims: one mount per node and PersistentVolume, as on real Azure.
 
-A changed secret therefore reaches a mount only after the node's pods have all stopped using it. Mounts by identity are
-separate per pod.
+A changed secret therefore takes effect only after all pods of the node have stopped using the volume. With an identity,
+each pod has its own mount.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from simulator.kubelet.events import warn
 from simulator.kubelet.pulls import repository
 
 Key = tuple[str, str, str]
-"""Node, PersistentVolume, and the pod's uid for a separate mount, else empty."""
+"""Node, PersistentVolume, and the pod's uid if the pod has its own mount (otherwise empty)."""
 SHARES = {"file.csi.azure.com": "Azure Files", "disk.csi.azure.com": "Azure Disk"}
-"""Drivers with folders as volumes, which `simulator/cluster/provisioner.py` creates."""
+"""CSI drivers with folders as volumes. `simulator/cluster/provisioner.py` creates the folders."""
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Mounted:
-    """A volume on this machine for one pod."""
+    """A pod's volume on this machine."""
 
     path: Path
     read_only: bool
@@ -49,13 +49,13 @@ class ClaimMounts:
     """Mounted claims of a cluster's pods. Thread-safe."""
 
     def __init__(self, kube: KubeClient, cloud: Cloud, folder: Path, pods: Callable[[], list[Object]]) -> None:
-        """`folder` is the cluster's. `pods` returns all pods."""
+        """`folder` is the cluster's folder. `pods` returns all pods."""
         self._kube, self._cloud, self._folder, self._pods = kube, cloud, folder, pods
         self._lock = threading.Lock()
-        """Guards the fields below. Take the key's lock in `_locks` first to mount or unmount."""
+        """Guards the fields below. To mount or unmount, first take the lock of the key in `_locks`."""
         self._mounts: dict[Key, BlobMount] = {}
         self._unused: dict[Key, BlobMount] = {}
-        """Closed mounts with their files, so that the next pods need not copy the whole container."""
+        """Closed mounts. Their files are kept, so that the next pods need not copy the whole container."""
         self._opened_by: dict[Key, tuple[Object, dict[str, str], bool]] = {}
         """The volume's spec, the secret, and whether it is read-only."""
         self._users: defaultdict[Key, set[str]] = defaultdict(set)
@@ -80,14 +80,14 @@ class ClaimMounts:
         raise VolumeNotReady(f'MountVolume.SetUp failed for volume "{name}" : the simulator cannot mount {kind}')
 
     def mount_export(self, source: Object, *, read_only: bool = False) -> Mounted:
-        """Returns a folder for an NFS export, the same for all nodes. Any export exists."""
+        """Returns the folder of an NFS export, which all nodes share. Every export exists."""
         exports = self._folder / "nfs"
         folder = contained(exports, exports / source["server"] / source["path"].lstrip("/"))
         folder.mkdir(parents=True, exist_ok=True)
         return Mounted(folder, read_only or bool(source.get("readOnly")))
 
     def flush(self, pod: Object) -> None:
-        """Sends the writes of the pod's containers, when one has ended."""
+        """Sends the pod's writes. Called when a container of the pod has ended."""
         uid = pod["metadata"]["uid"]
         with self._lock:
             used = [mount for key, mount in self._mounts.items() if uid in self._users[key]]
@@ -105,7 +105,7 @@ class ClaimMounts:
                     self._users[key] &= alive
                     unused = not self._users[key]
                 if unused:
-                    self._unmount(key, waits=False)  # the next pass retries: all kubelets wait for this one
+                    self._unmount(key, waits=False)  # does not wait, as this pass blocks all kubelets
             finally:
                 lock.release()
         with self._lock:
@@ -176,7 +176,7 @@ class ClaimMounts:
             )
         except blob.StageError as error:
             raise VolumeNotReady(f"{prefix}rpc error: code = Internal desc = {error}") from error
-        except OSError as error:  # leftovers would be sent to the container as pods' files
+        except OSError as error:  # old files would be sent to the container
             raise VolumeNotReady(f"{prefix}the simulator cannot empty {folder}, remove it: {error}") from error
 
     def _reopened(self, key: Key, opened_by: tuple[Object, dict[str, str], bool]) -> BlobMount | None:
@@ -232,7 +232,7 @@ class ClaimMounts:
             return self._locks[key]
 
     def _unmount(self, key: Key, *, waits: bool = True) -> None:
-        """A folder that cannot be removed now is removed by the next mount."""
+        """Closes a mount. If the folder cannot be removed now, the next mount removes it."""
         with self._lock:
             mount = self._mounts[key]
         if not mount.close(waits=waits):
@@ -285,7 +285,7 @@ def _not_registered(prefix: str, driver: str) -> VolumeNotReady:
 
 
 def is_node_plugin(pod: Object, node: str) -> bool:
-    """Returns whether the pod is that node's blob driver, and ready."""
+    """Returns whether the pod is the node's blob driver and is ready."""
     if pod["spec"].get("nodeName") != node or not is_ready(pod):
         return False
     return any(repository(c["image"]).endswith(f"/{blob.NODE_PLUGIN_IMAGE}") for c in pod["spec"]["containers"])

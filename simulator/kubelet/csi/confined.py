@@ -1,6 +1,6 @@
-"""Access to files in a folder that pods can write to, without following links out of it.
+"""Access to files in a folder that pods can write to, without following links out of the folder.
 
-Unlike pods, the simulator, which reads and writes their folders, sees this machine's files.
+A pod could create a link to any path, and the simulator can access all files of this machine.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ Folders = dict[str, int]
 
 
 def tree(root: Path, below: str, before: Callable[[int, str], None]) -> tuple[Files, Folders]:
-    """Returns all regular files and folders in `below`, a folder of `root` or empty, by path.
+    """Returns all regular files and folders below the folder `below` of `root` (empty: below `root`), by path.
 
-    Does not follow links. Calls `before` with each opened folder and its path before reading it. Raises OSError if a
-    folder cannot be read, since its content is then unknown.
+    Does not follow links. Calls `before` with each folder and its path before reading the folder. Raises OSError if a
+    folder cannot be read.
     """
     files: Files = {}
     folders: Folders = {}
@@ -67,9 +67,9 @@ def _walk(folder: int, path: str, before: Callable[[int, str], None], files: Fil
 
 
 def seen(root: Path, name: str) -> os.stat_result | None:
-    """Returns the file's status, or None if it does not exist or a link is on the path.
+    """Returns the file's status, or None if it does not exist or its folder is a link.
 
-    Raises OSError if the file cannot be checked, since it may exist.
+    Raises OSError if the file may exist but cannot be checked.
     """
     if name.rpartition("/")[2].startswith(_PARTIAL):
         return None
@@ -101,12 +101,12 @@ def read(root: Path, name: str) -> IO[bytes]:
 
 
 def write(root: Path, name: str, chunks: Iterable[bytes], size: int) -> os.stat_result:
-    """Writes a file of `size` bytes atomically. Bytes after those of `chunks` are a hole."""
+    """Writes a file of `size` bytes atomically. The rest after `chunks` is a hole."""
     with _parent(root, name, make=True) as (folder, last):
         partial = _PARTIAL + last
         with contextlib.suppress(FileNotFoundError):
             os.unlink(partial, dir_fd=folder)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL  # not a link or pipe of a pod
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL  # does not open a link or pipe of a pod
         with os.fdopen(os.open(partial, flags, 0o644, dir_fd=folder), "wb") as stream:
             for chunk in chunks:
                 stream.write(chunk)
@@ -133,7 +133,7 @@ def make_folder(root: Path, name: str) -> None:
 
 @contextlib.contextmanager
 def _parent(root: Path, name: str, *, make: bool) -> Iterator[tuple[int, str]]:
-    """Yields the parent folder's descriptor, and the last part of `name`. Raises OSError if a part is a link."""
+    """Yields the parent folder's descriptor, and the last part of `name`. Raises OSError if a folder is a link."""
     *folders, last = name.split("/")
     descriptor = os.open(root, _FOLDER)
     try:

@@ -1,7 +1,7 @@
-"""The content of a blob container, as a mount knows it: listed once, then updated by changes.
+"""The blobs of a container, as a mount knows them: listed once, then updated by changes.
 
-The blob service reports changed names (`simulator/kubelet/cloud.py`), so an update with many thousand blobs is cheap.
-Copies of another mount with the same credential are reused.
+The blob service reports the names of changed blobs (`BlobService.changes`), so updates are cheap even with many
+thousand blobs. Mounts with the same credential reuse each other's copies.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from simulator.kubelet.csi.tree import above
 from simulator.world.azure_services import Changed
 
 FOLDER = {"hdi_isfolder": "true"}
-"""Metadata of a blob for a folder (component/azstorage/block_blob.go, CreateDirectory)."""
+"""The metadata of a blob that represents a folder (component/azstorage/block_blob.go, CreateDirectory)."""
 _AT_ONCE = 8
 _NO_NAME = "~" * 64
-"""A prefix without matches. For others, Azurite first sorts all names."""
+"""A prefix that no blob has. If a prefix has matches, Azurite sorts all names first."""
 Signature = tuple[int, int]
 Changes = Callable[[int], Changed]
-"""Returns the container's changes since that number of writes."""
+"""Returns the container's changes since a given number of writes."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Entry:
 
 
 class Copies:
-    """Mounts' files with the content of a blob, by its name."""
+    """Files of mounts that have the content of a blob, by the blob's name."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -55,7 +55,7 @@ class Copies:
         return known[0] if known and known[0].etag == etag else None
 
     def content(self, name: str, etag: str) -> bytes | None:
-        """Returns the blob's content with that etag, if a file still has it."""
+        """Returns the content of the blob with this etag, or None if no file has it any more."""
         known = self._found.get(name)
         if known is None or known[0].etag != etag:
             return None
@@ -73,12 +73,12 @@ _locks: dict[str, threading.Lock] = {}
 
 
 def copies_of(container: str, secret: str) -> Copies:
-    """Returns the copies that mounts of one container (by URL) with one key or SAS share."""
+    """Returns the copies that all mounts of a container (by URL) with the same key or SAS share."""
     return _copies.setdefault((container, secret), Copies())
 
 
 def one_at_a_time(container: str) -> threading.Lock:
-    """Returns the lock that mounts of one container (by URL) share."""
+    """Returns the lock that all mounts of a container (by URL) share."""
     return _locks.setdefault(container, threading.Lock())
 
 
@@ -105,7 +105,7 @@ class Contents:
         return folder in self._entries or self._below[folder] > 0
 
     def put(self, name: str, entry: Entry | None) -> None:
-        """Records a blob that was written, or removed (None)."""
+        """Records that a blob was written, or removed if `entry` is None."""
         with self._writing:
             if (name in self._entries) != (entry is not None):
                 for folder in above(name):

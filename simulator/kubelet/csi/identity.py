@@ -1,4 +1,4 @@
-"""Mounts by a pod's token: the blob CSI driver's mountWithWorkloadIdentityToken, since 1.27.0.
+"""Mounts with a pod's token: mountWithWorkloadIdentityToken of the blob CSI driver, since 1.27.0.
 
 The kubelet regularly passes a service account token to the driver (tokenRequests of its CSIDriver). blobfuse2 exchanges
 it for a token of the managed identity (kubernetes-sigs/blob-csi-driver at 0744a60, pkg/blob: NodePublishVolume,
@@ -22,12 +22,12 @@ from simulator.kube.client import ApiError, KubeClient
 from simulator.kubelet.cloud import Cloud
 
 _SINCE = [1, 27, 0]
-"""The first version that mounts by the pod's token."""
+"""The first version that mounts with the pod's token."""
 _WITH_TOKEN, _CLIENT = "mountwithworkloadidentitytoken", "clientid"
 
 
 def is_asked(volume: Object) -> bool:
-    """Returns whether the driver mounts a volume for each pod, by its token (useWorkloadIdentity)."""
+    """Returns whether each pod has its own mount of the volume, with the pod's token (useWorkloadIdentity)."""
     attributes = _attributes(volume)
     return bool(attributes.get(_CLIENT)) or attributes.get(_WITH_TOKEN) == "true"
 

@@ -1,11 +1,11 @@
-"""A blob container as a folder, since bubblewrap has no FUSE for blobfuse2. Copies blobs by real REST calls.
+"""Copies a blob container to a folder and back by REST calls, because bubblewrap has no FUSE for blobfuse2.
 
-Pods' writes are sent every two seconds, and when a container of the pod ends. Others' changes appear when a pod mounts
-the folder, or after the cache time of the kernel and blobfuse2, ten times faster than on real Azure. Without caching,
-both happen twice a second.
+Sends the writes of pods every two seconds, and when a container of the pod ends. Changes by others appear when a pod
+mounts the folder, or after a tenth of the time that the kernel and blobfuse2 cache names. Without caching, both happen
+twice a second.
 
-In a hierarchical namespace, others see all changes of a pass together, including a folder's renaming. In a flat one,
-they see blob after blob, as with blobfuse2.
+In a hierarchical namespace, other mounts see all changes of a pass together, such as the renaming of a folder. In a
+flat namespace, they see one blob after the other, as with blobfuse2.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ EVERY_S, EVERY_S_UNREMEMBERED = 2.0, 0.5
 FASTER = 10
 _SETTLED_S = 1.0
 MAX_FULL_COPY_BYTES = 256 * 2**20
-"""Larger blobs are copied only at the beginning. The rest is a hole."""
+"""Of larger blobs, only the beginning is copied. The rest of the file is a hole."""
 _BEGINNING_BYTES = 2**20
 _COPIED_BYTES = 64 * 2**20
-"""Larger blobs are always read from the container: copies from other mounts are in memory."""
+"""Larger blobs are read from the container: copying them from another mount would take too much memory."""
 _NOT_AUTHENTIC = ("AuthorizationFailure", "InvalidAuthenticationInfo")
-"""Azurite's codes for Azure's AuthenticationFailed."""
+"""Azurite's codes for errors that are AuthenticationFailed on Azure."""
 _NOT_FROM_HERE = "This request is not authorized to perform this operation."
-"""AuthorizationFailure's message from an account that rejects connections from that network."""
+"""The message of AuthorizationFailure if the account rejects connections from the client's network."""
 
 
 @dataclass
@@ -57,7 +57,7 @@ class _Copied:
 
 
 class BlobMount:
-    """A folder kept equal to the container. `report` gets write errors, which no process can receive."""
+    """A folder that is kept equal to the container. `report` receives errors, because no process can."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class BlobMount:
         changes: Changes = lambda _since: UNKNOWN,
         copies: Copies | None = None,
     ) -> None:
-        """Copies the container. `remembers_s` is as on real Azure. Mounts with one `lock` see only complete passes.
+        """Copies the container. `remembers_s` is Azure's cache time. Mounts that share a `lock` see complete passes.
 
         Raises AzureError.
         """
@@ -81,11 +81,11 @@ class BlobMount:
         self._there = Contents(container, changes, self._copies)
         self._tree = Tree(folder)
         self._doubtful: set[str] = set()
-        """Names that differ between folder and container."""
+        """Names that may differ between the folder and the container."""
         self._copied: dict[str, _Copied] = {}
         self._folders: set[str] = set()
         self._noticed: dict[tuple[str, str], float] = {}
-        """When a pending change was first listed, by name and etag."""
+        """When each change that is not copied yet was first listed, by name and etag."""
         self._lock = lock or threading.Lock()
         self._closed = threading.Event()
         self._refreshing, self._as_of = threading.Lock(), float("-inf")
@@ -98,7 +98,7 @@ class BlobMount:
         threading.Thread(target=self._keep_alike, name=f"blobfuse-{self.path.name}", daemon=True).start()
 
     def refresh(self) -> None:
-        """Sends pods' writes, then reads others'. One pass serves all waiting callers."""
+        """Sends the writes of pods, then copies changes by others. One pass serves all waiting callers."""
         requested = time.monotonic()
         with self._refreshing:
             if self._as_of < requested:
@@ -113,7 +113,7 @@ class BlobMount:
                 self._upload(settled=False)
 
     def close(self, *, waits: bool = True) -> bool:
-        """Stops copying, so that the folder can be removed. Returns False if a copy is running and not `waits`."""
+        """Stops copying, so that the folder can be removed. Without `waits`, returns False if a copy is running."""
         if closed := self._lock.acquire(blocking=waits):
             self._closed.set()
             self._lock.release()
@@ -133,7 +133,7 @@ class BlobMount:
         shutil.rmtree(self.path, ignore_errors=True)
 
     def reopen(self) -> None:
-        """Mounts again after `close`, with remaining files. Stays closed if it raises AzureError."""
+        """Mounts again after `close`, with the files of the folder. Raises AzureError, and then stays closed."""
         with self._lock:
             self._closed = threading.Event()
             try:
@@ -152,7 +152,7 @@ class BlobMount:
             self._take()
 
     def _take(self, *, at_once: bool = False) -> None:
-        """Keeps the mount after an error, although blobfuse2's reads would fail."""
+        """Copies changes by others. Keeps the files after an error, although reads by blobfuse2 would fail."""
         try:
             with self._lock:
                 self._download(at_once=at_once)
@@ -173,7 +173,7 @@ class BlobMount:
                 self._here(name, partial(self._drop, name))
 
     def _differences(self) -> tuple[dict[str, str], list[str]]:
-        """Returns changed names with etags, and names only in the folder. Drops other names' records."""
+        """Returns changed blobs with their etags, and names that exist only in the folder."""
         changed, gone = {}, []
         for name in self._doubtful:
             entry = self._there.get(name)
@@ -216,7 +216,7 @@ class BlobMount:
 
     def _know(self, name: str, etag: str, found: Signature) -> None:
         self._copied[name] = _Copied(etag, found)
-        self._tree.touched.add(name)  # a pod may have changed it before the first look
+        self._tree.touched.add(name)  # a pod may change it before the next look
         self._copies.add(name, Entry(etag, found[0], is_folder=False), self.path, found)
 
     def _drop(self, name: str) -> None:
@@ -230,7 +230,7 @@ class BlobMount:
                 confined.remove_folder(self.path, folder)
 
     def _changed_here(self, name: str) -> bool:
-        """A pod's unsent write makes the file newer."""
+        """Returns whether a pod has changed the file since it was copied or sent."""
         status, known = confined.status(self.path, name), self._copied.get(name)
         return status is not None and (known is None or known.signature != signature(status))
 
@@ -245,7 +245,7 @@ class BlobMount:
     # -- to the container ----------------------------------------------------------------------------------------------
 
     def _upload(self, *, settled: bool) -> None:
-        """Skips files that were just written to, as if open, if `settled`."""
+        """Sends changes by pods. If `settled`, skips files written in the last second, as if they were open."""
         if self._closed.is_set():
             return
         try:
@@ -282,9 +282,9 @@ class BlobMount:
         for name in gone:
             self._folders.remove(name)
             self._remove(name)
-        new, _ = self._folders_to_send()  # its last blob may have just been removed
+        new, _ = self._folders_to_send()  # a folder's last blob may have just been removed
         for name in sorted(new, reverse=True):
-            if not self._there.shows(name):  # a blob may have been sent since
+            if not self._there.shows(name):  # a blob below may have been sent since
                 try:
                     answer = self._container.get_blob_client(name).upload_blob(b"", overwrite=True, metadata=FOLDER)
                 except AzureError as error:
@@ -308,7 +308,7 @@ class BlobMount:
             self._there.put(name, Entry(etag_of(answer), found[0], is_folder=False))
 
     def _delete(self, name: str) -> None:
-        """After a failed deletion, the next refresh restores the file, because its etag is forgotten."""
+        """Deletes a blob. If this fails, the next refresh restores the file, because its etag is forgotten."""
         del self._copied[name]
         self._doubtful.add(name)
         self._remove(name)
@@ -325,7 +325,7 @@ class BlobMount:
 
 
 def reason(error: Exception) -> str:
-    """Returns storage's error code in Azure's form, or the error's text."""
+    """Returns the error code that Azure would return, or the error's text."""
     code = getattr(error, "error_code", None)
     text = str(getattr(code, "value", code) or error)
     own_words = text in _NOT_AUTHENTIC and not str(error).startswith(_NOT_FROM_HERE)

@@ -1,4 +1,4 @@
-"""Shares that azurefile-csi-driver mounts by NFS. A node can mount any reachable one without a secret.
+"""Shares that azurefile-csi-driver mounts by NFS. A node needs no secret to mount a share that it can reach.
 
 Messages are from kubernetes-sigs/azurefile-csi-driver 1.35.1, nodeserver.go (NodeStageVolume), and mount-utils.
 """
@@ -20,7 +20,7 @@ def is_asked(volume: Object) -> bool:
 
 
 def why_not(volume: Object, cloud: Cloud) -> str | None:
-    """Returns why it cannot be mounted (the driver's message), or None. `cloud` is the nodes'."""
+    """Returns the driver's error if the volume cannot be mounted, or None. `cloud` is Azure as nodes reach it."""
     csi = volume["spec"]["csi"]
     handle, attributes = csi["volumeHandle"], csi["volumeAttributes"]
     account, share = handle.split("#")[1:3]

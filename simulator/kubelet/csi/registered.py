@@ -1,7 +1,7 @@
 """The CSI drivers of each node, which the kubelet reports in CSINode objects.
 
-Schedulers count volumes by them. Without them, Volcano rejects a pod with a claim because it seems to exceed its
-queue's capacity.
+Schedulers need them to count volumes. Without them, Volcano rejects a pod with a claim, because the pod seems to exceed
+the capacity of its queue.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _API = "storage.k8s.io/v1"
 
 
 class RegisteredDrivers:
-    """Updates every CSINode. Called after each change of nodes or pods."""
+    """Updates the CSINode of every node."""
 
     def __init__(self, kube: KubeClient, drivers: Callable[[], list[Object]]) -> None:
         self._kube, self._drivers = kube, drivers
@@ -48,7 +48,7 @@ class RegisteredDrivers:
 
 
 def csi_node(name: str, uid: str, drivers: Iterable[str]) -> Object:
-    """Returns a node's CSINode, which is deleted with it. Drivers here do not limit volumes."""
+    """Returns a node's CSINode, which is deleted with the node. The drivers do not limit the number of volumes."""
     owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": uid}
     return {
         "apiVersion": _API,

@@ -1,7 +1,7 @@
-"""Files and folders below a folder that pods write to, updated by the kernel's change events (inotify(7)).
+"""An index of the files and folders below a folder that pods write to.
 
-Updates stay cheap with many thousand files, unless the kernel has no watches left (fs.inotify.max_user_watches): then
-each reads all files.
+The kernel's change events keep it up to date (inotify(7)), so updates are cheap even with many thousand files. If the
+kernel has no watches left (fs.inotify.max_user_watches), each update reads all files.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from simulator.kubelet.csi import confined
 
 _CHANGES = flags.CREATE | flags.DELETE | flags.MOVED_FROM | flags.MOVED_TO | flags.MODIFY | flags.ATTRIB
 _WATCH = _CHANGES | flags.CLOSE_WRITE | flags.ONLYDIR
-"""Includes the end of writing: the kernel reports no change for writes by mmap(2)."""
+"""Includes CLOSE_WRITE, because the kernel does not report writes by mmap(2) as changes."""
 _ANOTHER = 0
-"""Instead of an inode: the path is not the watched folder any more."""
+"""Replaces the inode of a path that is no longer the watched folder."""
 
 _Found = TypeVar("_Found")
 
@@ -47,7 +47,7 @@ class Tree:
     def look(self) -> None:
         """Updates the tree.
 
-        Raises OSError if a folder cannot be read, since its content is then unknown. The next call tries again.
+        Raises OSError if a folder cannot be read. The next call tries again.
         """
         events = self._notify.read(timeout=0) if self._notify else []
         if self._notify is None or any(event.mask & flags.Q_OVERFLOW for event in events):
@@ -61,12 +61,12 @@ class Tree:
                 self._lose(event.wd, folder)
             elif event.name:
                 self._unseen.add(f"{folder}/{event.name}" if folder else event.name)
-            if event.mask & (flags.ISDIR | flags.IGNORED):  # events may be about other paths
+            if event.mask & (flags.ISDIR | flags.IGNORED):  # paths may mean other folders in later events
                 self._settle()
         self._settle()
 
     def close(self) -> None:
-        """Ends the watches. The next look reads everything."""
+        """Ends the watches. The next `look` reads all folders."""
         if self._notify:
             self._notify.close()
         self._notify, self._watched, self._watch_of = None, {}, {}
@@ -110,7 +110,7 @@ class Tree:
             self._forget(path)
 
     def _add(self, path: str) -> None:
-        """Watches before reading, so that no change is missed."""
+        """Adds a folder. Watches it before reading it, so that no change is missed."""
         files, folders = confined.tree(self._root, path, self._watch)
         self._put(files, self.files)
         self._put(folders, self.folders)
@@ -151,7 +151,7 @@ class Tree:
 
     def _unwatch(self, folder: str) -> None:
         watch = self._watch_of.pop(folder, None)
-        if watch is not None and self._watched.get(watch) == folder:  # it keeps its watch
+        if watch is not None and self._watched.get(watch) == folder:  # a moved folder keeps its watch
             del self._watched[watch]
             if self._notify:
                 with contextlib.suppress(OSError):  # the kernel has removed it

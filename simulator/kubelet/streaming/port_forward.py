@@ -1,4 +1,4 @@
-"""`kubectl port-forward`: each connection is a pair of streams of one SPDY connection.
+"""`kubectl port-forward`: each forwarded connection is a pair of streams of one SPDY connection.
 
 Source: kubernetes/kubernetes, pkg/kubelet/cri/streaming/portforward (protocol portforward.k8s.io).
 """

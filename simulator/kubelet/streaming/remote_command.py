@@ -25,7 +25,7 @@ PROTOCOL = "v4.channel.k8s.io"
 _CHUNK = 2**15
 _STREAMS_S = 30
 _OUTPUT_S = 5
-"""Seconds that a command's background processes may keep its output open."""
+"""Seconds that background processes of a command may keep the output open."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Command:
 
     @property
     def streams(self) -> set[str]:
-        """The client's streams. A terminal has one output."""
+        """The client's streams. A terminal has only one output stream."""
         wanted = {"stdin": self.stdin, "stdout": self.stdout, "stderr": self.stderr and not self.terminal}
         return {"error"} | {name for name, on in wanted.items() if on} | ({"resize"} if self.terminal else set())
 
@@ -133,13 +133,13 @@ def _drain(file: int, stream: Stream | None) -> None:
 
 
 def _parts(file: int) -> Iterator[bytes]:
-    with contextlib.suppress(OSError):  # a terminal's end is an error
+    with contextlib.suppress(OSError):  # reading a closed terminal is an error
         while data := os.read(file, _CHUNK):
             yield data
 
 
 def _resize(stream: Stream, terminal: int) -> None:
-    """The client sends its window size as JSON, first and after each change."""
+    """Sets the terminal's size, which the client sends as JSON at the start and after each change."""
     with os.fdopen(terminal, "wb", buffering=0):
         for data in stream.chunks():
             for line in data.splitlines():

@@ -39,7 +39,7 @@ class Stream:
         self._received: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
 
     def chunks(self) -> Iterator[bytes]:
-        """Yields the client's data until it ends or the client is gone. For one reader, once."""
+        """Yields the client's data until its end or until the client is gone. Can be used only once."""
         while (data := self._received.get()) is not None:
             yield data
 
