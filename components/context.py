@@ -43,9 +43,9 @@ class BlobVolume:
     claim: pulumi.Input[str]
     read_only: bool
     annotations: Mapping[str, pulumi.Input[str]]
-    """Annotations for pod templates that mount it. They change with the SAS, so that mounts get the new one."""
+    """Annotations for templates of pods that mount it. A new SAS changes them, so that new pods replace the old."""
     service_account: pulumi.Input[str] | None = None
-    """The service account whose identity opens it, or None if a SAS opens it for pods of any account."""
+    """The service account with the identity that opens the container, or None if a SAS opens it for all pods."""
     upload_secret: pulumi.Input[str] | None
     """The Secret with the keys `url` (of the container) and `sas` (rcwl), if the settings enable `upload`."""
 
@@ -59,7 +59,7 @@ class SharedClass:
     def claim(self, workload: str) -> str:
         """Returns the name of a workload's claim.
 
-        It differs between classes: a claim cannot change its class, and cannot be deleted while a pod uses it.
+        The name depends on the class: a claim cannot change its class, and cannot be deleted while a pod uses it.
         """
         return f"{workload}-{'nfs' if self.name == SHARED_CLASS else self.name}"
 
@@ -90,8 +90,8 @@ class WorkloadContext:
     def child(self, *, other_type: str | None = None, **options: Any) -> pulumi.ResourceOptions:
         """Returns the options of a resource of the workload.
 
-        `other_type` is its type with other settings. The alias makes Pulumi replace one by the other, so that the old
-        one can be deleted first.
+        `other_type` is the type of this resource with other settings. An alias makes Pulumi replace one type by the
+        other, so that it can delete the old resource first.
         """
         aliases = [pulumi.Alias(type_=other_type)] if other_type else None
         return pulumi.ResourceOptions(parent=self.parent, provider=self.provider, aliases=aliases, **options)

@@ -33,7 +33,7 @@ def reference(name: str, registry: str | None) -> str:
 
 
 def own(name: str, *, login_server: str, mirror: str | None) -> str:
-    """Returns the full reference of a pinned image, or of one of `docker/`.
+    """Returns the full reference of a pinned image, or of an image of `docker/`.
 
     `login_server` is the host name of the stack's registry, such as myregistry.azurecr.io. Raises UnknownImage.
     """
@@ -44,7 +44,7 @@ def own(name: str, *, login_server: str, mirror: str | None) -> str:
 
 
 def chart_values(chart: str, registry: str | None) -> dict[str, Any]:
-    """Returns values that make a chart pull its images from the mirror. The chart's keys file lists them."""
+    """Returns values that make a chart pull images from the mirror, with keys from the chart's keys file, or {}."""
     values: dict[str, Any] = {}
     if registry is None:
         return values

@@ -101,7 +101,7 @@ def checksum_error(pin: Kustomization, found: str) -> str:
 
 
 def checksum(archive: bytes) -> str:
-    """Returns Go's `h1` checksum of a module (golang.org/x/mod, sumdb/dirhash), or an error for a damaged archive."""
+    """Returns Go's `h1` checksum of a module (golang.org/x/mod, sumdb/dirhash), or why the archive has none."""
     try:
         with ZipFile(BytesIO(archive)) as module:
             sums = [f"{sha256(module.read(name)).hexdigest()}  {name}\n" for name in sorted(module.namelist())]
@@ -111,7 +111,7 @@ def checksum(archive: bytes) -> str:
 
 
 def build_with_kubectl(pin: Kustomization, archive: bytes) -> str:
-    """Returns all objects in the pinned namespace. Raises pulumi.RunError if kubectl is missing or fails."""
+    """Returns the YAML of all objects, with the pinned namespace. Raises pulumi.RunError if kubectl fails."""
     with tempfile.TemporaryDirectory() as folder:
         with ZipFile(BytesIO(archive)) as module:
             module.extractall(folder)

@@ -25,8 +25,8 @@ def namespace(
 ) -> kubernetes.core.v1.Namespace | kubernetes.core.v1.NamespacePatch:
     """Creates the namespace `name`, which enforces the Pod Security `level`.
 
-    If `keeps_files`, it stays with its claims when the stack removes it; a Patch resource adopts it when the stack
-    declares it again.
+    If `keeps_files`, the namespace and its claims stay when the stack removes it. If the stack declares it again, a
+    Patch resource adopts it.
     """
     metadata: dict[str, Any] = {
         "name": name,

@@ -22,14 +22,14 @@ from config.schema.operators import OperatorSpec, Own
 
 @dataclass(frozen=True, kw_only=True)
 class InstallContext:
-    """The install context of an operator."""
+    """The parts of the platform that the installation of an operator uses."""
 
     settings: Settings
     pools: Mapping[str, GpuPool]
     image: Callable[[str], str]
     """Returns the reference of an image of `docker/`, given its folder's name."""
     registry: pulumi.Resource
-    """The registry of these images. If Azure rejects a new one, DaemonSets must not refer to images there."""
+    """The registry of these images. DaemonSets depend on it, because Azure may reject a new registry."""
     installed: Mapping[str, Installed[Any]]
     namespace: kubernetes.core.v1.Namespace
     scheduler: str | None
@@ -44,7 +44,7 @@ class Installed(Component, ABC, Generic[Own]):
     """The resources that determine the drivers of a new node."""
     outputs: Mapping[str, Any] = MappingProxyType({})
     webhooks: Sequence[pulumi.Resource] = ()
-    """The webhooks that must answer before jobs are created. Jobs do not wait for drivers here, but in their queue."""
+    """The webhooks that must answer before jobs are created. For drivers, jobs wait in their queue instead."""
     provisioners: Sequence[pulumi.Resource] = ()
     """The resources that create the StorageClass of shared files and its volumes."""
 
@@ -69,7 +69,7 @@ class Operator(OperatorSpec[Own], Protocol[Own]):
 
     @property
     def follows(self) -> Sequence[str]:
-        """Operators to install before this one, if the stack has them."""
+        """The names of operators to install before this one, if the stack has them."""
         return ()
 
     @property

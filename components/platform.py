@@ -26,7 +26,7 @@ from config.schema.operators import MONITORING, NODE_HEALTH
 
 
 class Platform(Component):
-    """Everything else that workloads need. The deployer must be able to reach the cluster."""
+    """The resources that workloads need besides the foundation. The deployer must be able to reach the cluster."""
 
     def __init__(
         self,
@@ -47,7 +47,8 @@ class Platform(Component):
         self.operators = Operators(
             "operators", operators, settings, self.image, registry.resource, hooks, opts=in_cluster
         )
-        # The first update creates both in parallel, which saves minutes. Later, new nodes must get updated drivers.
+        # The first update creates policies and pools in parallel, which saves minutes. Later updates change the
+        # policies first, so that new nodes get the new drivers.
         policies = self.operators.policies if existing.cluster else []
         self.pools = NodePools(
             "pools", cluster, settings, there=existing.node_counts, after=policies, opts=self.child()
@@ -104,7 +105,7 @@ class Platform(Component):
             image=self.image,
             volumes=self.workspace.volumes,
             shared_class=self._shared_class,
-            # If Azure rejects a registry or pool, jobs must not be replaced by ones that could not run.
+            # If Azure rejects a registry or pool, jobs must not be replaced by jobs that cannot run.
             ready=[
                 foundation.registry.resource,
                 *foundation.entrances,

@@ -1,11 +1,11 @@
 """Prevents `pulumi destroy` of a platform in use: an admission policy rejects the deletion of a sentinel ConfigMap.
 
 This program does not run during a destroy, and a stack does not know its consumers, so the API server decides. Pulumi
-first deletes the ConfigMap. One ValidatingAdmissionPolicy rejects that while other stacks run on the platform: each has
-a ServiceAccount in the platform's namespace. Another rejects it while claims of any stack or user have files
-(PersistentVolumes).
+deletes the ConfigMap first. One ValidatingAdmissionPolicy rejects this deletion while other stacks run on the platform:
+each has a ServiceAccount in the platform's namespace. Another policy rejects it while claims of any stack or user have
+files (PersistentVolumes).
 
-The API server watches both kinds anyway (PersistentVolumes for its node authorizer). With ConfigMaps, it would miss
+The API server watches ServiceAccounts and PersistentVolumes anyway. If ConfigMaps registered consumers, it would miss
 changes after the policy's binding is deleted and re-created (tested with 1.35: it still counted a deleted consumer).
 """
 
@@ -30,9 +30,9 @@ FILES = f"{NAME}-files"
 FILES_OVERRIDE = f"kubectl delete validatingadmissionpolicybinding {FILES}"
 """The command that ends the protection of files if the policy rejects `pulumi up`."""
 _GIVE_UP = "ai-on-aks/files-override"
-"""The annotation that activates the policy for files. Its value is the command that deletes them.
+"""The annotation that activates the policy for files. Its value is the command that deletes the files.
 
-It is not in `data`, because changed data replace the ConfigMap, which the policies reject.
+The command is not in `data`, because changed data would replace the ConfigMap, and the policies reject its deletion.
 """
 CONSUMER_LABELS = {"ai-on-aks/consumer-stack": "true"}
 _STACK = "ai-on-aks/stack"
@@ -55,7 +55,7 @@ def register(stack: str, opts: pulumi.ResourceOptions) -> kubernetes.core.v1.Ser
 
 
 class PlatformGuard(Component):
-    """The policies and their ConfigMap. They depend on all other resources, so Pulumi deletes them first or stops."""
+    """The policies and their ConfigMap. They depend on all other resources, so a destroy begins with them, or stops."""
 
     def __init__(
         self,

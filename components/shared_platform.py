@@ -30,7 +30,7 @@ from config.schema.workload import Member
 class TeamSpace(Component):
     """A provider that impersonates a user of a team, and the team's volumes.
 
-    The namespace already exists. PersistentVolumes are not namespaced, so the deployer creates them.
+    The namespace already exists. PersistentVolumes are not namespaced, so the deployer creates them, not the user.
     """
 
     provider: kubernetes.Provider
@@ -70,7 +70,7 @@ class TeamSpace(Component):
 class SharedPlatform(Component):
     """Access to the other stack's cluster, and a namespace there with this stack's name.
 
-    If all workloads run in teams' namespaces, the stack creates none.
+    If all workloads run in teams' namespaces, the stack creates no namespace.
     """
 
     provider: kubernetes.Provider
@@ -85,9 +85,7 @@ class SharedPlatform(Component):
         kept_before: Collection[str] = (),
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """Creates the namespace. It stays in the cluster if `kept_before`, earlier updates' claims with files, is not
-        empty.
-        """
+        """Creates the namespace. It stays in the cluster if earlier updates had claims with files (`kept_before`)."""
         super().__init__(name, opts)
         self._kept_before = kept_before
         self.settings = settings
@@ -98,7 +96,7 @@ class SharedPlatform(Component):
         self.provider = kubernetes.Provider(
             "kubernetes",
             kubeconfig=self.kubeconfig,
-            # If the cluster is replaced, so are the provider and its resources. New credentials do not.
+            # A new cluster replaces the provider and its resources. New credentials do not replace them.
             cluster_identifier=self.cluster_id,
             opts=self.child(),
         )

@@ -1,7 +1,7 @@
 """The outputs of a stack: their contents, and which of them are secret.
 
 `docs/configuration.md` describes them to users; their names are in `config/data/output_names.py`. Operators add outputs
-(`Installed.outputs`), workloads their commands (`Deployed` in workloads/_lib/base.py).
+(`Installed.outputs`), and workloads add their commands (`Deployed` in workloads/_lib/base.py).
 
 A stack on a shared platform reads the platform's outputs, after `config/rules/platform_stack.py` has validated them.
 """
@@ -48,7 +48,7 @@ def export(outputs: Mapping[str, Any]) -> None:
 
 def foundation_outputs(foundation: Foundation, next_command: str | None) -> dict[str, Any]:
     """Returns the outputs of the stack's own Azure resources. `next_command` is the step after this phase, or None if
-    the stack has only one.
+    the stack has only one phase.
     """
     return {
         "resourceGroup": foundation.resource_group.name,
@@ -86,8 +86,8 @@ def workload_outputs(
     details: Mapping[str, Mapping[str, Any]],
     files: pulumi.Output[dict[str, str]],
 ) -> dict[str, Any]:
-    """Returns the workloads' outputs: the command that shows each one's state, the details that programs need, and the
-    claims with users' files.
+    """Returns the workloads' outputs: for each workload the command that shows its state and the details that programs
+    need, and the claims with users' files.
     """
     return {"workloads": commands, WORKLOAD_DETAILS: details, FILES: files}
 

@@ -40,9 +40,9 @@ class Workspace(Component):
     ) -> None:
         """Creates the namespace, with only those SAS and roles that its pods use to mount `containers`.
 
-        `federation` is set if identities open any of the platform's containers. `checks` create the role for reports of
-        nodes' health, if the platform has it. If `keeps_files`, the namespace and its claims stay when the stack is
-        destroyed.
+        `federation` is set if identities open any of the platform's containers. `checks` are the resources that create
+        the role for reports of nodes' health, or None without that role. If `keeps_files`, the namespace and its claims
+        stay when the stack is destroyed.
         """
         super().__init__(name, opts)
         space = namespace(space_name, "privileged", parent=self, hooks=hooks, keeps_files=keeps_files)
@@ -86,7 +86,7 @@ class CheckAccount(Component):
         by_identity: bool,
         parent: Component,
     ) -> None:
-        """Binds the role after it exists: earlier, only a deployer with all rights could."""
+        """Binds the role after `role` has created it. Before that, only a deployer with all rights could bind it."""
         super().__init__(name, parent.child())
         inside = space.metadata["name"]
         kubernetes.core.v1.ServiceAccount(

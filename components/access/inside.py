@@ -1,7 +1,7 @@
 """Checks whether this machine can reach a private network.
 
-An existing cluster is contacted directly. Before that, the machine's addresses are compared with those of the network,
-because Azure's metadata service, which alone locates a machine, does not report network names.
+If the cluster exists, its API server must answer. Before it exists, the machine must have an address in the network's
+range: only Azure's metadata service knows where a machine is, and it does not report network names.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from components.preflight.arm import MachineTrust
 
 _TIMEOUT_S = 10.0
 _METADATA_TIMEOUT_S = 2.0
-"""The service runs on the machine's own host, so it answers fast or not at all."""
+"""The metadata service runs on the machine's host, so it answers fast or not at all."""
 _METADATA = "AZURE_POD_IDENTITY_AUTHORITY_HOST"
-"""The variable that overrides the service's address, as in Azure's SDKs (azure-identity, _credentials/imds.py)."""
+"""The variable that overrides the metadata service's URL, as in Azure's SDKs (azure-identity, _credentials/imds.py)."""
 _INTERFACES = "/metadata/instance/network/interface?api-version=2021-02-01"
 
 
 def answers(host: str) -> bool:
     """Returns whether an API server answers. Uses the environment's proxy, as kubectl and the plugins do.
 
-    The certificate is not verified, since the request has no secrets. A portal or proxy that answers everything does
-    not count as Kubernetes.
+    The certificate is not verified, because the request has no secrets. Answers of login portals and proxies do not
+    count.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InsecureRequestWarning)
@@ -41,7 +41,7 @@ def answers(host: str) -> bool:
 
 
 def _is_of_kubernetes(found: Any) -> bool:
-    """Returns whether this is a version, or a Status that denies it (Kubernetes' API reference, "Status v1 meta")."""
+    """Returns whether `found` is a version, or an error as Kubernetes reports it (API reference, "Status v1 meta")."""
     if not isinstance(found, dict):
         return False
     return "gitVersion" in found or (found.get("kind"), found.get("apiVersion")) == ("Status", "v1")
@@ -56,7 +56,7 @@ def _addresses() -> list[IPv4Address]:
     url = f"{os.environ.get(_METADATA, 'http://169.254.169.254')}{_INTERFACES}"
     with requests.Session() as session:
         session.trust_env = False  # a proxy would report its own addresses
-        session.mount("https://", MachineTrust())  # for a metadata service at another address than Azure's
+        session.mount("https://", MachineTrust())  # the variable may contain an HTTPS address
         try:
             found = session.get(url, headers={"Metadata": "true"}, timeout=_METADATA_TIMEOUT_S).json()
             return [IPv4Address(each) for each in _private_addresses(found)]

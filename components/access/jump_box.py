@@ -1,6 +1,7 @@
 """Access to a network that the stack creates: a machine in it, and a Bastion for logins to the machine.
 
-The machine has no public address or password. Its identity deploys, so every user who logs in has its rights.
+The machine has no public address or password. Its identity deploys, so every user of the machine has the identity's
+rights.
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ class JumpBox(Component):
                 security_type=compute.SecurityTypes.TRUSTED_LAUNCH,
                 uefi_settings=compute.UefiSettingsArgs(secure_boot_enabled=True, v_tpm_enabled=True),
             ),
-            # Azure cannot change these after the first boot, and this update may run on the machine.
+            # Azure cannot change these after the first boot, and a replacement would end an update on the machine.
             opts=self.child(custom_timeouts=_TIMEOUTS, ignore_changes=["osProfile", "storageProfile"]),
         )
 
@@ -148,13 +149,13 @@ def jump_box_name(settings: Settings) -> str:
 
 
 _LONGEST = 64 - len("-jump")
-"""The limit of names of Linux machines (Azure's page on naming rules)."""
+"""The length without the suffix: names of Linux machines have at most 64 characters (Azure's page on naming rules)."""
 
 
 def login_command(settings: Settings, group: str, key: str) -> str:
     """Returns the ssh command to the jump box.
 
-    Azure's CLI needs its extensions `bastion` and, for each login method, `ssh` (Azure/azure-cli-extensions,
+    Azure's CLI needs the extensions `bastion` and, also with an SSH key, `ssh` (Azure/azure-cli-extensions,
     src/bastion/azext_bastion/custom.py, ssh_bastion_host).
     """
     name = jump_box_name(settings)

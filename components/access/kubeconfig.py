@@ -17,7 +17,8 @@ def decode(value: str) -> str:
 def private_server(kubeconfig: str) -> str | None:
     """Returns the host and port of a private cluster's API server, or None for a public one.
 
-    Private names are in or below the zone `privatelink.<region>.azmk8s.io` (AKS's page on private clusters).
+    The name of a private API server is in or below the zone `privatelink.<region>.azmk8s.io` (AKS's page on private
+    clusters).
     """
     clusters = yaml.safe_load(kubeconfig).get("clusters") or [{}]
     place = urlsplit(clusters[0].get("cluster", {}).get("server", ""))
@@ -31,15 +32,15 @@ def login_of(kubeconfig: str) -> str | None:
 
 
 _OF_DEVICE_CODES = ("--environment", "--client-id", "--tenant-id")
-"""Options of AKS's own login. `msi` would use the client as a user-assigned identity; `azurecli` would switch to the
-tenant, which a managed identity cannot do (Azure/kubelogin#123).
+"""Options of `devicecode`. With these, `msi` would use the client as a user-assigned identity, and `azurecli` would
+switch to the tenant, which a managed identity cannot do (Azure/kubelogin#123).
 """
 
 
 def with_login(kubeconfig: str, method: str) -> str:
-    """Replaces AKS's login method `devicecode`, which waits for a person (Azure/AKS#4990).
+    """Returns the kubeconfig with `method` instead of `devicecode`, which waits for a person (Azure/AKS#4990).
 
-    Keeps the options that kubelogin's own converter keeps (Azure/kubelogin, pkg/internal/converter).
+    Keeps the options that kubelogin's converter keeps (Azure/kubelogin, pkg/internal/converter).
     """
     config = yaml.safe_load(kubeconfig)
     gone = ("--login", *(() if method == "spn" else _OF_DEVICE_CODES))
@@ -60,7 +61,7 @@ def _without(args: list[Any], options: Iterable[str]) -> list[Any]:
 
 
 def as_user(kubeconfig: str, user: str) -> str:
-    """Returns a kubeconfig that impersonates `user`, which its login must be allowed to do."""
+    """Returns a kubeconfig that impersonates `user`. The login needs the right to impersonate."""
     config = yaml.safe_load(kubeconfig)
     for each in config["users"]:
         each["user"]["as"] = user

@@ -19,11 +19,11 @@ _REFUSED = "Getting static credential is not allowed"
 
 
 class KubernetesAccess(Component):
-    """Credentials and provider.
+    """The kubeconfig and the Kubernetes provider.
 
-    With local accounts, these are the admin certificate. Without, they are a kubeconfig for kubelogin and a role
-    assignment, because Azure RBAC gives the cluster's owner no rights in it. The settings reject clusters with neither
-    local accounts nor Entra ID.
+    With local accounts, the kubeconfig has the admin certificate. Otherwise it calls kubelogin, and the deployer gets a
+    role, because Azure RBAC gives the cluster's owner no rights in Kubernetes. The settings reject clusters with
+    neither local accounts nor Entra ID.
 
     Disabling local accounts later does not revoke certificates: run `az aks rotate-certs`.
     """
@@ -31,7 +31,7 @@ class KubernetesAccess(Component):
     kubeconfig: pulumi.Output[str]
     provider: kubernetes.Provider
     first_contact: pulumi.ResourceHookBinding | None
-    """The hook for namespaces and volumes, which retries 403 responses until the role assignment applies."""
+    """The hook that retries 403 responses for namespaces and volumes until the deployer's role applies, or None."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class KubernetesAccess(Component):
         admin: pulumi.Resource | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """Creates both. Assigns the deployer's role if local accounts are off, unless `admin` is that assignment."""
+        """Creates both. Without local accounts, also assigns the deployer's role, unless `admin` already does."""
         super().__init__(name, opts)
         self.cluster = cluster
         self.settings = settings
@@ -51,7 +51,7 @@ class KubernetesAccess(Component):
         self.provider = kubernetes.Provider(
             "kubernetes",
             kubeconfig=self.kubeconfig,
-            # If the cluster is replaced, so are the provider and its resources. New credentials do not.
+            # A new cluster replaces the provider and its resources. New credentials do not replace them.
             cluster_identifier=cluster.id,
             opts=self.child(depends_on=needs),
         )
@@ -64,8 +64,8 @@ class KubernetesAccess(Component):
     def _certificate(self, group: str, cluster: str) -> pulumi.Output[str]:
         """Returns the admin kubeconfig.
 
-        A preview that enables local accounts cannot get it yet, and an unknown one would show most objects as updated.
-        So it uses the cluster's current login, if its programs are installed.
+        A preview that enables local accounts cannot get it yet. An unknown kubeconfig would show most objects as
+        updated, so the preview uses the kubeconfig of the current login if the programs for that login are installed.
         """
         try:
             credentials = containerservice.list_managed_cluster_admin_credentials(

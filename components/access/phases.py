@@ -1,9 +1,9 @@
 """Decides which part of a stack with a private network can be deployed from this machine.
 
-No machine is in a new network at first. So a first phase from outside creates the Azure resources without SAS and
-Kubernetes objects, which need access to the network, and without GPU nodes, which cost money. A tag of the resource
-group records it, because a failed update keeps the previous outputs. The second phase first changes the tag. From then
-on the program refuses to run outside, where it would delete objects that it cannot reach.
+A new network has no machines. So the first phase, from outside, creates only Azure resources. It omits SAS and
+Kubernetes objects, which need access to the network, and GPU nodes, which cost money. A tag of the resource group
+records the phase: outputs cannot, because a failed update keeps the previous ones. The second phase changes the tag
+first. From then on, the program refuses to run outside: it would delete objects that it cannot reach.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ _FIRST, _SECOND = "outside", "inside"
 
 
 def deploys_inside(settings: Settings, existing: Existing) -> bool:
-    """Returns whether to declare the whole stack, or only what can be created from outside.
+    """Returns True to declare the whole stack, or False to declare only the resources of the first phase.
 
-    Raises pulumi.RunError, with the access paths, if the second phase has begun and this machine is outside.
+    Raises pulumi.RunError, with the access paths, if this machine is outside and the stack is not in its first phase.
     """
     if not settings.network.private or _is_inside(settings, existing):
         return True
@@ -75,7 +75,7 @@ def tags(settings: Settings, *, within: bool) -> dict[str, str] | None:
 def _is_inside(settings: Settings, existing: Existing) -> bool:
     if existing.cluster:
         profile, host = existing.cluster.api_server_access_profile, existing.cluster.private_fqdn
-        # A failed creation may leave a cluster without a name, so no machine reaches it.
+        # A failed creation may leave a cluster without a DNS name, so no machine reaches it.
         return inside.answers(host) if host else not (profile and profile.enable_private_cluster)
     return settings.network.inside or _seems_inside(settings, existing.group)
 

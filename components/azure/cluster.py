@@ -21,7 +21,7 @@ from config.schema.models import Settings
 from config.schema.storage import StorageSettings
 
 SYSTEM_POOL = "system"
-# Creating takes 4 to 15 minutes. An upgrade covers only the control plane: pools follow (azure/node_pools.py).
+# Creation takes 4 to 15 minutes. An update upgrades only the control plane: pools follow (azure/node_pools.py).
 _TIMEOUTS = pulumi.CustomTimeouts(create="40m", update="2h", delete="40m")
 
 
@@ -51,7 +51,7 @@ class Cluster(Component):
     ) -> None:
         """Creates the cluster, in AKS's own network unless `own_network` is set.
 
-        If it exists (`there`), `node_os_channel` and `ip_ranges` are its current values.
+        If the cluster exists (`there`), `node_os_channel` and `ip_ranges` are its current values.
         """
         super().__init__(name, opts)
         self.settings = settings
@@ -90,15 +90,15 @@ class Cluster(Component):
             node_resource_group=names.node_resource_group,
             kubernetes_version=cluster.kubernetes_version,
             sku=containerservice.ManagedClusterSKUArgs(name="Base", tier=cluster.tier),
-            # AKS requires both together (its page on pricing tiers, "Create an AKS cluster in the Premium tier").
+            # AKS requires tier and plan together (page on pricing tiers, "Create an AKS cluster in the Premium tier").
             support_plan="AKSLongTermSupport" if cluster.lts else None,
             identity=identity(cluster, own),
             enable_rbac=True,
             aad_profile=self._entra(),
             disable_local_accounts=not cluster.local_accounts,
             api_server_access_profile=api_server(self.settings, with_nodes(ip_ranges, own)),
-            # Pods exchange the issuer's tokens for Azure identities: those that mount blobs (azure/identity.py), and
-            # users' own, which AKS's webhook configures. Both can be enabled in place.
+            # Pods that mount blobs exchange the issuer's tokens for Azure tokens (azure/identity.py), and so do users'
+            # pods, which AKS's webhook configures. AKS can enable issuer and webhook in place.
             oidc_issuer_profile=containerservice.ManagedClusterOIDCIssuerProfileArgs(enabled=True),
             security_profile=containerservice.ManagedClusterSecurityProfileArgs(
                 workload_identity=containerservice.ManagedClusterSecurityProfileWorkloadIdentityArgs(enabled=True)
@@ -117,7 +117,7 @@ class Cluster(Component):
                 depends_on=own.needs if own else None,
                 hooks=hooks,
                 hide_diffs=[PROFILES],
-                # AKS widens it in place (preflight/existing_network.py). The provider would replace the cluster.
+                # AKS can widen it in place (preflight/existing_network.py), but the provider would replace the cluster.
                 ignore_changes=["networkProfile.podCidr"],
             ),
         )
@@ -150,7 +150,7 @@ class Cluster(Component):
         )
 
     def _allow_groups(self) -> None:
-        """Lets groups of cluster admins and teams get a kubeconfig, which Kubernetes rights do not include."""
+        """Gives groups of cluster admins and teams the right to get a kubeconfig, which is not a Kubernetes right."""
         cluster = self.settings.cluster
         of_teams = (group for team in self.settings.teams.values() for group in team.groups)
         groups = {str(each).lower(): str(each) for each in (*of_teams, *cluster.admin_group_object_ids)}
@@ -180,9 +180,10 @@ class Cluster(Component):
 
 
 def chosen_channel(settings: Settings, has: str | None) -> str:
-    """Returns the settings' OS channel. An unset one stays as it is (`has`) if the default would re-create all nodes.
+    """Returns the OS channel of the settings, or the current channel (`has`).
 
-    Logs a warning if nodes are, or would be, re-created.
+    An unset channel does not change if the default would re-create all nodes. Logs a warning if nodes are re-created,
+    or would be.
     """
     cluster, path = settings.cluster, ("cluster", "nodeOsChannel")
     wanted: str = cluster.node_os_channel
@@ -204,10 +205,11 @@ def chosen_channel(settings: Settings, has: str | None) -> str:
 
 
 def chosen_ranges(settings: Settings, has: Sequence[str], *, gateway: bool = False) -> list[str]:
-    """Returns the settings' ranges. If unset, the current ones (`has`) stay, which another tool may have set.
+    """Returns the ranges of the settings. If they are unset, returns the current ranges (`has`).
 
-    Logs a warning in that case, or if the ranges change. With a `gateway`, the cluster has one more, for its nodes. An
-    empty list ends the restriction (MicrosoftDocs/azure-aks-docs, articles/aks/api-server-authorized-ip-ranges.md).
+    Logs a warning if it keeps ranges, which another tool may have set, or if the ranges change. With a `gateway`, `has`
+    also contains the nodes' address. An empty list ends the restriction (MicrosoftDocs/azure-aks-docs,
+    articles/aks/api-server-authorized-ip-ranges.md).
     """
     cluster, names, path = settings.cluster, settings.names, ("cluster", "authorizedIpRanges")
     wanted = sorted(set(cluster.authorized_ip_ranges))
@@ -238,7 +240,7 @@ def _system_pool_version(pools: Iterable[Any] | None) -> str | None:
 
 
 def _autoscaler_profile(settings: Settings) -> containerservice.ManagedClusterPropertiesAutoScalerProfileArgs | None:
-    """Returns every field if any pool autoscales, because AKS keeps the previous value of omitted fields."""
+    """Returns a profile with all fields, because AKS keeps the value of omitted ones; None if no pool autoscales."""
     pools = settings.gpu_pools().values()
     if not any(pool.autoscale for pool in pools):
         return None
@@ -257,9 +259,9 @@ def _autoscaler_profile(settings: Settings) -> containerservice.ManagedClusterPr
 
 
 def _storage_profile(storage: StorageSettings) -> containerservice.ManagedClusterStorageProfileArgs:
-    """Returns the profile of AKS's blob CSI driver. It is off with the chart: object names would clash.
+    """Returns the profile of AKS's blob CSI driver. The driver's chart has objects with the same names, so one is off.
 
-    `False` is explicit for the same reason as in `_autoscaler_profile`.
+    `False` is explicit, because AKS keeps the value of omitted fields.
     """
     blob = containerservice.ManagedClusterStorageProfileBlobCSIDriverArgs(enabled=storage.needs("addon"))
     return containerservice.ManagedClusterStorageProfileArgs(blob_csi_driver=blob)
@@ -286,5 +288,5 @@ def _system_pool(
         node_taints=[SYSTEM_TAINT] if pool.taint else [],
         max_pods=pool.max_pods,
         vnet_subnet_id=subnet,
-        tags=tags or None,  # pools do not inherit the cluster's (https://learn.microsoft.com/azure/aks/use-tags)
+        tags=tags or None,  # pools do not inherit the cluster's tags (https://learn.microsoft.com/azure/aks/use-tags)
     )

@@ -1,7 +1,7 @@
 """The identity of a control plane in a custom network, and the roles that it needs there.
 
-A system-assigned identity is created with the cluster, but AKS first checks that it may join the nodes' subnet, and
-does not accept one for a custom private DNS zone (its pages on CNI networking, on private clusters and on
+A system-assigned identity is created with the cluster, too late: AKS first checks that the identity may join the nodes'
+subnet. AKS also rejects one with a custom private DNS zone (its pages on CNI networking, on private clusters and on
 system-assigned identities).
 """
 
@@ -22,8 +22,8 @@ from config.schema.resource_ids import ResourceName
 class ClusterIdentity(Component):
     """The identity of the control plane: one that the stack creates, or the user's (`cluster.identity`).
 
-    The user assigns its roles on existing resources (components/preflight/network.py checks that), this class those on
-    resources that the stack creates.
+    This class assigns all roles of the stack's identity. For the user's identity, it only assigns roles on resources
+    that the stack creates; the user assigns the others (components/preflight/network.py checks that).
     """
 
     id: pulumi.Input[str]
@@ -73,9 +73,9 @@ class ClusterIdentity(Component):
     def _needed(self) -> Iterator[tuple[str, str, pulumi.Output[str]]]:
         """Yields the name, role and scope of each assignment.
 
-        The scope is the network, which AKS also joins to link its DNS zone (MicrosoftDocs/azure-aks-docs#110). For some
-        Services it updates the subnet, which requires the right to join the NAT gateway (LinkedAuthorizationFailed,
-        microsoft/tyger#320).
+        The role is on the network, not the subnet: AKS also joins the network to link its DNS zone
+        (MicrosoftDocs/azure-aks-docs#110). For some Services, AKS updates the subnet, which requires the right to join
+        the NAT gateway (LinkedAuthorizationFailed, microsoft/tyger#320).
         """
         settings, network = self._settings, self._network
         ours = settings.cluster.identity is None

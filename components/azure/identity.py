@@ -1,12 +1,12 @@
 """The identity that opens blob containers for the pods of one namespace, without secret, expiry or account key.
 
-A pod's token names its service account and is signed by the cluster's issuer. Entra ID exchanges it for one of a
-managed identity with a federated credential for that issuer, subject and audience. The role Contributor is enough: in a
-hierarchical namespace, a file's owner may set its permissions, as blobfuse2 does (Azure's page on access control lists
-in Data Lake Storage: the owning user).
+A pod has a token that names its service account and is signed by the cluster's issuer. Entra ID exchanges it for the
+token of a managed identity with a federated credential for that issuer, subject and audience. The role Contributor is
+enough for blobfuse2, which sets permissions of files: in a hierarchical namespace, a file's owner may do that (Azure's
+page on access control lists in Data Lake Storage: the owning user).
 
-The blob CSI driver exchanges the token (kubernetes-sigs/blob-csi-driver at 0744a60, pkg/blob/nodeserver.go,
-NodePublishVolume: the token comes from the kubelet; pkg/blob/blob.go, GetAuthEnv: blobfuse2 gets it as a file).
+The blob CSI driver gets the token from the kubelet (kubernetes-sigs/blob-csi-driver at 0744a60, pkg/blob/nodeserver.go,
+NodePublishVolume), and blobfuse2 gets it as a file (pkg/blob/blob.go, GetAuthEnv).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from components.storage.container_access import ContainerAccess
 from config.data.blobfuse import ACCOUNT, AUDIENCE
 
 CLIENT_ANNOTATION = "azure.workload.identity/client-id"
-"""The annotation for pods that sign in themselves (label azure.workload.identity/use). The driver does not read it."""
+"""The annotation for pods that log in to Azure (label azure.workload.identity/use). The driver does not read it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +53,7 @@ class WorkloadIdentity(Component):
         needs: kubernetes.core.v1.Namespace,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """Creates an identity with one credential: Azure rejects two at once."""
+        """Creates an identity with one credential. Azure rejects concurrent writes of several credentials."""
         super().__init__(name, opts)
         identity = managedidentity.UserAssignedIdentity(
             "identity",

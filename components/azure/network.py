@@ -31,8 +31,8 @@ class Network(Component):
     ) -> None:
         """Creates the network, or refers to an existing one.
 
-        Keeps the subnets of a jump box (`has_jump_box_subnets`): Pulumi deletes the jump box after it updates the
-        network, and Azure refuses to remove subnets in use.
+        If the network has the subnets of a jump box (`has_jump_box_subnets`), keeps them: Pulumi deletes the jump box
+        only after it updates the network, and Azure refuses to remove subnets in use.
         """
         super().__init__(name, opts)
         self._settings, self._has_jump_box_subnets = settings, has_jump_box_subnets
@@ -50,7 +50,7 @@ class Network(Component):
         self.register_outputs({"id": self.id})
 
     def _virtual_network(self, address_space: str) -> azure.VirtualNetwork:
-        """Creates the network with inline subnets: as resources, concurrent writes would fail with 409."""
+        """Creates the network with inline subnets. Concurrent writes of separate subnets would fail with 409."""
         subnets = layout(address_space)
         self.nat_gateway = outbound = self._nat_gateway().id if self._settings.network.nat_gateway else None
         jump_box_subnets = [
@@ -106,7 +106,7 @@ def public_address(
 
 
 def _subnet(name: str, prefix: str, nat_gateway: pulumi.Input[str] | None = None) -> azure.SubnetArgs:
-    """Returns a subnet without default outbound access. AKS no longer uses it, but this API version still enables it.
+    """Returns a subnet without default outbound access, which AKS no longer uses, but this API version still enables.
 
     Network policies for private endpoints are off (Azure's default), so that the subnet's rules do not affect them.
     """

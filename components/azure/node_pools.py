@@ -31,15 +31,15 @@ _IMMUTABLE = [
     "type",
 ]
 
-# The autoscaler changes `count` from the minimum of a new pool. Later updates send the count in Pulumi's state, which
-# AKS ignores for an autoscaled pool, bounds included (Azure/AKS, releases 2019-10-28 and 2019-12-02).
+# A new pool has the minimum `count`, and the autoscaler changes it. Later updates send the count in Pulumi's state. AKS
+# ignores it for an autoscaled pool, even outside the bounds (Azure/AKS, releases 2019-10-28 and 2019-12-02).
 _AUTOSCALED = ["count"]
 CONFIG_MAP, NAMESPACE = "cluster-autoscaler-priority-expander", "kube-system"
 """The name and namespace of the ConfigMap (AKS's page articles/aks/cluster-autoscaler-overview.md)."""
 
 
 class NodePools(Component):
-    """All GPU pools. A pool's ARM name depends on its immutable properties, so a replacement can exist beside it."""
+    """All GPU pools. The ARM name depends on a pool's immutable properties, so old and new pool can exist together."""
 
     pools: dict[str, GpuPool]
     resources: list[pulumi.Resource]
@@ -125,17 +125,17 @@ def _scaling(pool: PoolSettings, rdma_resource: str) -> dict[str, Any]:
     bounds = {"enable_auto_scaling": True, "min_count": pool.autoscale.min, "max_count": pool.autoscale.max}
     if pool.sku.infiniband is None:
         return bounds
-    # For a pool without nodes, the autoscaler gets GPUs from the VM size, and other devices from the scale set's tags
-    # (its README for Azure). AKS copies the pool's tags to the scale set.
+    # For a pool without nodes, the autoscaler derives the number of GPUs from the VM size, and the number of other
+    # devices from the scale set's tags (its README for Azure). AKS copies the pool's tags to the scale set.
     offer = f"k8s.io_cluster-autoscaler_node-template_resources_{rdma_resource.replace('/', '_')}"
     return {**bounds, "tags": {offer: str(pool.sku.infiniband.hcas)}}
 
 
 def _upgrades(pool: PoolSettings) -> dict[str, Any]:
-    """Returns in-place upgrades for pools with InfiniBand, because an extra node is hard to get.
+    """Returns settings for upgrades without an extra node in pools with InfiniBand, where such a node is hard to get.
 
     By default, AKS adds a node first, which also needs quota (AKS's page on rolling upgrades). Spot pools accept
-    neither setting (azurerm#19355, #31129).
+    neither of the two settings (azurerm#19355, #31129).
     """
     if pool.spot or pool.sku.infiniband is None:
         return {}
@@ -175,7 +175,7 @@ class AutoscalerPriorities(Component):
 def priorities(pools: Mapping[str, PoolSettings]) -> str:
     """Returns YAML that maps priorities to patterns for their pools' scale sets. The highest priority wins.
 
-    All autoscaled pools have a pattern: one without would never grow while a pool with a pattern can
+    Every autoscaled pool has a pattern. A pool without one would not grow while a pool with a pattern can grow
     (cluster-autoscaler/expander/priority/priority.go, BestOption). AKS names scale sets aks-<pool>-<digits>-vmss (node
     names in its page create-node-pools.md); a pool's name has no hyphen.
     """

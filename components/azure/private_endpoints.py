@@ -1,9 +1,9 @@
 """Private endpoints of the registry and of storage accounts, and the DNS zones that resolve their names.
 
-A name such as `<account>.blob.core.windows.net` is an alias of one in `privatelink.blob.core.windows.net`. Clients in a
-network linked to that zone resolve it there (Azure's page on private endpoint DNS). Azure writes records into the zones
-of an endpoint's zone group: for a registry two in one zone, its own and its data's (Azure's page on private endpoints
-of registries).
+A name such as `<account>.blob.core.windows.net` is an alias of a name in the zone `privatelink.blob.core.windows.net`.
+If a network is linked to that zone, its clients resolve the name there (Azure's page on private endpoint DNS). Azure
+writes records into the zones of an endpoint's zone group. A registry has two records in one zone: for the registry and
+for its data (Azure's page on private endpoints of registries).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class PrivateEndpoints(Component):
         """Creates an endpoint for each use of the resource with the id `target` and the ARM name `name`.
 
         `key` distinguishes resources of one kind in Pulumi names, which must not change with ARM names. Endpoints are
-        created one after another: two at once on one account fail with StorageAccountOperationInProgress
+        created one after another: concurrent ones of one account fail with StorageAccountOperationInProgress
         (hashicorp/terraform-provider-azurerm#28112).
         """
         last: list[pulumi.Resource] = []
@@ -85,7 +85,7 @@ class PrivateEndpoints(Component):
         return self._zones[use]
 
     def _theirs(self, use: Use) -> str | None:
-        """Returns the user's zone. Users link it to existing networks themselves."""
+        """Returns the user's zone or None. Links it to a new network; users link their zones to existing networks."""
         found = self._settings.network.zone(use, self._settings.location)
         if found and self._network.made:
             place = ResourceName.of(found)

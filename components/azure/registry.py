@@ -14,7 +14,7 @@ from config.schema.registry import login_server
 
 
 class Registry(Component):
-    """Azure Container Registry without an admin user: pushing needs a login, pulling a role."""
+    """Azure Container Registry without an admin user: pushes need a login, and pulls need a role."""
 
     name: str
     login_server: str

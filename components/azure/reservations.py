@@ -1,7 +1,7 @@
 """Capacity reservations of pools, checked before any resource is declared.
 
-If a group has none for a pool, AKS creates the pool and only warns (its page on capacity reservation groups), which
-users notice too late.
+If a group has no reservation for a pool, AKS creates the pool and only warns (its page on capacity reservation groups).
+Users notice the warning too late.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Group:
 
 
 Groups = Mapping[str, Group | None]
-"""The groups that pools name, by pool key; None if Azure does not have it."""
+"""The capacity reservation groups by pool key. The value is None if the subscription does not have the group."""
 
 
 def groups(settings: Settings) -> Groups:
@@ -44,8 +44,8 @@ def reserved_nodes(settings: Settings, found: Groups) -> dict[str, int]:
 
 
 def check_reservations(settings: Settings, found: Groups) -> None:
-    """Raises pulumi.RunError for groups that cannot serve their pools, and for an identity that does not exist. Warns
-    of groups that reserve too little.
+    """Raises pulumi.RunError for groups that cannot serve their pools, and if `cluster.identity` does not exist. Warns
+    of groups that reserve too few nodes.
     """
     pools = settings.gpu_pools()
     wrong = [problem for key, group in found.items() for problem in problems(settings, key, pools[key], group)]
@@ -69,7 +69,10 @@ def _identity_problems(settings: Settings) -> Iterator[Problem]:
 
 
 def problems(settings: Settings, key: str, pool: PoolSettings, group: Group | None) -> Iterator[Problem]:
-    """Yields the reasons why a pool cannot take its nodes from a group."""
+    """Yields the reasons why a pool cannot take its nodes from a capacity reservation group.
+
+    `group` is None if the subscription does not have that group.
+    """
     path = ("pools", key, KEY)
     if group is None:
         yield Problem(

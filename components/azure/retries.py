@@ -1,11 +1,11 @@
 """Error hooks that retry requests until a new role or webhook takes effect.
 
 - Roles: Azure RBAC needs up to five minutes to apply a new role in a cluster (Microsoft's Entra ID guide for AKS), and
-  does not report when it applies. Until then the API server answers 403 Forbidden. So a cluster's first objects, its
-  namespaces and volumes, are retried; everything else depends on a namespace. So is a cluster until its identity may
-  join its network: AKS checks that before it creates anything.
-- Webhooks: Helm waits until an operator's pods are ready. Only later does the control plane add them to the webhook's
-  Service, and a restarting manager does not answer (pulumi/pulumi-kubernetes#1098, kyverno/kyverno#7294).
+  does not report when it applies. Until then the API server answers 403 Forbidden. So the program retries the first
+  objects in a cluster: namespaces and volumes. All other objects depend on a namespace. It also retries the creation of
+  a cluster until the cluster's identity may join the network, which AKS checks first.
+- Webhooks: Helm waits until an operator's pods are ready, but the control plane adds them to the webhook's Service
+  later. A restarting manager does not answer either (pulumi/pulumi-kubernetes#1098, kyverno/kyverno#7294).
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _NOT_JOINED = re.compile(
 Azure/Azure-Landing-Zones#2892, MicrosoftDocs/azure-aks-docs#110).
 """
 _NOT_ANSWERED = re.compile(r"failed calling webhook.*(no endpoints available|connection refused)", re.DOTALL)
-"""The API server's error: kubernetes, staging/src/k8s.io/apiserver/pkg/util/webhook/error.go, ErrCallingWebhook."""
+"""The API server's error (kubernetes, staging/src/k8s.io/apiserver/pkg/util/webhook/error.go, ErrCallingWebhook)."""
 _OBJECTS, _RELEASE = "kubernetes:", "kubernetes:helm.sh/v3:Release"
-"""Helm releases are not retried: a failed one keeps its name ("cannot reuse a name that is still in use")."""
+"""Helm releases are not retried: a failed release keeps its name ("cannot reuse a name that is still in use")."""
 
 
 async def retry_forbidden(args: pulumi.ErrorHookArgs) -> bool:
-    """Pauses and returns True if a 403 is to be retried. `args.errors` has the errors so far, newest first."""
+    """Pauses and returns True to retry a 403 response. `args.errors` has the errors so far, newest first."""
     return await _retry(args, late="forbidden" in args.errors[0].lower())
 
 
@@ -64,7 +64,7 @@ def join_retry_policy() -> pulumi.ResourceHookBinding:
 
 
 def retry_webhooks() -> None:
-    """Adds the hook to all Kubernetes objects. Call it before any resource is declared."""
+    """Adds the hook for webhooks to all Kubernetes objects except Helm releases. Call it before any is declared."""
     hook = pulumi.ErrorHook("webhook-not-answering-yet", retry_webhook_calls)
     hooks = pulumi.ResourceOptions(hooks=pulumi.ResourceHookBinding(on_error=[hook]))
 

@@ -41,19 +41,19 @@ ASSIGNED_ROLES = {
         STORAGE_ACCOUNT_CONTRIBUTOR,
     )
 }
-"""The roles that this program assigns, and the deployer must be allowed to assign, with their names."""
+"""The roles that this program assigns, with their names. The deployer needs the right to assign them."""
 JUMP_BOX_ROLES = {role: name_of(role) for role in (CONTRIBUTOR, RBAC_ADMINISTRATOR)}
-"""The additional roles of the jump box, from the deployer that creates it."""
+"""The additional roles, with their names, that the deployer assigns to a new jump box."""
 
 _NAMESPACE = uuid.UUID("6f0f7c0e-3a0e-5a53-9d0c-5b6a1c1f3a77")
-"""The namespace of assignment names: ARM requires GUIDs, and each update must produce the same ones."""
+"""The namespace of UUIDs that name role assignments: ARM requires GUIDs, and they must not change between updates."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Principal:
     object_id: pulumi.Output[str]
     kind: pulumi.Input[PrincipalType]
-    """The type: explicit, because Azure RBAC cannot look up new service principals for a while."""
+    """The principal's type. It is explicit, because Azure RBAC cannot look up a new service principal at first."""
 
 
 def deployer(settings: ClusterSettings, parent: Component) -> Principal:
@@ -69,8 +69,8 @@ def _type_of_client(client_id: str) -> PrincipalType:
 
 
 def only(assigned: Iterable[str]) -> str:
-    """Returns the condition that lets RBAC_ADMINISTRATOR assign and remove only these roles (Azure's page with examples
-    of delegated role assignments, "Constrain roles").
+    """Returns the condition that lets RBAC_ADMINISTRATOR only assign and remove the roles `assigned` (Azure's page with
+    examples of delegated role assignments, "Constrain roles").
     """
     guids = ", ".join(sorted(assigned))
     attribute = "Microsoft.Authorization/roleAssignments:RoleDefinitionId"
@@ -112,5 +112,5 @@ def _definition(scope: str, role: str) -> str:
 
 
 def subscription_id() -> str:
-    """Returns the id, not an output, because names of Azure resources derive from it."""
+    """Returns the id as a string, not as an output, because names of Azure resources contain a hash of it."""
     return str(authorization.get_client_config().subscription_id)
