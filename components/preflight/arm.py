@@ -1,7 +1,7 @@
-"""Sends GET requests to Azure Resource Manager for which the azure-native SDK has no functions.
+"""Sends GET requests to Azure Resource Manager that the azure-native SDK does not offer.
 
-They use the plugin's token, and send it only to the endpoint. A missing response is an `Unread`, never an exception: a
-failed lookup must not prevent a deployment. A `Question` is asked before any resource is declared.
+The requests use the plugin's token, which is only sent to the endpoint. A missing response is an `Unread`, never an
+exception: a failed lookup must not prevent a deployment. The program asks each `Question` before it declares resources.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from config.schema.regions import cloud
 
 Json = dict[str, Any]
 _METADATA = "/metadata/endpoints?api-version=2022-09-01"
-"""A custom cloud's endpoint, as the plugin reads it (pulumi-azure-native, pkg/azure/cloud/metadata)."""
+"""The path where a custom cloud describes its endpoints, as in the plugin (pkg/azure/cloud/metadata)."""
 _TIMEOUT_S = 20.0
 _RETRIED = frozenset({408, 429, 500, 502, 503, 504})
 """The statuses that the plugin retries (its client_azcore.go)."""
@@ -55,7 +55,7 @@ class Arm:
     token: str = field(repr=False)
 
     def get(self, paths: Mapping[str, str]) -> dict[str, Json | Unread]:
-        """Returns the answers at these paths (with queries), requested in parallel. Joins the pages of lists."""
+        """Requests the paths (with queries) in parallel. Returns the answers by key. Joins the pages of lists."""
         with ThreadPoolExecutor(_PARALLEL) as pool:
             return dict(zip(paths, pool.map(self._read_pages, paths.values()), strict=True))
 
@@ -154,7 +154,10 @@ class MachineTrust(HTTPAdapter):
 
 @cache
 def _trusted() -> ssl.SSLContext:
-    """Returns a cached context: reading all certificates takes longer than a request."""
+    """Returns the TLS context with the trusted certificates.
+
+    It is cached, because loading all certificates takes longer than a request.
+    """
     return ssl.create_default_context()
 
 
@@ -164,7 +167,7 @@ class Question:
     paths: tuple[str, ...]
     judge: Callable[[Json], Iterable[Objection]]
     absent: str = ""
-    """The error if the resource does not exist; empty if that does not stop the update."""
+    """The error if the resource does not exist; empty if a missing resource does not stop the update."""
     list_: str = ""
 
 

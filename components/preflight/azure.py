@@ -1,7 +1,7 @@
 """Checks, in previews too, for everything that Azure would reject in the middle of an update.
 
-Quota and VM sizes are checked for pools that are created or grow; providers and rights for a cluster that does not
-exist yet. Most updates ask nothing. Available capacity cannot be checked (AllocationFailed).
+Quota and VM sizes are checked for pools that are created or grow. Providers and rights are checked mainly before the
+cluster exists. So most updates send no requests. Available capacity cannot be checked (AllocationFailed).
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def check_subscription(settings: Settings, existing: Existing, reserved: Mapping
 
 
 def check_rights(resource_group: str, region: str) -> None:
-    """Raises pulumi.RunError if the deployer lacks rights in a shared platform's resource group, where identities of
-    consumer stacks get their roles.
+    """Raises pulumi.RunError if the deployer lacks rights in a shared platform's resource group. Identities of consumer
+    stacks are created there.
     """
     login = authorization.get_client_config()
     group = f"/subscriptions/{login.subscription_id}/resourceGroups/{resource_group}"

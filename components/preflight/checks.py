@@ -19,8 +19,8 @@ _INSTALL = {
 def check_login(login: str | None, platform: str) -> None:
     """Raises pulumi.RunError if the Kubernetes provider could not log in to the cluster of the stack `platform`.
 
-    A certificate (None) needs no program. Other methods call kubelogin, which calls Azure's CLI with `azurecli`
-    (Azure/kubelogin, pkg/internal/token/azureclicredential.go), and otherwise reads the environment.
+    A certificate (None) needs no program. All other methods need kubelogin. With `azurecli`, kubelogin calls Azure's
+    CLI (Azure/kubelogin, pkg/internal/token/azureclicredential.go). Otherwise it reads the environment.
     """
     if login is None:
         return
@@ -34,7 +34,7 @@ def missing_programs(login: str) -> list[str]:
 
 
 def check_all(checks: Iterable[Callable[[], None]]) -> None:
-    """Runs all checks, and raises one pulumi.RunError with all errors, so that slow fixes start together."""
+    """Runs all checks, and raises one pulumi.RunError with all errors, so that users can fix them together."""
     refused: list[str] = []
     for check in checks:
         try:

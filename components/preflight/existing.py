@@ -1,7 +1,7 @@
 """Reads what exists of a stack before any resource is declared, and rejects impossible changes.
 
-Otherwise Pulumi would replace the storage account with its data, or everything if region or group change. Azure would
-reject a new VM size of the system pool, or SKU of an account, in the middle of an update.
+Without these checks, Pulumi would replace a storage account and lose its data, or replace everything if the region or
+group changes. In the middle of an update, Azure would reject a new VM size of the system pool or SKU of an account.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Existing:
     """The state of a stack in Azure and Pulumi before its program declares anything."""
 
     outputs: Mapping[str, Any]
-    """The stack's outputs: empty before the first `up`; a failed update keeps them."""
+    """The outputs of the stack's last successful update; empty before the first one."""
     group: str
     cluster_name: str
     cluster: containerservice.GetManagedClusterResult | None
@@ -69,7 +69,7 @@ class Existing:
 
     @property
     def node_os_channel(self) -> str | None:
-        """The existing cluster's OS channel. Without one, it gets no patches, as with `None`."""
+        """The existing cluster's OS channel, or None without a cluster. A missing channel is "None": no patches."""
         if self.cluster is None:
             return None
         profile = self.cluster.auto_upgrade_profile
@@ -217,7 +217,7 @@ def _irreplaceable(existing: Existing) -> Iterator[str]:
 
 
 def get_if_exists(ask: Callable[[], Found]) -> Found | None:
-    """Returns Azure's answer, or None if the resource or its group does not exist, as before the first `up`."""
+    """Returns Azure's answer, or None if the resource or its group does not exist, such as before the first `up`."""
     try:
         return ask()
     except Exception as error:  # noqa: BLE001 - invokes raise bare exceptions
@@ -229,7 +229,7 @@ def get_if_exists(ask: Callable[[], Found]) -> Found | None:
 def images_first(settings: Settings) -> str:
     """Returns the warning about GPU nodes that start before the registry has images.
 
-    If another pool autoscales, a fixed one gets bounds and no `count`, as in config/rules/advice.py.
+    If another pool autoscales, the commands replace `count` of a fixed pool by bounds, as in config/rules/advice.py.
     """
     pools = {key: pool for key, pool in settings.gpu_pools().items() if pool.min_nodes}
     nodes = sum(pool.min_nodes for pool in pools.values())
@@ -248,10 +248,10 @@ def images_first(settings: Settings) -> str:
 
 
 def account_refusals(there: storage.GetStorageAccountResult, account: Account, stack: str) -> Iterator[str]:
-    """Yields an error for each setting that an existing account cannot get.
+    """Yields an error for each setting that cannot change in an existing account.
 
-    The provider replaces an account if `isHnsEnabled` changes. Azure rejects another kind, and changes to or from ZRS
-    and Premium (https://learn.microsoft.com/azure/storage/common/redundancy-migration).
+    The provider replaces an account if `isHnsEnabled` changes. Azure rejects a new kind, and changes to or from ZRS and
+    Premium (https://learn.microsoft.com/azure/storage/common/redundancy-migration).
     """
     settings = account.settings
     has = {"hierarchicalNamespace": bool(there.is_hns_enabled), "sku": there.sku.name}

@@ -1,14 +1,14 @@
 """Checks of updates to an existing cluster and its node pools.
 
-AKS does not downgrade or skip a minor version, and never disables Entra. Warnings cover autoscaler bounds that exclude
+AKS does not downgrade or skip a minor version, and never disables Entra. Warnings report autoscaler bounds that exclude
 current nodes, and removed nodes with their pods and disk data.
 
 A stopped cluster (`az aks stop`) is not updated: its API server does not answer, so Pulumi's Kubernetes provider would
-advise to remove its objects from the state, although they would run again.
+advise to remove its objects from the state, although they run again after `az aks start`.
 
-A hook reports how an update of the cluster changes node pools, because the engine's own diff is misleading. `pulumi
-refresh` copies all pools into `agentPoolProfiles` in the state, where the program only declares the system pool. The
-engine shows the others as removed, but Azure keeps them (pulumi-azure-native#579). With `ignore_changes`, the next
+A hook reports how an update of the cluster changes node pools, because the engine's diff is misleading. The program
+only declares the system pool in `agentPoolProfiles`, but `pulumi refresh` copies all pools there in the state. The
+engine shows the other pools as removed, but Azure keeps them (pulumi-azure-native#579). With `ignore_changes`, the next
 update would send the copied list, with old node counts and deleted pools (pulumi-azure-native#2719).
 """
 
@@ -35,8 +35,8 @@ Profiles = Mapping[str, Mapping[str, Any]]
 def check_running(platform: Mapping[str, Any], stack: str) -> None:
     """Raises pulumi.RunError if the cluster of a shared platform is stopped.
 
-    A cluster that cannot be looked up counts as running: users of a platform may have no rights in Azure. `platform` is
-    its stack's outputs, `stack` the stack that is deployed.
+    A cluster that cannot be looked up counts as running: users of a platform may have no rights in Azure. `platform`
+    has the outputs of the platform's stack. `stack` is the stack that is deployed.
     """
     group, name = platform["resourceGroup"], platform["clusterName"]
     try:
@@ -60,11 +60,11 @@ def stopped_refusal(group: str, cluster: str, stack: str) -> str:
 
 
 def excluded_nodes(settings: Settings, cluster: containerservice.GetManagedClusterResult | None) -> Iterator[str]:
-    """Yields warnings about pools with more nodes than `max`, or that start to autoscale with fewer than `min`.
+    """Yields warnings about pools with more nodes than `max`, or with fewer than `min` when they start to autoscale.
 
-    AKS refuses such a count in a new pool (kubernetes-sigs/cluster-api-provider-azure#5947). A pool that autoscales
-    already accepts any bounds (Azure/AKS#1758), and keeps nodes above `max` (MicrosoftDocs/azure-docs#123150). No
-    source is certain for a pool that starts to autoscale.
+    AKS refuses such a count in a new pool (kubernetes-sigs/cluster-api-provider-azure#5947). If a pool already
+    autoscales, AKS accepts any bounds (Azure/AKS#1758), and keeps nodes above `max` (MicrosoftDocs/azure-docs#123150).
+    No source states what AKS does when a pool starts to autoscale.
     """
     there = {pool.name: pool for pool in (cluster.agent_pool_profiles if cluster else None) or ()}
     for key, pool in settings.gpu_pools().items():
@@ -88,8 +88,8 @@ def excluded_nodes(settings: Settings, cluster: containerservice.GetManagedClust
 def cluster_refusals(settings: Settings, cluster: containerservice.GetManagedClusterResult) -> Iterator[str]:
     """Yields an error for each setting that AKS would reject or ignore for the existing cluster.
 
-    Versions: https://learn.microsoft.com/azure/aks/upgrade-aks-cluster. Versions without support, or with only
-    long-term support, may skip some (tests/contract/recordings/clusters.yaml). Entra "can't be disabled":
+    Versions: https://learn.microsoft.com/azure/aks/upgrade-aks-cluster. A cluster with a version out of regular support
+    may skip minor versions (tests/contract/recordings/clusters.yaml). Entra "can't be disabled":
     https://learn.microsoft.com/azure/aks/enable-authentication-microsoft-entra-id.
     """
     wanted, runs = settings.cluster.kubernetes_version, cluster.current_kubernetes_version or ""
@@ -116,8 +116,8 @@ def _refusal(what: str, fix: Fix, stack: str) -> str:
 def removed_nodes(settings: Settings, outputs: Mapping[str, Any], counts: Mapping[str, int]) -> Iterator[str]:
     """Yields a warning for each pool of the last update that loses nodes.
 
-    `outputs` are those of the last update: their `pools` has the ARM names of pools by key. `counts` is the current
-    number of nodes by ARM name.
+    `outputs` are the outputs of the last update. The output `pools` has the ARM names of pools by key. `counts` has the
+    current number of nodes by ARM name.
     """
     names = {key: agent_pool_name(key, pool) for key, pool in settings.gpu_pools().items()}
     wanted = {names[key]: pool for key, pool in settings.gpu_pools().items()}
@@ -138,11 +138,11 @@ def removed_nodes(settings: Settings, outputs: Mapping[str, Any], counts: Mappin
 
 
 def report_pool_changes() -> pulumi.ResourceHook:
-    """Returns a hook for updates of the cluster, which also runs in previews."""
+    """Returns a hook that reports changes of node pools when the cluster is updated, also in previews."""
 
     def report(update: pulumi.ResourceHookArgs) -> None:
         for line in pool_changes(_profiles(update.old_inputs), _profiles(update.new_inputs)):
-            # Without a resource the message is logged at once: the engine may end before a URN is known.
+            # The message names no resource: the engine may end before it knows the resource's URN.
             pulumi.log.info(line)
 
     return pulumi.ResourceHook("node pools of the cluster", report, pulumi.ResourceHookOptions(on_dry_run=True))

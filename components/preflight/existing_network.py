@@ -1,8 +1,8 @@
 """Rejects changes to the network of an existing cluster.
 
-AKS cannot move a cluster to other subnets, or make it private except by API Server VNet Integration (its page on
-private clusters). With another policy engine, range or outbound type, the provider would replace the cluster with
-everything on it (pulumi-azure-native's rules for networkProfile).
+AKS cannot move a cluster to other subnets, and can make it private only by API Server VNet Integration (AKS's page on
+private clusters). If the policy engine, a range or the outbound type changes, the provider would replace the cluster
+with everything on it (pulumi-azure-native's rules for networkProfile).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Difference:
 def network_refusal(settings: Settings, cluster: Any, address_space: str | None) -> str:
     """Returns the error if the settings require another network than `cluster` has, or an empty string.
 
-    `cluster` is None if it does not exist; `address_space` is that of the stack's own network, if any.
+    `cluster` is None if it does not exist. `address_space` is the one of the network that the stack created, or None.
     """
     found = [*_address_space(settings, address_space), *(_cluster(settings, cluster, address_space) if cluster else ())]
     if not found:
@@ -58,7 +58,7 @@ def network_refusal(settings: Settings, cluster: Any, address_space: str | None)
 
 
 def jump_box_warnings(settings: Settings, group: str, machine: Any) -> Iterator[str]:
-    """Yields warnings about a jump box (`machine`, its VM) that is deleted, or a key that it does not get."""
+    """Yields a warning if the update deletes the jump box (`machine`), or does not add a changed key to it."""
     path: Path = ("network", "jumpBox", "sshPublicKey")
     keys = [each.key_data for each in machine.os_profile.linux_configuration.ssh.public_keys]
     chosen = settings.network.jump_box
@@ -117,10 +117,10 @@ def _cluster(settings: Settings, cluster: Any, address_space: str | None) -> Ite
 
 
 def _policy_command(settings: Settings, has: str) -> str:
-    """Returns the command that installs a policy engine, or replaces Calico by Cilium. Engines cannot be removed.
+    """Returns the command that installs a policy engine or replaces Calico by Cilium, or an empty string.
 
-    https://learn.microsoft.com/azure/aks/use-network-policies; Cilium requires both options
-    (Azure/azure-container-networking#4417).
+    AKS allows no other change (https://learn.microsoft.com/azure/aks/use-network-policies). Cilium requires both
+    options (Azure/azure-container-networking#4417).
     """
     names, wanted = settings.names, settings.network.policy
     if (has, wanted) not in (("none", "calico"), ("none", "cilium"), ("calico", "cilium")):
@@ -131,7 +131,8 @@ def _policy_command(settings: Settings, has: str) -> str:
 
 
 def _wider_pod_range(settings: Settings, has: str) -> str:
-    """Returns the command that widens the pods' range, if the settings' range contains the current one.
+    """Returns the command that widens the pods' range to the range in the settings, or an empty string if that range
+    does not contain the range in use.
 
     https://learn.microsoft.com/azure/aks/azure-cni-overlay-pod-expand
     """
@@ -142,7 +143,7 @@ def _wider_pod_range(settings: Settings, has: str) -> str:
 
 
 def _zone(settings: Settings, has: str | None) -> Iterator[Difference]:
-    """Yields a changed DNS zone of the API server, which can only change to `none` (AKS's page on private clusters)."""
+    """Yields a changed DNS zone of the API server. AKS can only change it to `none` (its page on private clusters)."""
     zones, found = settings.network.zones, settings.network.zone("cluster", settings.location)
     if has in (None, "none") or str(has).lower() == (found or SYSTEM_ZONE).lower():
         return

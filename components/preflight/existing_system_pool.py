@@ -63,10 +63,11 @@ def system_pool_refusals(settings: Settings, cluster: containerservice.GetManage
 def system_pool_refusal(
     pool: SystemPool, size: str, stack: str, cluster: str, pods: int | None = None, place: str = ""
 ) -> str:
-    """Returns the error for a system pool of `size` that cannot change its VM size, or `maxPods` if `pods` is given.
+    """Returns the error for a new VM size of a system pool of `size`, or for a new `maxPods` if the pool has `pods`.
 
-    `cluster` names the cluster for Azure's CLI, `place` its subnet and zones: either all pools have a subnet or none
-    (Azure/AKS#2927). A pool's VM size and pods are fixed; a system pool can be deleted once another exists
+    `cluster` has the CLI options that name the cluster. `place` has those for the pool's subnet and zones: either all
+    pools have a subnet or none (Azure/AKS#2927). A pool's VM size and `maxPods` are fixed, but a system pool can be
+    deleted once another exists
     (https://learn.microsoft.com/azure/aks/resize-node-pool, .../aks/use-system-pools).
     """
     key, value = ("maxPods", str(pods)) if pods else ("vmSku", size)

@@ -23,9 +23,9 @@ _NAMES = f"--namespace {NAMESPACE} --name {FEATURE}"
 
 
 def check_infiniband(pools: Mapping[str, PoolSettings], *, checked_before: bool = False) -> None:
-    """Raises pulumi.RunError if a pool needs another state of the feature.
+    """Raises pulumi.RunError if a pool's VM size needs the feature and it is not registered, or the opposite.
 
-    If another deployer has `checked_before`, a missing right to read it is only a warning.
+    If the first phase has `checked_before`, a missing right to read the state is only a warning.
     """
     sizes = {key: pool.sku for key, pool in pools.items() if pool.sku.infiniband}
     if not sizes:

@@ -1,7 +1,7 @@
 """Checks management locks before any resource is declared, because Azure would reject a change or deletion halfway.
 
-They come from Microsoft.Authorization/locks (azure-rest-api-specs, ManagementLocks_ListAtResourceGroupLevel). A lock
-also applies to scopes below its own. ReadOnly also forbids POST requests, such as for the cluster's credentials
+Azure lists locks at Microsoft.Authorization/locks (azure-rest-api-specs, ManagementLocks_ListAtResourceGroupLevel). A
+lock also applies to scopes below its own. ReadOnly also forbids POST requests, such as for the cluster's credentials
 (learn.microsoft.com/azure/azure-resource-manager/management/lock-resources).
 """
 
@@ -24,10 +24,10 @@ _VERSION = "api-version=2016-09-01"
 
 
 def lock_objections(locks: Iterable[Json], group: str, deleted: Iterable[str]) -> Iterator[Objection]:
-    """Yields an objection for each lock.
+    """Yields an objection for each lock, which stops the update if the lock forbids it.
 
-    `locks` are those of the group, its resources and its subscription; `group` is the id of the stack's group;
-    `deleted` is what the update deletes, as named in messages.
+    `locks` are the locks of the group, its resources and its subscription. `group` is the id of the stack's group.
+    `deleted` has the names, for messages, of what the update deletes.
     """
     pools = ", ".join(deleted)
     for lock in {str(each["id"]).lower(): each for each in locks}.values():

@@ -1,10 +1,11 @@
 """Rejects moving an existing stack to another region, group or name, and describes the three alternatives.
 
-Azure cannot move it: the provider replaces resources whose location or path changes (pulumi-azure-native#77), and data
-is lost. Pulumi fails too. To find what to delete before the group, it asks the Kubernetes provider whether another
-cluster replaces it. If so, it closes the connection over which it then deletes the cluster's objects (Registry.Diff in
-pkg/resource/deploy/providers/registry.go, v3.246.0 and still v3.259.0), and only prints `grpc: the client connection is
-closing` (pulumi/pulumi#14650). `pulumi destroy` does not ask, and works.
+Azure cannot move a stack: the provider replaces resources if their location or path changes (pulumi-azure-native#77),
+and data is lost. Pulumi also fails. To find what to delete before the group, Pulumi asks the Kubernetes provider
+whether its cluster is replaced. If so, Pulumi closes its connection to the provider (Registry.Diff in
+pkg/resource/deploy/providers/registry.go, v3.246.0 and still v3.259.0). It then cannot delete the cluster's objects,
+and only prints `grpc: the client connection is closing` (pulumi/pulumi#14650). `pulumi destroy` does not ask the
+provider, and works.
 """
 
 from __future__ import annotations

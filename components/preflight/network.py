@@ -52,7 +52,7 @@ def objections(settings: Settings, arm: Arm | Unread) -> Iterator[Objection]:
 
 
 def _found(network: str, arm: Arm | Unread) -> Json:
-    """Returns the network from Azure, empty if it cannot be read; another check reports that."""
+    """Returns the network from Azure, or {} if it cannot be read, which another check reports."""
     path = network_path(network)
     answer = answers_at(arm, [path])[path]
     return {} if isinstance(answer, Unread) else answer
@@ -70,12 +70,12 @@ def _about_the_network(settings: Settings) -> Iterator[Question]:
 
 
 def network_path(network: str) -> str:
-    """Returns the path of a network by its id, in any subscription, unlike the SDK's functions."""
+    """Returns the ARM path of a network in any subscription. The SDK's functions only read the current one."""
     return f"{network}?api-version={_NETWORK_API}"
 
 
 def _about_roles(settings: Settings) -> Iterator[Question]:
-    """Asks for the roles of the user's identity. The stack assigns those of its own."""
+    """Yields questions about the roles of the user's identity. The stack assigns the roles of its own identity."""
     zone = settings.network.zone("cluster", settings.location)
     reserved = sorted({pool.capacity_reservation_group or "" for pool in settings.gpu_pools().values()})
     needed = [("Network Contributor", settings.network.id), ("Private DNS Zone Contributor", zone)]
@@ -90,7 +90,7 @@ def _about_roles(settings: Settings) -> Iterator[Question]:
 
 
 def _principal(settings: Settings) -> str | None:
-    """Returns the principal of `cluster.identity`. components/azure/reservations.py reports a missing identity."""
+    """Returns the principal of `cluster.identity`, or None. components/azure/reservations.py reports a missing one."""
     if settings.cluster.identity is None:
         return None
     place = ResourceName.of(settings.cluster.identity)
@@ -100,7 +100,10 @@ def _principal(settings: Settings) -> str | None:
 
 
 def _about_zones(settings: Settings, *, forwarded: bool) -> Iterator[Question]:
-    """Asks for the user's zones. AKS links its own zone, the stack links new networks, the user the rest."""
+    """Yields questions about the user's zones.
+
+    AKS links the API server's zone, the stack links zones to its new network, and the user must link all others.
+    """
     cluster = settings.network.zone("cluster", settings.location)
     for zone in settings.network.zones:
         links = f"{zone}/virtualNetworkLinks?api-version={_ZONE_API}"
@@ -117,10 +120,10 @@ def _about_zones(settings: Settings, *, forwarded: bool) -> Iterator[Question]:
 
 
 def _zones_elsewhere(settings: Settings) -> Iterator[Objection]:
-    """Yields zones in another subscription, which azure-native cannot link to the network that the stack creates.
+    """Yields objections to zones in another subscription. azure-native cannot link them to the stack's new network.
 
-    AKS links the API server's zone in any subscription. The last zone comes first: removing it does not renumber the
-    others.
+    AKS links the API server's zone in any subscription. The last zone comes first, because its removal does not
+    renumber the others.
     """
     if settings.network.address_space is None or not settings.network.zones:
         return

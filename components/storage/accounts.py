@@ -37,8 +37,8 @@ class Storage(Component):
     ) -> None:
         """Creates the account, with private `endpoints` if given.
 
-        `deployer` signs SAS, by default the identity that runs this program. Without `signs`, no SAS are issued:
-        signing needs access to the network.
+        `deployer` signs SAS; the default is the identity that runs this program. Without `signs`, no SAS are issued,
+        because signing needs access to the network.
         """
         super().__init__(name, opts)
         self._deployer, self._signs = deployer, signs
@@ -71,7 +71,7 @@ class Storage(Component):
             sku=storage.SkuArgs(name=chosen.sku),
             allow_blob_public_access=False,
             public_network_access="Disabled" if self._settings.network.private else None,
-            # A key opens the whole account and never expires: only enable it if it must sign something.
+            # An account key opens the whole account and never expires, so keys are only enabled if they sign SAS.
             allow_shared_key_access=chosen.uses("service"),
             enable_https_traffic_only=True,
             minimum_tls_version=storage.MinimumTlsVersion.TLS1_2,
@@ -80,7 +80,7 @@ class Storage(Component):
         )
 
     def _signing_role(self) -> authorization.RoleAssignment:
-        """Assigns the signer's role, which limits user-delegation SAS. Signing keys are issued per account."""
+        """Assigns the signer's role on the account, which issues the keys. User-delegation SAS cannot exceed it."""
         containers = self.account.settings.containers.values()
         changes_permissions = any(each.sas == "user-delegation" and "p" in each.permissions for each in containers)
         return roles.assign(

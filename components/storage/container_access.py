@@ -11,7 +11,7 @@ from config.schema.storage import ContainerSettings
 
 @dataclass(frozen=True, kw_only=True)
 class Sas:
-    """The SAS of a container, with one validity period."""
+    """The SAS of a container for mounts and uploads, with one validity period."""
 
     rotation: str
     start: pulumi.Input[str]
@@ -23,7 +23,7 @@ class Sas:
 
 @dataclass(frozen=True, kw_only=True)
 class ContainerAccess:
-    """A container and its access. The SAS are secret and separate: everything else can be read without them."""
+    """A container and the access to it. SAS are secret, so they are separate from the other fields."""
 
     account: str
     account_key: str = ""
@@ -33,5 +33,5 @@ class ContainerAccess:
     generation: str
     url: pulumi.Input[str]
     sas: Sas | None
-    """The SAS, or None if identities open the container by roles at `scope`."""
+    """The SAS, or None if identities open the container with roles at `scope`."""
     scope: pulumi.Input[str]

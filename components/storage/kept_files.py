@@ -1,8 +1,8 @@
 """Claims that keep users' files after a workload is removed, and the stack output `files` that lists them.
 
-Pulumi removes a retained claim from the state, so each update reads the last output. The last outputs (`storage`,
-`registry`, and `platform`'s settings) also show what exists, for warnings about deleted data and images, and about
-ending protection.
+Pulumi removes a claim that stays in the cluster from the state, so each update reads the output of the last update. The
+last outputs `storage`, `registry` and `platform` also show what exists. Warnings about deleted data, deleted images and
+ended protection need them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def protects_cluster(settings: Settings, outputs: Mapping[str, Any]) -> bool:
 def files(made: Iterable[pulumi.Resource], before: Mapping[str, str]) -> pulumi.Output[dict[str, str]]:
     """Returns the output `files`, and warns of each claim that this update stops using.
 
-    `made` are all resources of the stack, `before` the claims of the last update.
+    `made` are all resources of the stack, and `before` are the claims of the last update.
     """
     claims = [each for each in made if isinstance(each, kubernetes.core.v1.PersistentVolumeClaimPatch)]
     names = [pulumi.Output.concat(each.metadata["namespace"], "/", each.metadata["name"]) for each in claims]
@@ -67,13 +67,13 @@ class _Stored(NamedTuple):
     name: str
     stays: bool
     data: Mapping[str, bool]
-    """The settings of its data, such as `storage.containers.data`, and whether the data stays."""
+    """Whether data stays, by the setting that declares it, such as `storage.containers.data`."""
 
 
 def storage_warnings(settings: Settings, outputs: Mapping[str, Any]) -> Iterator[str]:
-    """Yields warnings for a deleted registry, for each account that loses data, and one for all ending protection.
+    """Yields warnings for a deleted registry, for each account that loses data, and one for all ended protection.
 
-    `outputs` are those of the last update, empty before the first one.
+    `outputs` are the outputs of the last update; empty before the first one.
     """
     yield from _registry(settings, outputs.get(REGISTRY))
     if PLATFORM not in outputs:

@@ -30,7 +30,7 @@ _ARM_SIGNS = frozenset("racwdl")
 """The permissions of a container that ARM can sign.
 
 `listServiceSas` signs for version 2015-04-05 and knows r, d, w, l, a, c, u and p, where p means "process" (Azure REST
-API, ServiceSasParameters.signedPermission). Move and permissions came with version 2020-02-10.
+API, ServiceSasParameters.signedPermission). The permissions m (move) and p (permissions) came with version 2020-02-10.
 """
 _VERSION = "2020-12-06"
 """The version in SAS, fixed so that equal arguments give an equal SAS in all versions of the SDK."""
@@ -151,9 +151,10 @@ class ContainerSas(Component):
 
 
 def check_expiry(access: ContainerAccess, *, users: Sequence[str] = (), stack: str | None = None) -> None:
-    """Warns, in previews too, if a container's SAS ends soon. `stack` issues it, by default this one.
+    """Warns, in previews too, if a container's SAS ends soon. `stack` issues the SAS; the default is this stack.
 
-    Raises pulumi.RunError if it has ended and workloads use it (`users`): their pods would wait for the mount forever.
+    Raises pulumi.RunError if the SAS has ended and workloads (`users`) use it: their pods would wait for the mount
+    forever.
     """
     if access.sas is None:
         return
@@ -169,7 +170,7 @@ def check_expiry(access: ContainerAccess, *, users: Sequence[str] = (), stack: s
         if warning and users and instant(expiry) <= now:
             raise pulumi.RunError(f"{warning}\n{', '.join(users)} would wait for it forever.")
         if warning:
-            pulumi.log.warn(warning)  # without a resource: the engine may end before its URN is known
+            pulumi.log.warn(warning)  # names no resource: the engine may end before it knows the URN
 
     pulumi.Output.all(access.sas.start, access.sas.expiry).apply(check)
 
@@ -190,7 +191,7 @@ def expiry_warning(
 
 
 def warned_for(start: str, expiry: str) -> timedelta:
-    """Returns how long before its end a SAS causes warnings: a third of its validity, at most 14 days."""
+    """Returns how long before the end of a SAS warnings begin: a third of its validity, at most 14 days."""
     return min((instant(expiry) - instant(start)) / 3, LONGEST_WARNING)
 
 
@@ -202,8 +203,8 @@ def renewal(account_key: str, rotation: str, stack: str) -> str:
 def sign(key: str, *, account: str, container: str, permissions: str, start: str, expiry: str) -> str:
     """Returns a SAS for HTTPS only, without a leading `?`. `key` is the account key in base64.
 
-    The signed text has sixteen lines, most empty here: identifier and addresses before the protocol, snapshot and
-    encryption scope, five response headers (Azure, "Create a service SAS", version 2020-12-06 and later).
+    The signed text has sixteen lines. These are empty here: identifier and addresses before the protocol, snapshot and
+    encryption scope, and five response headers (Azure, "Create a service SAS", version 2020-12-06 and later).
     """
     fields = {"sv": _VERSION, "sr": _CONTAINER, "st": start, "se": expiry, "sp": permissions, "spr": "https"}
     before = [permissions, start, expiry, f"/blob/{account}/{container}", "", ""]
@@ -213,7 +214,7 @@ def sign(key: str, *, account: str, container: str, permissions: str, start: str
 
 
 class SasAlert(Component):
-    """A PrometheusRule that fires before SAS end. The `pulumi up` that renews SAS updates it."""
+    """A PrometheusRule that fires before SAS end. The `pulumi up` that renews SAS also updates the rule."""
 
     def __init__(
         self,
@@ -247,7 +248,7 @@ def spec(rules: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def rule(container: str, start: str, expiry: str, *, fix: str) -> dict[str, Any]:
-    """Returns an alert that fires when previews warn, until the SAS is renewed. Its value is the seconds left."""
+    """Returns an alert that fires from when previews warn until the SAS is renewed. Its value is the seconds left."""
     left = warned_for(start, expiry)
     return {
         "alert": ALERT,

@@ -1,7 +1,8 @@
-"""Dynamic providers that store the period of SAS and sign with Entra keys, which Azure Resource Manager cannot do.
+"""Dynamic providers that store the validity period of a SAS, and sign the SAS with a user delegation key.
 
-Pulumi pickles them by reference to this module, and runs them in a separate process (`pulumi.dynamic`), so the module
-imports nothing heavy, and they have no state. They may read the clock and call the storage account, unlike the program.
+Azure Resource Manager can do neither. Pulumi pickles providers by reference to this module, and runs them in a separate
+process (`pulumi.dynamic`). So the module imports nothing heavy, and providers have no state. Unlike the program,
+providers may read the clock and call the storage account.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ CLOCK_SKEW = timedelta(minutes=15)
 """How long before now a SAS begins, for clocks that are behind (Microsoft's advice for SAS)."""
 PAUSE_SECONDS = 15
 ATTEMPTS = 41
-"""Attempts for ten minutes, when a new role assignment applies to blobs (Microsoft, RBAC troubleshooting)."""
+"""Attempts in ten minutes, until a new role assignment applies to blobs (Microsoft, RBAC troubleshooting)."""
 _OTHER_LOGINS = ("ARM_CLIENT_ID", "ARM_USE_MSI", "ARM_USE_OIDC")
 """Variables that make the azure-native provider log in without Azure's CLI.
 
@@ -57,7 +58,7 @@ class DelegationProvider(dynamic.ResourceProvider):
     """A user-delegation SAS of a container, signed with a key that the storage account gives to an Entra login.
 
     The inputs are `endpoint` (of the account's blobs), `account`, `container`, `permissions`, `start` and `expiry`; the
-    output is `sas`. Deleting it does nothing, because a single SAS cannot be revoked: it ends with its window.
+    output is `sas`. Its deletion does nothing, because Azure cannot revoke a single SAS: it is valid until `expiry`.
     """
 
     serialize_as_secret_always = False
@@ -73,7 +74,7 @@ class DelegationProvider(dynamic.ResourceProvider):
         return dynamic.CreateResult(str(uuid.uuid4()), {**props, "sas": sas})
 
     def diff(self, _id: str, olds: Properties, news: Properties) -> dynamic.DiffResult:
-        """Replaces the SAS if anything signed changes, which excludes the endpoint."""
+        """Replaces the SAS if a signed input changes. The endpoint is not signed."""
         return _replaced(olds, news, ("account", "container", "permissions", "start", "expiry"))
 
 
@@ -107,7 +108,7 @@ def _delegation_key(props: Properties) -> Any:
 def _credential() -> Any:
     """Returns the login that the azure-native provider deploys with.
 
-    On a VM, DefaultAzureCredential alone prefers the machine's managed identity to the user of `az login`.
+    On a VM, DefaultAzureCredential alone would prefer the machine's managed identity to the user of `az login`.
     """
     from azure.identity import AzureCliCredential, ChainedTokenCredential, DefaultAzureCredential
 

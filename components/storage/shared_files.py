@@ -1,9 +1,10 @@
 """Shared files by NFS: an Azure Files account in the stack's own network, and the StorageClass of its shares.
 
-The stack creates the account. With `networkEndpointType: privateEndpoint`, azurefile-csi-driver would also create
-endpoint, zone and link, which needs broad rights in the network's group, and nothing would delete them
-(cloud-provider-azure, EnsureStorageAccount): the network could not be destroyed. In an existing account, the driver
-only creates and deletes shares, through Resource Manager (controllerserver.go, CreateVolume), with a role there.
+The stack creates the account. If azurefile-csi-driver created it with `networkEndpointType: privateEndpoint`, the
+driver would also create an endpoint, a zone and a link. That needs broad rights in the network's group, and nothing
+would delete these resources (cloud-provider-azure, EnsureStorageAccount), so the network could not be destroyed. In an
+existing account, the driver only creates and deletes shares, through Resource Manager (controllerserver.go,
+CreateVolume), with a role on the account.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ from config.schema.storage import SHARED_CLASS
 SKU = "Premium_LRS"
 """The account's SKU. NFS requires premium, with shares of at least 100 GiB (driver-parameters.md, `skuName`).
 
-PremiumV2_LRS, which AKS's page on Azure Files recommends, requires driver 1.35; Kubernetes 1.34 has 1.34.
+PremiumV2_LRS, which AKS's page on Azure Files recommends, requires driver 1.35; Kubernetes 1.34 has driver 1.34.
 """
 MOUNT_OPTIONS = ["nconnect=4", "noresvport", "actimeo=30"]
-"""AKS's page on Azure Files ("Recommended mount options for NFS shares"). The driver adds version and security."""
+"""From AKS's page on Azure Files ("Recommended mount options for NFS shares"). The driver adds version and security."""
 
 
 class SharedFiles(Component):
@@ -65,7 +66,7 @@ class SharedFiles(Component):
         self.register_outputs({"account": self.account_name})
 
     def _account(self, settings: Settings) -> storage.StorageAccount:
-        """Creates it without keys or secure transfer, which NFS lacks (Azure's page on troubleshooting NFS shares)."""
+        """Creates it without keys and secure transfer: NFS has neither (Azure's page on troubleshooting NFS shares)."""
         return storage.StorageAccount(
             "files-account",
             account_name=self.account_name,
@@ -95,10 +96,10 @@ class SharedFiles(Component):
 def shared_class(
     settings: Settings, made: Sequence[pulumi.Resource], opts: pulumi.ResourceOptions
 ) -> SharedClass | None:
-    """Returns the class of shared files, or None without any.
+    """Returns the class of shared files, or None without shared files.
 
-    Reads the class if neither stack nor AKS creates it. If it is missing, previews fail and show this resource's name,
-    the key of the setting.
+    If neither the stack nor AKS creates the class, reads it from the cluster. If it is missing, previews fail and show
+    the resource's name, which is the key of the setting.
     """
     name = settings.shared_class
     if name is None:

@@ -1,7 +1,7 @@
 """Blob containers as volumes: a PersistentVolume, a claim and, with SAS, a Secret for each namespace that mounts them.
 
-The keys are those of the blob CSI driver (kubernetes-sigs/blob-csi-driver, docs/driver-parameters.md). A new SAS needs
-a new volume (`generation`): under the same name, a node would keep its current mount.
+Volume attributes and Secret keys are those of the blob CSI driver (kubernetes-sigs/blob-csi-driver,
+docs/driver-parameters.md). A new SAS needs a volume with a new name (`generation`): otherwise a node keeps its mount.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from components.storage.container_access import ContainerAccess, Sas
 from config.data.blobfuse import DRIVER, mount_options
 
 STORAGE_CLASS = "ai-on-aks-blob"
-"""A class that does not exist. The name prevents provisioning by a default class, and binds claim and volume."""
+"""A class that does not exist. The name prevents provisioning by a default class, and binds claims to volumes."""
 
 
 class ContainerVolume(Component):
@@ -41,14 +41,15 @@ class ContainerVolume(Component):
     ) -> None:
         """Creates the objects. `identity` opens the container if it has no SAS.
 
-        `space` is the namespace, if the stack creates it; `space_goes` if it is deleted with the stack. `hooks` are the
-        volume's.
+        `space` is the namespace if the stack creates it, or None. `space_goes` is whether the namespace is deleted with
+        the stack. `hooks` are for the volume.
 
-        The volume does not depend on the namespace. A claim that a killed update did not record is deleted with its
-        namespace, and the volume only after the claim: a namespace that waited for the volume would wait forever.
+        The volume does not depend on the namespace. If a killed update did not record a claim, only the deletion of the
+        namespace deletes it, and Kubernetes deletes the volume after the claim. So the namespace must not wait for the
+        volume.
 
         The claim is not deleted before the namespace either. If users' pods (batches) mount it, storage object in use
-        protection keeps it until they end, and only deleting the namespace ends them.
+        protection keeps the claim until they end, and only the deletion of the namespace ends them.
         """
         super().__init__(name, opts)
         self._names = volume_names(access, namespace, prefix)
@@ -67,7 +68,7 @@ class ContainerVolume(Component):
             spec=claim_spec(access, volume.metadata["name"]),
             opts=self.child(depends_on=[*self._after, *secrets], deleted_with=space if space_goes else None),
         )
-        # Not in another stack's namespace: its members read its secrets, and no job there uploads.
+        # No Secret for uploads in another stack's namespace: its members read Secrets, and no job there uploads.
         own = sas.upload if sas and space else None
         upload = None
         if own is not None:
@@ -92,7 +93,7 @@ class ContainerVolume(Component):
 
 
 class VolumeNames(NamedTuple):
-    """Names of the objects that mount a container into a namespace. Each new SAS has new ones."""
+    """Names of the objects that mount a container into a namespace. A new SAS needs objects with new names."""
 
     namespace: str
     claim: str
@@ -115,8 +116,9 @@ def volume_spec(
 ) -> core.PersistentVolumeSpecArgs:
     """Returns the PersistentVolume's spec. Only the Secret, or the identity `client_id`, opens the container.
 
-    With an identity, the driver mounts for each pod, with its token (nodeserver.go, NodePublishVolume). Without
-    mountWithWorkloadIdentityToken, it would use the identity to get the account's key (blob.go, GetAuthEnv).
+    With an identity, the driver mounts the container for each pod with the pod's token (nodeserver.go,
+    NodePublishVolume). Without mountWithWorkloadIdentityToken, it would use the identity to get the account's key
+    (blob.go, GetAuthEnv).
     """
     opened_by: dict[str, pulumi.Input[str]] = (
         {"AzureStorageAuthType": "SAS"}
@@ -167,5 +169,5 @@ def _access_modes(access: ContainerAccess) -> list[str]:
 
 
 def _digest(sas: str) -> str:
-    """Returns a text that identifies a SAS without exposing it: the signature alone has 256 bits."""
+    """Returns a text that identifies a SAS. The SAS cannot be guessed from it: the signature has 256 bits."""
     return hashlib.sha256(sas.encode()).hexdigest()[:12]
