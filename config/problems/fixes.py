@@ -225,13 +225,13 @@ def replace_by_hand(path: Path, places: Mapping[str, bool]) -> Fix:
 
 def choose_by_hand(path: Path, there: Path) -> Fix:
     where, key = printable(any_name(there)), printable(path_text(path))
-    return say(f"{where} has another value: keep the one that you need there in the stack file, and remove {key}")
+    return say(f"set {where} to the value that you need in the stack file, and remove {key}, which has another value")
 
 
 def rivals_by_hand(there: Path, keys: Collection[Path]) -> Fix:
     where, names = printable(any_name(there)), printable(", ".join(map(path_text, keys)))
     return say(
-        f"{names} have different values: set {where} to the one that you need in the stack file, and remove them"
+        f"set {where} to the value that you need in the stack file, and remove {names}, which have different values"
     )
 
 

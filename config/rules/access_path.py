@@ -28,7 +28,7 @@ def _needless(network: NetworkSettings) -> Iterator[Problem]:
     path: Path = ("network", "jumpBox")
     allowed, lacking = "no value, or network.private with network.addressSpace", ("network", "private")
     if network.id:
-        what = "needs a network that the stack creates, but network.id names an existing one"
+        what = "needs a network that the stack creates, but network.id names an existing network"
         yield Problem(path, what, allowed, remove_command(path), shows_value=False)
     elif not network.private:
         what = "is only for a private network, but network.private is false"
@@ -42,7 +42,7 @@ def _key(network: NetworkSettings) -> Iterator[Problem]:
     if network.jump_box is None or (given and is_public_key(given)):
         return
     path = ("network", "jumpBox", "sshPublicKey")
-    how = say("set it to your public key (`ssh-keygen -t ed25519` creates one): the line in ~/.ssh/id_ed25519.pub")
+    how = say("set it to the line in ~/.ssh/id_ed25519.pub, your public key (`ssh-keygen -t ed25519` creates the file)")
     what = "is not a public key that Azure accepts" if given else "is not set, so no user could log in"
     yield Problem(path, what, PUBLIC_KEY, how, shows_value=False)
 
@@ -59,7 +59,7 @@ def _login(stack: StackFile) -> Iterator[Problem]:
     cluster = stack.cluster
     if not cluster.local_accounts and cluster.login not in _LOGINS:
         path = ("cluster", "login")
-        what = f"is {cluster.login}, but the jump box deploys with a managed identity, which has no file and no secret"
+        what = f"is {cluster.login}, but the jump box has a managed identity, without a token file or a secret"
         yield Problem(path, what, f"{' or '.join(_LOGINS)}, or no network.jumpBox", set_command(path, "msi"))
 
 
@@ -69,7 +69,7 @@ def _identity(stack: StackFile) -> Iterator[Problem]:
         return
     users = any(pool.capacity_reservation_group for pool in stack.pools.values())
     path: Path = ("network", "jumpBox")
-    what = "has rights only in the stack's own resource group, but cluster.identity is in another"
+    what = "has rights only in the stack's resource group, but cluster.identity is in another group"
     how = remove_command(path) if users else remove_command(("cluster", "identity"))
     yield Problem(path, what, "no cluster.identity, or no network.jumpBox", how, shows_value=False)
 

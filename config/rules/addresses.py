@@ -74,7 +74,7 @@ def _nodes(network: NetworkSettings, address_space: str, needed: int) -> Iterato
     available = usable(layout(address_space).nodes)
     if available < needed:
         path = ("network", "addressSpace")
-        what = f"is {address_space}: half of it has {available} addresses for nodes, but the pools need {needed}"
+        what = f"is {address_space}: its half for nodes has {available} addresses, but the pools need {needed}"
         widths = [width for width in _WIDTHS if usable(layout(f"10.0.0.0/{width}").nodes) >= needed]
         yield Problem(path, what, _wider(widths), _moved(network, "addressSpace", widths))
 
@@ -107,7 +107,7 @@ def _pods(network: NetworkSettings, nodes: int) -> Iterator[Problem]:
     capacity = 2 ** (_NODE_PREFIX - range_.prefixlen)
     if capacity < nodes:
         path = ("network", "podRange")
-        what = f"is {range_}, with a /{_NODE_PREFIX} for each of {capacity} nodes, but the pools can have {nodes}"
+        what = f"is {range_}, with a /{_NODE_PREFIX} for each of {capacity} nodes, but the pools can have {nodes} nodes"
         widths = [width for width in _WIDTHS if 2 ** (_NODE_PREFIX - width) >= nodes]
         yield Problem(path, what, _wider(widths), _moved(network, "podRange", widths))
 

@@ -45,7 +45,9 @@ def unread_options(settings: Settings, known: WorkloadCatalogue) -> Iterator[str
     for key in sorted({key for spec in known.values() for key in spec.keys}):
         readers = [name for name, spec in known.items() if key in spec.keys]
         if running.isdisjoint(readers) and to_snake(key) in settings.model_fields_set:
-            what = f"is set, but no workload of this stack reads it ({', '.join(sorted(running)) or 'it runs none'})"
+            what = (
+                f"is set, but no workload of this stack reads it ({', '.join(sorted(running)) or 'the stack has none'})"
+            )
             allowed = f"a stack with {' or '.join(readers)}"
             yield Problem((key,), what, allowed, remove_command((key,))).text(settings.stack)
 
@@ -92,8 +94,8 @@ def _fixed_beside_autoscaled(settings: Settings) -> Iterator[Problem]:
         if pool.autoscale is None and pool.count:
             path = ("pools", key)
             what = (
-                f"has a fixed count ({pool.count}), but pools.{autoscaled} autoscales: while one of its nodes "
-                "offers no GPUs, such as during a driver build, AKS does not add nodes to any pool"
+                f"has a fixed count ({pool.count}), but pools.{autoscaled} autoscales: while a node of pools.{key} "
+                "offers no GPUs, such as during a driver build, AKS adds no nodes to any pool"
             )
             fix = autoscale_fixed(path, pool.count, counted="count" in pool.model_fields_set)
             allowed = f"autoscale with min and max {pool.count}, which keeps the number of nodes"
@@ -106,14 +108,12 @@ def _shorter_than_a_build(settings: Settings) -> Iterator[Problem]:
     builds = {key: settings.operators.driver_minutes(infiniband=bool(pool.sku.infiniband)) for key, pool in pools}
     key = max(builds, key=lambda each: builds[each], default="")
     for name, minutes, effect in (
-        ("unreadyMinutes", chosen.unready_minutes, "deletes it"),
-        ("provisionMinutes", chosen.provision_minutes, "gives up the scale-up"),
+        ("unreadyMinutes", chosen.unready_minutes, "deletes the node earlier"),
+        ("provisionMinutes", chosen.provision_minutes, "gives up the scale-up earlier"),
     ):
         if minutes < (least := builds.get(key, 0)):
             path = ("cluster", "autoscaler", name)
-            what = (
-                f"is {minutes}, but a node of pools.{key} builds drivers for up to {least} minutes: AKS {effect} before"
-            )
+            what = f"is {minutes}, but a node of pools.{key} builds drivers for up to {least} minutes: AKS {effect}"
             yield Problem(path, what, f"{least} or more", remove_command(path))
 
 
@@ -139,7 +139,7 @@ def _makes_no_files(storage: StorageSettings) -> Iterator[Problem]:
         if lacks and of_sas and account.settings.hierarchical_namespace:
             path = (*account.path_of(name), "permissions")
             what = f"is {chosen.permissions}, but in a hierarchical namespace mounts cannot create files without p"
-            how = "add m and p if mounts create files there, or remove w if they only read"
+            how = "add m and p if mounts create files there, or remove w if mounts only read"
             yield Problem(path, what, "letters with m and p, or letters without w", say(how))
 
 

@@ -15,11 +15,11 @@ _KEY = re.compile(rf"({_PREFIX}/)?{_NAME}")
 _VALUE = re.compile(rf"({_NAME})?")
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _RESERVED = {
-    "kubernetes.azure.com": "AKS sets these itself (Spot pools: set spot to true, which adds label and taint)",
+    "kubernetes.azure.com": "reserved for AKS (for a Spot pool, set spot to true: AKS adds its label and taint)",
     "kubernetes.io": "reserved for Kubernetes",
     "k8s.io": "reserved for Kubernetes",
-    "ai-on-aks": "this program sets them itself",
-    "hyperv": "the node labeler sets them, and removes all others",
+    "ai-on-aks": "reserved for this program",
+    "hyperv": "reserved for the node labeler, which removes all other labels with this prefix",
 }
 _OF_AKS = ("agentpool", "accelerator", "storageprofile", "storagetier")
 _VALUE_RULE = "at most 63 letters, digits, '-', '_' and '.', a letter or digit at both ends"
@@ -50,7 +50,7 @@ def taint_problems(taints: Sequence[str], path: Path) -> Iterator[Problem]:
             fix = remove_command(where) if _KEY.fullmatch(key) else by_hand(where)  # a reserved key is never valid
             yield Problem(where, f"is {taint!r}: its key {what}", _key_rule(key), fix)
         elif (key, effect) in seen:
-            what = f"is {taint!r}, but a taint before it has that key and effect"
+            what = f"is {taint!r}, but an earlier taint has the same key and effect"
             yield Problem(where, what, "each key and effect once", remove_command(where))
         seen.add((key, effect))
 

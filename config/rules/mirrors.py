@@ -16,8 +16,8 @@ IsFile = Callable[[str], bool]
 
 _SOURCE: Path = ("charts", "source")
 _SOURCES = (
-    "a folder with one unpacked chart per folder, as in charts/gpu-operator/Chart.yaml, relative to the program's "
-    "folder; or oci://<registry>/<folder>"
+    "a folder, relative to the program's folder, with a subfolder for each unpacked chart, as in "
+    "charts/gpu-operator/Chart.yaml; or oci://<registry>/<folder>"
 )
 
 
@@ -27,14 +27,16 @@ def mirror_problems(installation: Installation, is_file: IsFile) -> Iterator[Pro
         yield Problem(_SOURCE, f"is {source!r}, {what}", _SOURCES, by_hand(_SOURCE))
     elif source is not None and "://" in source and (names := _without_charts(installation)):
         has = "has" if len(names) == 1 else "have"
-        what = f"is {source!r}, a registry of charts, but {' and '.join(names)} {has} only released manifests"
+        what = f"is {source!r}, a registry of charts, but {' and '.join(names)} {has} manifests and no chart"
         allowed = "a folder, such as `make upstream-charts` creates"
         yield Problem(_SOURCE, what, allowed, by_hand(_SOURCE))
     if registry is not None and (what := _registry_fault(registry)):
         path = ("images", "registry")
         host = registry.rpartition("://")[2].rstrip("/").lower()
         fix = by_hand(path) if _registry_fault(host) else set_command(path, host)
-        allowed = "a registry's host, with a path or not, and no scheme: <name>.azurecr.io or mirror.example.com/nvidia"
+        allowed = (
+            "a registry's host without https://, and an optional path: <name>.azurecr.io or mirror.example.com/nvidia"
+        )
         yield Problem(path, f"is {registry!r}, {what}", allowed, fix)
 
 

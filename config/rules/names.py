@@ -30,7 +30,7 @@ def name_problems(names: Names) -> Iterator[Problem]:
         limit = MAX_DNS_PREFIX - len(names.project) - 1
         yield Problem(
             (),
-            f"the stack's name makes the cluster's name {names.cluster!r}, which has {len(names.cluster)} characters",
+            f"the cluster's name {names.cluster!r} contains the stack's name and has {len(names.cluster)} characters",
             f"a stack name of at most {limit} characters (the API server's DNS prefix has {MAX_DNS_PREFIX} at most)",
             _renamed(names.stack, names.stack[:limit].rstrip("-._")),
         )
@@ -48,8 +48,8 @@ def _resource_group_problems(names: Names) -> Iterator[Problem]:
         yield Problem(
             path,
             f"is {group!r}, not a valid name of a resource group",
-            f"at most {limit} letters, digits and ( ) _ - . with no dot at the end (the nodes' group adds "
-            f"{NODES_SUFFIX})",
+            f"at most {limit} characters: letters, digits, ( ) _ - . but no dot at the end (the nodes' group has the "
+            f"same name with {NODES_SUFFIX})",
             by_hand(path) if better.isdigit() else set_command(path, better),  # Pulumi would read digits as a number
         )
 
@@ -71,7 +71,7 @@ def namespace_problems(stack: str, of_operators: Iterable[str]) -> Iterator[Prob
         yield Problem((), what, f"any name except kube-*, {', '.join(taken)}", _renamed(stack, f"my-{better}"))
     elif stack != better:
         what = f"the stack is named {stack!r}, which is not a valid name for its namespace"
-        allowed = f"at most {MAX_DNS_LABEL} lower-case letters, digits and hyphens, a letter or digit at both ends"
+        allowed = f"at most {MAX_DNS_LABEL} lower-case letters, digits and hyphens, with a letter or digit at both ends"
         yield Problem((), what, allowed, _renamed(stack, better or "my-stack"))
 
 
@@ -83,7 +83,7 @@ def job_name_problems(stack: str, workloads: Iterable[str]) -> Iterator[Problem]
     limit = _LONGEST_JOB - max((len(f"-{name}") for name in workloads), default=_LONGEST_JOB)
     if limit > 0 and (len(stack) > limit or not stack[:1].isalpha()):
         better = (stack if stack[:1].isalpha() else f"s-{namespace_of(stack)}")[:limit].rstrip("-")
-        what = f"the stack is named {stack!r}, and the names of its jobs in the team's namespace begin with that"
+        what = f"the stack is named {stack!r}, but the names of its jobs in the team's namespace begin with this name"
         yield Problem((), what, f"at most {limit} characters, the first a letter", _renamed(stack, better))
 
 

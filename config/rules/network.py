@@ -30,10 +30,10 @@ def network_problems(stack: StackFile) -> Iterator[Problem]:
 def _conflicting_networks(network: NetworkSettings) -> Iterator[Problem]:
     if network.address_space and network.id:
         path = ("network", "addressSpace")
-        what = "creates a network, but network.id names an existing one"
+        what = "creates a network, but network.id names an existing network"
         yield Problem(path, what, "one of the two", either_by_hand(path, "remove network.id"))
     if network.routed and not network.id:
-        how = "set network.id and network.nodeSubnet to an existing network and its subnet with a route table"
+        how = "set network.id to an existing network, and network.nodeSubnet to its subnet with a route table"
         what = "is userDefinedRouting, which needs an existing network: the stack does not create routes"
         allowed = "natGateway or loadBalancer, or userDefinedRouting with network.id"
         yield Problem(("network", "outbound"), what, allowed, say(how), shows_value=False, lacking=("network", "id"))
@@ -62,7 +62,7 @@ def _subnets(stack: StackFile) -> Iterator[Problem]:
         elif network.id and needed and not given:
             place = ResourceName.of(network.id)
             where = f"--resource-group {place.group} --vnet-name {place.name}"
-            how = say(f"set it to an id that this prints: az network vnet subnet list {where} --query [].id")
+            how = say(f"set it to an id from: az network vnet subnet list {where} --query [].id")
             yield Problem(path, "is not set", "the id of a subnet of network.id", how, shows_value=False)
 
 
@@ -92,7 +92,7 @@ def _private(stack: StackFile) -> Iterator[Problem]:
         return
     if stack.cluster.authorized_ip_ranges:
         path: Path = ("cluster", "authorizedIpRanges")
-        what = "applies to a public API server, but network.private makes it private"  # AKS's page on private clusters
+        what = "is only for a public API server, but network.private is true"  # AKS's page on private clusters
         fix = either_by_hand(path, "set network.private to false")
         yield Problem(path, what, "no value, or network.private false", fix)
     if stack.registry.sku != "Premium":
@@ -101,7 +101,7 @@ def _private(stack: StackFile) -> Iterator[Problem]:
         yield Problem(path, what, "Premium, or network.private false", by_hand(path))
     if not in_public_cloud(stack.location):
         path = ("network", "private")
-        what = f"is true, but this program only knows the private zones of the public cloud, not of {stack.location}"
+        what = f"is true, but this program knows private DNS zones only of the public cloud, not of {stack.location}"
         yield Problem(path, what, "false, or a region of the public cloud", by_hand(path))
 
 
@@ -109,7 +109,10 @@ def _zones(stack: StackFile) -> Iterator[Problem]:
     network, seen = stack.network, set[str]()
     if network.zones and not (network.private or stack.entrances()):
         path: Path = ("network", "zones")
-        what, lacking = "is set, but nothing is private: network.private is false", ("network", "private")
+        what, lacking = (
+            "is set, but no private endpoint uses these zones: network.private is false",
+            ("network", "private"),
+        )
         fix = either_by_hand(path, "set network.private to true")
         yield Problem(path, what, "no value, or network.private true", fix, lacking=lacking)
         return
@@ -132,7 +135,7 @@ def _names(stack: StackFile) -> Iterator[Problem]:
     allowed = f"at most {MAX_DNS_LABEL} characters, because labels of nodes contain the name"
     if network.address_space and group and len(group) > MAX_DNS_LABEL:
         path: Path = ("cluster", "resourceGroup")
-        what = f"is {group!r}, which has {len(group)} characters, and contains the nodes' network"
+        what = f"is {group!r}, which contains the nodes' network and has {len(group)} characters"
         yield Problem(path, what, allowed, set_command(path, group[:MAX_DNS_LABEL].strip("-.")))
     named = [("nodeSubnet", (network.node_subnet or "").rpartition("/")[2])]
     if network.id:

@@ -62,13 +62,13 @@ def _custom_dns(servers: Iterable[str], settings: Settings) -> Objection:
     """
     names = "the API server, registry and blobs" if settings.network.private else "the shared files' account"
     what = (
-        f"network.id uses custom DNS servers ({', '.join(servers)}). They must forward the private zones of {names} "
-        "to Azure's DNS at 168.63.129.16, from a network that is linked to these zones"
+        f"network.id uses custom DNS servers ({', '.join(servers)}). These servers must be in a network that is linked "
+        f"to the private zones of {names}, and must forward these zones to Azure's DNS at 168.63.129.16"
     )
     how = ["set network.zones to your zones that are linked to that network (docs/private-clusters.md)"]
     if settings.network.private and settings.network.zone("cluster", settings.location) is None:
         name = ZONE_NAMES["cluster"].format(region=settings.location)
-        how.append(f"include {name}: otherwise AKS creates one that is linked only to network.id")
+        how.append(f"include {name}: otherwise AKS creates a zone that is linked only to network.id")
     return Objection(what, tuple(how), stops=False)
 
 
@@ -122,7 +122,7 @@ def _routed(subnet: Json, settings: Settings) -> Iterator[Objection]:
     elif settings.cluster.authorized_ip_ranges:
         what = (
             "cluster.authorizedIpRanges must contain the public address of the firewall or gateway in the routes of "
-            "network.nodeSubnet: nodes connect to the API server from it, and AKS does not add it"
+            "network.nodeSubnet: nodes connect to the API server from that address, and AKS does not add it"
         )
         path = ("cluster", "authorizedIpRanges", len(settings.cluster.authorized_ip_ranges))
         yield Objection(what, (set_command(path, "<address>/32").text(settings.stack),), stops=False)
@@ -164,7 +164,7 @@ def _nat_gateway_addresses(gateway: str) -> Objection:
     """Returns only a warning: Azure's answer lacks the gateway's addresses, which the ranges may contain."""
     what = (
         "cluster.authorizedIpRanges must contain the addresses of the NAT gateway of network.nodeSubnet: nodes connect "
-        "to the API server from them, and AKS only adds those of its own load balancer"
+        "to the API server from these addresses, and AKS adds only the addresses of its load balancer"
     )
     list_ = f"az network nat gateway show --ids {gateway} --query '[publicIpAddresses, publicIpPrefixes][][].id'"
     return Objection(what, (f"{list_}    # az network public-ip show --ids <id> --query ipAddress",), stops=False)
@@ -185,7 +185,7 @@ def _endpoint_subnet(properties: Json, settings: Settings) -> Iterator[Objection
 def _delegated(subnet: Json, key: str, id_: str | None) -> Iterator[Objection]:
     services = [str(each["properties"]["serviceName"]) for each in subnet.get("delegations") or ()]
     if services:
-        undo = f"az network vnet subnet update --ids {id_} --remove delegations    # if nothing uses it"
+        undo = f"az network vnet subnet update --ids {id_} --remove delegations    # if no service uses it"
         yield Objection(f"network.{key} is delegated to {', '.join(services)}", (undo,))
 
 
@@ -212,11 +212,11 @@ def _policies(subnet: Json, key: str, id_: str | None) -> Iterator[Objection]:
     rules = [name for name in ("networkSecurityGroup", "routeTable") if subnet.get(name)]
     if policies != _NO_POLICIES and rules:
         what = (
-            f"network.{key} has policies for private endpoints ({policies}) and {' and '.join(rules)}: these must "
-            "allow nodes to reach the endpoints"
+            f"network.{key} applies its {' and '.join(rules)} to private endpoints "
+            f"(privateEndpointNetworkPolicies {policies}), so these rules must allow nodes to reach the endpoints"
         )
         off = f"az network vnet subnet update --ids {id_} --private-endpoint-network-policies {_NO_POLICIES}"
-        yield Objection(what, (f"{off}    # or else",), stops=False)
+        yield Objection(what, (f"{off}    # or change the rules",), stops=False)
 
 
 def link_objections(
@@ -237,8 +237,10 @@ def link_objections(
         what = f"{place.name} (network.zones) is not linked to network.id"
         yield Objection(what, (f"{make} --virtual-network {network}",), stops=not forwarded)
     elif linked and not wanted:
-        what = f"network.id is already linked to another zone {place.name}, in group {place.group}"
-        undo = f"az network private-dns link vnet delete {names} --name {linked.get('name')} --yes    # or else"
+        what = f"network.id is already linked to another zone with the name {place.name}, in group {place.group}"
+        undo = (
+            f"az network private-dns link vnet delete {names} --name {linked.get('name')} --yes    # or delete the link"
+        )
         yield Objection(what, (f"add {zone} to network.zones", undo))
 
 

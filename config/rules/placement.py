@@ -257,7 +257,7 @@ def unknown_workloads(names: Sequence[str], workloads: Mapping[str, Any]) -> Ite
     for name, likely in known.items():
         if not name:
             what = "has a comma without a name"
-            yield Problem(("workloads",), what, "names with one comma between two of them", fix)
+            yield Problem(("workloads",), what, "names separated by one comma", fix)
         elif name not in workloads:
             what = f"contains {name!r}, an unknown workload{hint(likely)}"
             yield Problem(("workloads",), what, ", ".join(sorted(workloads)), fix)
@@ -278,7 +278,7 @@ def missing_operators(
         allowed = f"true, or a stack without {spec.name}"
         if not brought.enabled:
             where: Path = (*path, "enabled")
-            what = f"is false, but workload {spec.name} needs it {why}"
+            what = f"is false, but workload {spec.name} needs {brought.by.title} {why}"
             yield Problem(where, what, allowed, set_command(where, True))
         for value in brought.by.needed_values:
             if installation.value(brought.by, *value) is False:

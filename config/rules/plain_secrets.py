@@ -14,7 +14,7 @@ from config.schema.models import Settings
 from config.schema.operators import OperatorSettings
 from config.schema.workload import WorkloadOptions
 
-_LOOKS = "looks like a secret in plain text; all readers of the stack file or the pod know it, so choose a new one"
+_LOOKS = "looks like a secret in plain text; readers of the stack file or the pod know it, so choose a new secret"
 _NAMES = re.compile(
     "(?:^|-)(?:password|passwd|pass|pwd|passphrase|token|credential|(?:client|app|shared|session|env)-secret"
     "|(?:api|access|account|secret|private|encryption|signing|routing|service|integration)-key)$"
@@ -38,7 +38,7 @@ def plain_secrets(options: Mapping[str, WorkloadOptions], *, encrypted: bool) ->
 
 
 def plain_secret(path: Path) -> Problem:
-    what = "is in plain text in the stack file; all readers of the file know it, so choose a new one"
+    what = "is in plain text in the stack file; readers of the file know the secret, so choose a new secret"
     return Problem(path, what, "an encrypted value", secret_command(path), shows_value=False)
 
 

@@ -19,7 +19,7 @@ from config.schema.models import OVERRIDABLE, SHARED, PlatformOutput, PlatformSt
 from config.schema.names import StackName
 
 _PATH = ("platformStack",)
-_ALLOWED = "a stack that `pulumi stack ls` lists, by its name or as organization/project/name, with its own platform"
+_ALLOWED = "a stack with its own platform: a name from `pulumi stack ls`, or organization/project/name"
 _LIST = "`pulumi stack ls` lists the stacks"
 _PART = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 CONSUMER_KEYS = ("workloads", "workloadOptions", "platformStack", *OVERRIDABLE)
@@ -68,7 +68,7 @@ def read_platform_stack(
     if other := outputs.get(PLATFORM_STACK):
         raise _refused(f"is {text!r}, which itself runs on the platform of {other}", set_command(_PATH, other))
     if PLATFORM not in outputs and NEXT in outputs:
-        what = f"is {text!r}, a private stack with only the first of its two phases deployed"
+        what = f"is {text!r}, a private stack, but its second phase is not deployed"
         raise _refused(
             what, say(f"deploy the second phase from inside the network (docs/cluster-access.md): {outputs[NEXT]}")
         )
@@ -79,7 +79,7 @@ def read_platform_stack(
         output = model.model_validate(outputs[PLATFORM], by_alias=True, by_name=False)
     except ValidationError as error:
         where = ".".join(map(str, error.errors()[0]["loc"]))
-        what = f"is {text!r}, but its output {PLATFORM} is of another version of this program ({where})"
+        what = f"is {text!r}, but another version of this program wrote its output {PLATFORM} ({where})"
         raise _refused(what, run(f"pulumi up -s {short}")) from None
     return PlatformStack(stack, output)
 

@@ -93,7 +93,7 @@ def _fixed(placed: _Placed) -> Iterator[Problem]:
     for key, (needed, why) in reasons.items():
         given = placed.spec.get(key)
         if given not in (None, needed):
-            but = f"but pods of workload {placed.workload} have {needed or 'none'}, {why}"
+            but = f"but pods of workload {placed.workload} have {needed or 'no value'}, {why}"
             yield placed.problem(("spec", key), f"is {given!r}, {but}", needed or "no value; use nodeSelector")
 
 
@@ -111,7 +111,7 @@ def _containers(placed: _Placed) -> Iterator[Problem]:
 
 def _devices(placed: _Placed, path: Path, resources: Any) -> Iterator[Problem]:
     devices = (GPU_RESOURCE, placed.rdma_resource)
-    allowed = f"other resources; {' and '.join(devices)} come from the pool and the workload's options"
+    allowed = f"resources except {' and '.join(devices)}, which the pool and the workload's options set"
     taken = f"removes the devices of workload {placed.workload}"
     if resources is None:
         yield placed.problem(path, f"is null, which {taken}", allowed)
@@ -131,7 +131,7 @@ def _node_selector(placed: _Placed) -> Iterator[Problem]:
         if value is not None and key in known and known[key] != value:
             has = f"the label is {known[key]!r}" if known[key] else "the label does not exist"
             what = f"is {value!r}, but on nodes of pool {placed.pool_key}, where workload {placed.workload} runs, {has}"
-            allowed = f"labels of its nodes, or another pool in {path_text((*placed.path[:-1], 'pool'))}"
+            allowed = f"labels of the pool's nodes, or another pool in {path_text((*placed.path[:-1], 'pool'))}"
             yield placed.problem(("spec", "nodeSelector", key), what, allowed)
 
 
@@ -151,7 +151,7 @@ def _affinity(placed: _Placed) -> Iterator[Problem]:
     for part in _REQUIRED:
         here = here.get(part) or {}
     if here:
-        what = f"replaces the rule that keeps workload {placed.workload} in one pool, and so on one InfiniBand fabric"
+        what = f"replaces the rule that keeps workload {placed.workload} in one pool, on one InfiniBand fabric"
         yield placed.problem(_REQUIRED, what, "nodeSelector, or preferredDuringSchedulingIgnoredDuringExecution")
 
 
@@ -187,5 +187,5 @@ def node_check_problems(
             what = f"is {depth}, but GPUs of pool {placement.pool_key} are shared, and the checks need whole GPUs"
             yield Problem(path, what, "off", set_command(path, "off"))
         elif depth == "full" and (gpus := placement.options.gpus_on(placement.pool.sku)) < placement.pool.sku.gpus:
-            what = f"is full, which measures all devices of a node, but workload {spec.name} takes {gpus} of its "
+            what = f"is full, which measures all devices of a node, but workload {spec.name} takes {gpus} of the "
             yield Problem(path, f"{what}{placement.pool.sku.gpus} GPUs", "light or off", set_command(path, "light"))

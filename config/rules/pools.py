@@ -43,8 +43,8 @@ def _key_problems(key: str, path: Path) -> Iterator[Problem]:
     yield Problem(
         path,
         f"is named {key!r}, which is not a valid beginning of a pool's name in AKS",
-        f"1 to {MAX_POOL_KEY} lower-case letters and digits, the first a letter (with a suffix of {SUFFIX_LENGTH}, "
-        f"AKS allows {MAX_POOL_NAME})",
+        f"1 to {MAX_POOL_KEY} lower-case letters and digits, the first a letter (AKS allows {MAX_POOL_NAME}, and "
+        f"this program adds {SUFFIX_LENGTH})",
         say(f"rename the key {key or repr(key)} to {better} under pools in the stack file, with all keys below it"),
     )
 

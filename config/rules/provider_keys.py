@@ -83,7 +83,7 @@ def _login_problems(keys: Mapping[str, str], secret: Collection[str]) -> Iterato
             yield plain_secret((key,))
     subscription = keys.get(_SUBSCRIPTION)
     if subscription and not re.fullmatch(_UUID, subscription, re.IGNORECASE):
-        how = f"set {_SUBSCRIPTION} to this ID: az account show --subscription <name> --query id --output tsv"
+        how = f"set {_SUBSCRIPTION} to the ID from: az account show --subscription <name> --query id --output tsv"
         yield Problem((_SUBSCRIPTION,), f"is {subscription!r}, not a subscription ID", "a UUID", say(how))
 
 

@@ -58,7 +58,7 @@ def _kubernetes_version(stack: StackFile) -> Iterator[Problem]:
     elif re.fullmatch(r"\d\.\d", version):
         fault += f"; if you mean {version}0, quote it in the stack file"
     path = ("cluster", "kubernetesVersion")
-    allowed = f"{', '.join(offered)}, or with a patch that `az aks get-versions --location {stack.location}` lists"
+    allowed = f"{', '.join(offered)}, or a patch of these from `az aks get-versions --location {stack.location}`"
     plain = version.strip().lstrip("vV")
     fix = set_command(path, plain) if minor_of(plain) in offered else by_hand(path)
     yield Problem(path, f"is {version!r}, {fault}", allowed, fix)
@@ -67,7 +67,7 @@ def _kubernetes_version(stack: StackFile) -> Iterator[Problem]:
 def _pools(stack: StackFile) -> Iterator[Problem]:
     if "pools" not in stack.model_fields_set:
         if stack.vm_sku is None:
-            what, fix = "is not set, and neither is pools", by_hand(("vmSku",))
+            what, fix = "is not set, and the stack has no pools", by_hand(("vmSku",))
             yield Problem(("vmSku",), what, by_price(gpu_sizes()), fix, lacking=("pools",))
         return
     for key, field in (("vmSku", "vm_sku"), ("nodeCount", "node_count")):
@@ -119,7 +119,7 @@ def _login(stack: StackFile) -> Iterator[Problem]:
         return
     if not cluster.local_accounts:
         path = ("cluster", "localAccounts")
-        what = "is false, and so is cluster.entra: no user could log in to the cluster"
+        what = "is false, and cluster.entra is also false: no user could log in to the cluster"
         yield Problem(path, what, "true for one of the two, or for both", set_command(_ENTRA, True))
     for path, given in (
         (("cluster", "adminGroupObjectIds"), cluster.admin_group_object_ids),
@@ -127,7 +127,7 @@ def _login(stack: StackFile) -> Iterator[Problem]:
     ):
         if given:
             what = "names Entra identities, but cluster.entra is false"
-            yield Problem(path, what, "cluster.entra true, or no such identities", set_command(_ENTRA, True))
+            yield Problem(path, what, "cluster.entra true, or no value", set_command(_ENTRA, True))
 
 
 def _identity(stack: StackFile) -> Iterator[Problem]:
@@ -137,10 +137,11 @@ def _identity(stack: StackFile) -> Iterator[Problem]:
         return
     what = f"is not set, and {users[0]}.capacityReservationGroup needs a user-assigned identity"
     how = (
-        "create one with `az identity create`, assign it the role Contributor on the resource group of the "
-        "reservations (which may take an hour), and set cluster.identity to its id"
+        "create an identity with `az identity create`, assign that role (the assignment may take an hour), and set "
+        "cluster.identity to its id"
     )
-    yield Problem(("cluster", "identity"), what, "the id of an identity with that role", say(how), shows_value=False)
+    allowed = "the id of an identity with the role Contributor on the resource group of the reservations"
+    yield Problem(("cluster", "identity"), what, allowed, say(how), shows_value=False)
 
 
 def _priorities(stack: StackFile) -> Iterator[Problem]:
@@ -149,12 +150,12 @@ def _priorities(stack: StackFile) -> Iterator[Problem]:
     path, chosen = ("cluster", "autoscaler", "expander"), stack.cluster.autoscaler.expander
     if ranked and chosen != "priority":
         names = ", ".join(f"pools.{key}" for key in ranked)
-        what = f"is {chosen}, which ignores priorities, but {names} {'have' if len(ranked) > 1 else 'has'} one"
+        what = f"is {chosen}, which ignores priorities, but {names} {'have' if len(ranked) > 1 else 'has'} a priority"
         yield Problem(path, what, "priority, or no autoscale.priority", set_command(path, "priority"))
     elif chosen == "priority" and not ranked:
         what = "is priority, but no pool has an autoscale.priority"
         fix = either_by_hand(path, "set pools.<name>.autoscale.priority")
-        yield Problem(path, what, "random, least-waste or most-pods; or a priority", fix)
+        yield Problem(path, what, "random, least-waste or most-pods; or a pool with autoscale.priority", fix)
 
 
 def _maintenance(stack: StackFile) -> Iterator[Problem]:

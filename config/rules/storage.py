@@ -21,7 +21,7 @@ from config.schema.workload import Candidate
 
 PATH: Path = ("storage", "sharedFiles")
 CLASS: Path = ("storage", "sharedClass")
-_PUBLIC = "files in an account with a public address, which network.private does not allow"
+_PUBLIC = "which stores files in an account with a public address, but network.private is true"
 
 
 def account_problems(stack: StackFile) -> Iterator[Problem]:
@@ -61,8 +61,12 @@ def _duplicate_containers(storage: StorageSettings) -> Iterator[Problem]:
             other = first.setdefault(name, account)
             if other is not account:
                 path = account.path_of(name)
-                what = f"has the same name as {path_text(other.path_of(name))}, but workloads use only the name"
-                fix = say("rename the newer container in the stack file: `pulumi up` deletes the data of a renamed one")
+                what = (
+                    f"has the same name as {path_text(other.path_of(name))}, but workloads find containers only by name"
+                )
+                fix = say(
+                    "rename the newer container in the stack file: `pulumi up` deletes the data of a renamed container"
+                )
                 yield Problem(path, what, "a name that no other container of the stack has", fix)
 
 
@@ -119,7 +123,7 @@ def _old_addon(kubernetes: str, auth: str) -> Iterator[Problem]:
     since = facts.identity_mounts
     if since.lacks_addon(kubernetes):
         path = ("cluster", "kubernetesVersion")
-        what = f"is {kubernetes!r}, with a blob CSI driver that cannot mount by identity ({auth})"
+        what = f"is {kubernetes!r}, and its blob CSI driver cannot mount by identity ({auth})"
         allowed = f"{since.addon} or newer (with driver {since.driver} or newer), or storage.driver chart"
         yield Problem(path, what, allowed, set_command(path, facts.kubernetes.default))
 
@@ -132,7 +136,7 @@ def shared_files_problems(stack: StackFile) -> Iterator[Problem]:
         allowed = "smb, or also set network.addressSpace or network.id"
         yield Problem(PATH, what, allowed, by_hand(PATH), lacking=("network",))
     elif chosen == "nfs" and not network.private and not in_public_cloud(stack.location):
-        what = f"is nfs, but this program only knows the private zones of the public cloud, not of {stack.location}"
+        what = f"is nfs, but this program knows private DNS zones only of the public cloud, not of {stack.location}"
         yield Problem(PATH, what, "smb, or a region of the public cloud", by_hand(PATH))
     elif chosen == "smb" and network.private:
         yield Problem(PATH, f"is smb, {_PUBLIC}", "nfs or none, or network.private false", by_hand(PATH))
@@ -144,7 +148,7 @@ def _class_problems(stack: StackFile, name: str) -> Iterator[Problem]:
     chosen, brought = stack.storage.shared_files, stack.operators.shared_class
     if chosen:
         what = f"is {name}, but storage.sharedFiles is {chosen}: only one of them can store shared files"
-        fix = say("keep the one with your files in the stack file, and remove the other")
+        fix = say("in the stack file, keep the setting that has your files, and remove the other setting")
         yield Problem(CLASS, what, "one of the two", fix)
     elif name == SHARED_CLASS:
         what = f"is {name}, the name of the class that storage.sharedFiles=nfs creates"

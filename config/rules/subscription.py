@@ -113,7 +113,7 @@ def rights_objections(answer: Json, deployer: str, scope: str) -> Iterator[Objec
         return
     grant = f"az role assignment create --role 'User Access Administrator' --assignee {deployer} --scope {scope}"
     what = f"the deployer cannot assign roles in this subscription ({ASSIGN})"
-    yield Objection(what, (f"{grant}    # run by an owner; or activate such a role, and log in again",))
+    yield Objection(what, (f"{grant}    # an owner must run this; or activate your role, and log in again",))
 
 
 def condition_objections(answer: Json, given: Mapping[str, str]) -> Iterator[Objection]:

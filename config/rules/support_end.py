@@ -35,8 +35,8 @@ def _end(settings: Settings, known: Kubernetes, today: date) -> Iterator[Problem
     forced = max(known.platform_upgrades_since, end + timedelta(days=known.platform_upgrade_grace_days))
     verb = "ends" if today <= end else "ended"
     what = (
-        f"is {cluster.kubernetes_version}, and its support by AKS {verb} on {end}. From {forced} on, AKS upgrades the "
-        "cluster itself at any time, even while jobs run"
+        f"is {cluster.kubernetes_version}, and its support by AKS {verb} on {end}. From {forced}, AKS may upgrade the "
+        "cluster at any time, even while jobs run"
     )
     later = [minor for minor in known.offered(lts=cluster.lts) if (known.end(minor, lts=cluster.lts) or end) > end]
     following = next(iter(later), None)
@@ -53,7 +53,7 @@ def _kept_by_scheduler(settings: Settings, known: Kubernetes, what: str, followi
     premium = f", or cluster.tier Premium (support until {lts_end})" if lts_end and not settings.cluster.lts else ""
     allowed = f"{following}, once a newer scheduler-plugins supports it, or with operators.scheduler {VOLCANO}{premium}"
     pinned = versions().charts["scheduler-plugins"].version
-    how = say(f"plan one of these before that day: scheduler-plugins {pinned} does not support {following}")
+    how = say(f"plan an allowed value before that day: scheduler-plugins {pinned} does not support {following}")
     return Problem(_PATH, what, allowed, how)
 
 

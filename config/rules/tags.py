@@ -45,9 +45,9 @@ def tag_problems(stack: StackFile) -> Iterator[Problem]:
         seen.setdefault(name.lower(), name)
     most = (MAX_TAGS_OF_ZONES if stack.network.private or stack.entrances() else MAX_TAGS) - _OWN
     if len(stack.tags) > most:
-        zones = "for private DNS zones " if most < MAX_TAGS - _OWN else ""
-        what = f"has {len(stack.tags)} tags, but Azure's limit {zones}allows {most} in addition to those of AKS"
-        how = say(f"remove {len(stack.tags) - most} of them: pulumi config rm --path tags.<name>")
+        tagged = "private DNS zones" if most < MAX_TAGS - _OWN else "resources"
+        what = f"has {len(stack.tags)} tags, but {tagged} can have {most} in addition to AKS's tags"
+        how = say(f"remove {len(stack.tags) - most} of the tags: pulumi config rm --path tags.<name>")
         yield Problem(_PATH, what, f"at most {most} tags", how, shows_value=False)
 
 

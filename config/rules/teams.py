@@ -84,7 +84,7 @@ def _too_many_gpus(stack: StackFile) -> Iterator[Problem]:
         return
     path = slack if given[slack] >= over else max(given, key=given.__getitem__)
     left = max(0, given[path] - over)
-    what = f"is {given[path]}, but {left} of the {total} GPUs that the cluster can have are left"
+    what = f"is {given[path]}, but the cluster can have {total} GPUs, and {left} are left"
     lacking = ("pools",) if stack.pools else ("nodeCount",)
     listed = ", ".join(f"{path_text(where)} ({gpus})" for where, gpus in given.items() if gpus)
     words = say(f"lower one or more of {listed} by {over} in total in the stack file, or add nodes")
@@ -101,7 +101,7 @@ def quota_table(stack: StackFile) -> str:
     total = _all_gpus(stack)
     rows = [(team.gpus, f"team {name}{_limits(team)}") for name, team in sorted(stack.teams.items())]
     rows += [(stack.slack_gpus, "slack, which teams borrow")] if stack.slack_gpus else []
-    left = (total - sum(gpus for gpus, _ in rows), "in no queue: quota for more teams, or slackGpus")
+    left = (total - sum(gpus for gpus, _ in rows), "in no queue: free for more teams, or slackGpus")
     lines = [f"{gpus:>8}  {what}" for gpus, what in (*rows, *([left] if left[0] > 0 else []))]
     return "\n".join([f"quotas, of {total} GPUs that the cluster can have:", *lines]) if rows else ""
 

@@ -153,7 +153,7 @@ def quota_objections(growing: Sequence[Growth], answer: Json, settings: Settings
     for name, mine in by_name.items():
         usage = usages.get(_plain(name))
         if usage is None:
-            yield Objection(f"vCPU quota {name} could not be read: Azure lists none of that name", stops=False)
+            yield Objection(f"vCPU quota {name} could not be read: Azure lists no quota with that name", stops=False)
             continue
         left = lefts[name]
         now = sum(growth.at_once * growth.sku.vcpus for growth in mine)

@@ -30,11 +30,11 @@ def _reachable(text: str) -> str:
     if network.prefixlen == 0:
         raise unfit(f"is {text}, which allows all addresses, the same as no range", None, allowed=_ALLOWED)
     if network.prefixlen < _WIDEST_PUBLIC:
-        what = f"is {text}, {network.num_addresses:,} addresses, more than any organization has"
-        raise unfit(what, None, allowed=f"{_ALLOWED}; /{_WIDEST_PUBLIC} or longer")
+        what = f"is {text}, which has {network.num_addresses:,} addresses, more than any organization has"
+        raise unfit(what, None, allowed=f"{_ALLOWED}; with a prefix of /{_WIDEST_PUBLIC} or longer")
     public = network.network_address.is_global or any(network.subnet_of(each) for each in _EXAMPLES)
     if not public:
-        what = f"is {text}, not public addresses: it would lock out all clients, including the deployer"
+        what = f"is {text}, which is not public: all clients, including the deployer, would be locked out"
         raise unfit(what, None, allowed=_ALLOWED)
     if text.partition("/")[0] != str(network.network_address):
         what = f"is {text}, which does not start at its first address"

@@ -58,7 +58,7 @@ def _small_machine(name: str) -> str:
     names = [size.name for size in usable]
     if name not in names:
         found = [] if name in catalogue() else near(name, names)
-        what = f"is {name!r}, not a known VM size without GPUs{hint(found)}"
+        what = f"is {name!r}, which has GPUs or is unknown{hint(found)}"
         raise unfit(what, next(iter(written_differently(name, names)), None))
     return name
 

@@ -85,7 +85,7 @@ class ContainerSettings(Model):
     permissions: Annotated[
         str,
         StringConstraints(pattern=r"^ra?c?w?d?lm?p?$"),
-        may_be("r and l, which mounts need, any of acwd between them, any of mp after them: rl, racwdlmp"),
+        may_be("r, then any of acwd, then l, then any of mp, as in rl or racwdlmp (mounts need r and l)"),
         protects("letters"),
     ] = "rl"
     """Permissions of the SAS for mounts, from `racwdlmp`: read, add, create, write, delete, list, move, permissions.

@@ -20,7 +20,7 @@ def test_the_warning_has_the_dates_of_the_end_and_of_the_forced_upgrade(
 ) -> None:
     (text,) = warned(day, kubernetesVersion=version)
     assert text.startswith(
-        f"cluster.kubernetesVersion is {version}, and its support by AKS {verb} on {end}. From {forced} on, AKS "
+        f"cluster.kubernetesVersion is {version}, and its support by AKS {verb} on {end}. From {forced}, AKS "
     )
     assert "\n    allowed: 1." in text
     assert "while no job runs" in text
@@ -68,7 +68,7 @@ def test_long_term_support_covers_two_patches_after_community_support() -> None:
         "the community still supports all patches"
     )
     ends, patches = warned("2027-10-01", **lts)
-    assert ("ends on 2027-11-30. From 2028-01-29 on" in ends, "two newest" in patches) == (True, True)
+    assert ("ends on 2027-11-30. From 2028-01-29," in ends, "two newest" in patches) == (True, True)
 
 
 @pytest.mark.parametrize("version", ["1.32", "1.33", "1.34.12", "1.37"])

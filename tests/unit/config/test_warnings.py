@@ -67,7 +67,7 @@ SAS = {"containers": {"data": {"permissions": "racwdl"}}}
         (
             {"vmSku": H100, "storage": SAS},
             "storage.containers.data.permissions is racwdl, but in a hierarchical namespace mounts",
-            "add m and p if mounts create files there, or remove w if they only read",
+            "add m and p if mounts create files there, or remove w if mounts only read",
         ),
     ],
 )
@@ -99,7 +99,7 @@ def test_a_model_size_that_no_workload_reads() -> None:
         "    fix:     pulumi config rm -s dev modelSize"
     )
     (text,) = unread_options(load({**stack, "workloads": ""}, known=KNOWN), KNOWN)
-    assert text.startswith("modelSize is set, but no workload of this stack reads it (it runs none)\n")
+    assert text.startswith("modelSize is set, but no workload of this stack reads it (the stack has none)\n")
     for read in ({"workloads": "metaseq,health-check"}, {"modelSize": ""}):
         assert not list(unread_options(load({**stack, **read}, known=KNOWN), KNOWN))
 
@@ -155,8 +155,8 @@ SCALED: dict[str, Any] = {"vmSku": H100, "autoscale": {"min": 0, "max": 2}}
 def test_a_fixed_gpu_pool_with_an_autoscaled_one() -> None:
     (warning,) = warnings(load({"pools": {"train": FIXED, "burst": SCALED}}))
     assert warning == (
-        "pools.train has a fixed count (4), but pools.burst autoscales: while one of its nodes offers no "
-        "GPUs, such as during a driver build, AKS does not add nodes to any pool\n"
+        "pools.train has a fixed count (4), but pools.burst autoscales: while a node of pools.train offers "
+        "no GPUs, such as during a driver build, AKS adds no nodes to any pool\n"
         "    allowed: autoscale with min and max 4, which keeps the number of nodes\n"
         "    fix:     pulumi config set -s dev --path pools.train.autoscale.min 4 && "
         "pulumi config set -s dev --path pools.train.autoscale.max 4 && "

@@ -229,7 +229,7 @@ def test_the_quota_table_lists_teams_and_the_rest() -> None:
         "8 team blue, lends at most 4",
         "4 team red, borrows at most 0",
         "8 slack, which teams borrow",
-        "4 in no queue: quota for more teams, or slackGpus",
+        "4 in no queue: free for more teams, or slackGpus",
     ]
     assert quota_table(load({"vmSku": H100})) == ""
 
