@@ -62,10 +62,10 @@ def check_shared_platform(settings: Settings, shared_platform: PlatformStack) ->
 
 
 def _unreachable(settings: Settings, shared_platform: PlatformStack) -> Iterator[str]:
-    yield f"the cluster of {shared_platform.stack} does not answer: it is private and this machine"
-    yield "is outside its network, or it is stopped. Nothing was changed."
+    yield f"the cluster of {shared_platform.stack} does not answer: the cluster is stopped, or it is private and this"
+    yield "machine is outside the cluster's network. Nothing was changed."
     yield "Continue from a machine in the network (docs/cluster-access.md):"
-    yield f"    pulumi up -s {settings.stack}    # on its jump box, or a machine that reaches its network"
+    yield f"    pulumi up -s {settings.stack}    # on the jump box, or a machine that reaches the network"
 
 
 def tags(settings: Settings, *, within: bool) -> dict[str, str] | None:
@@ -110,7 +110,7 @@ def _ranges(settings: Settings, group: str) -> Iterator[str]:
 def _no_network(id_: str) -> str:
     return lines(
         f"network.id does not exist in Azure: {id_}",
-        "Nothing was changed. Set it to the id of an existing network:",
+        "Nothing was changed. Set network.id to the id of an existing network:",
         "    az network vnet list --query [].id --output tsv",
     )
 
@@ -129,8 +129,8 @@ def next_command(settings: Settings, group: str) -> str:
 
 def after_first_phase(settings: Settings, group: str) -> str:
     return lines(
-        "This machine is outside the network that the stack creates. So this is the first of two phases: no GPU "
-        "nodes, no SAS and nothing in the cluster yet. Continue from a machine in the network "
+        "This machine is outside the network that the stack creates. So this update is the first of two phases: it "
+        "creates no GPU nodes, no SAS and nothing in the cluster. Continue from a machine in the network "
         "(docs/cluster-access.md):",
         *_from_inside(settings, group),
     )
@@ -143,7 +143,7 @@ def _from_inside(settings: Settings, group: str) -> Iterator[str]:
         yield "    az login --identity    # on the jump box, where you also `pulumi login` to the state of this stack"
         yield f"    {again}"
         return
-    yield f"    {again}    # on a machine in the network, or one that reaches it and its zones (VPN, peering)"
+    yield f"    {again}    # on a machine in the network, or with access to the network and its zones (VPN, peering)"
     if settings.network.address_space:
         key = f'-s {settings.stack} --path network.jumpBox.sshPublicKey "$(cat ~/.ssh/id_ed25519.pub)"'
         yield "Or create a jump box in this phase:"
@@ -164,16 +164,16 @@ def _refusal(settings: Settings, existing: Existing) -> Iterator[str]:
     if existing.cluster is None:
         yield f"the cluster {cluster} was deleted in Azure, and this machine is outside its network."
     else:
-        yield f"cluster {cluster} does not answer: it is private and this machine is outside its network,"
-        yield "or it is stopped."
-    yield "Nothing was changed: an update would delete its objects."
+        yield f"cluster {cluster} does not answer: the cluster is stopped, or it is private and this machine is outside"
+        yield "the cluster's network."
+    yield "Nothing was changed: an update would delete the cluster's objects."
     yield "Continue from a machine in the network (docs/cluster-access.md):"
     if settings.network.jump_box:
         yield from _from_inside(settings, group)
     else:
-        yield f"    pulumi up -s {stack}    # on a machine in its network, or one that reaches it (VPN, peering)"
+        yield f"    pulumi up -s {stack}    # on a machine in the network, or with access to it (VPN, peering)"
     if existing.cluster:
-        yield "To inspect it from here:"
+        yield "To inspect the cluster from here:"
         yield f"    az aks command invoke --resource-group {group} --name {cluster} --command 'kubectl get pods -A'"
-    yield "To destroy it from here, with the objects of all consumer stacks:"
+    yield "To destroy the stack from here, with the objects of all consumer stacks:"
     yield f"    PULUMI_K8S_DELETE_UNREACHABLE=true pulumi destroy --refresh -s {stack}"

@@ -192,14 +192,15 @@ def chosen_channel(settings: Settings, has: str | None) -> str:
     if "node_os_channel" in cluster.model_fields_set:
         keep = set_command(path, has).text(settings.stack)
         pulumi.log.warn(
-            f"cluster.nodeOsChannel is {wanted}, but the cluster has {has}. To change it, AKS re-creates all nodes, "
-            f"which ends their jobs. To keep it: {keep}"
+            f"cluster.nodeOsChannel is {wanted}, but the cluster has {has}. For this change, AKS re-creates all nodes, "
+            f"which ends their jobs. To keep {has}: {keep}"
         )
         return wanted
     change, keep = (set_command(path, channel).text(settings.stack) for channel in (wanted, has))
     pulumi.log.warn(
-        f"the cluster keeps the OS channel {has}, because AKS would re-create all nodes for {wanted}. To change it, "
-        f"while no job runs: {change} && pulumi up -s {settings.stack}. To keep it without this warning: {keep}"
+        f"the cluster keeps the OS channel {has}, because AKS would re-create all nodes for {wanted}. To change to "
+        f"{wanted}, run while no job runs: {change} && pulumi up -s {settings.stack}. To keep {has} without this "
+        f"warning: {keep}"
     )
     return has
 
@@ -216,19 +217,19 @@ def chosen_ranges(settings: Settings, has: Sequence[str], *, gateway: bool = Fal
     keep = " && ".join(set_command((*path, at), each).text(settings.stack) for at, each in enumerate(has))
     if "authorized_ip_ranges" not in cluster.model_fields_set and has:
         pulumi.log.warn(
-            f"the cluster's API server still accepts only {', '.join(has)}. To keep that without this warning: {keep}. "
-            "To change it, set cluster.authorizedIpRanges"
+            f"the cluster's API server still accepts only {', '.join(has)}. To keep these ranges without this warning: "
+            f"{keep}. To change them, set cluster.authorizedIpRanges"
         )
         return list(has)
     if not wanted and len(has) > gateway:
         pulumi.log.warn(
             "cluster.authorizedIpRanges is an empty list, so the cluster's API server will accept all addresses. "
-            f"The cluster has {', '.join(has)}. To keep these: {keep}"
+            f"Now it accepts only {', '.join(has)}. To keep these ranges: {keep}"
         )
     if wanted and (set(wanted) - set(has) or len(set(has) - set(wanted)) > gateway):
         pulumi.log.warn(
-            f"the cluster's API server will only accept {', '.join(wanted)}. Deploy from one of these addresses, also "
-            "later. If you have locked yourself out, add your own address: az aks update --resource-group "
+            f"the cluster's API server will only accept {', '.join(wanted)}. Later updates must also come from these "
+            "addresses. If you have locked yourself out, add your own address: az aks update --resource-group "
             f"{names.resource_group} --name {names.cluster} --api-server-authorized-ip-ranges "
             f"'{','.join((*wanted, '<your address>/32'))}'. Then also add it to cluster.authorizedIpRanges"
         )

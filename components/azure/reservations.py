@@ -82,7 +82,7 @@ def problems(settings: Settings, key: str, pool: PoolSettings, group: Group | No
             remove_command(path),
         )
     elif group.location != settings.location:
-        what = f"is a group in {group.location}, and the cluster is in {settings.location}"
+        what = f"is a group in {group.location}, but the cluster is in {settings.location}"
         yield Problem(path, what, f"a group in {settings.location}", remove_command(path))
     elif pool.vm_sku not in group.reserved:
         what = f"is a group that reserves {', '.join(sorted(group.reserved)) or 'nothing'}, not {pool.vm_sku}"
@@ -100,7 +100,7 @@ def shortage(key: str, pool: PoolSettings, group: Group) -> str:
         return ""
     return (
         f"pools.{key}: only {reserved} nodes of {pool.vm_sku} are reserved, but the pool may have {pool.max_nodes}. "
-        "The others need free capacity and quota."
+        "The other nodes need free capacity and quota."
     )
 
 

@@ -148,8 +148,8 @@ def _warnings(settings: Settings, existing: Existing) -> Iterator[str]:
         )
     for team in sorted(set(_teams_before(existing.outputs)) - set(settings.teams)):
         yield (
-            f"team {team} is not in `teams` any more: this update deletes its namespace with all claims and their "
-            f"files. List them: kubectl get persistentvolumeclaims -n {team}"
+            f"team {team} is not in `teams` any more: this update deletes the team's namespace with all claims and "
+            f"their files. List the claims: kubectl get persistentvolumeclaims -n {team}"
         )
     yield from removed_nodes(settings, existing.outputs, existing.node_counts)
     yield from excluded_nodes(settings, existing.cluster)

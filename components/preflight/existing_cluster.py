@@ -72,9 +72,9 @@ def excluded_nodes(settings: Settings, cluster: containerservice.GetManagedClust
         if has is None or bounds is None:
             continue
         count, scales = has.count or 0, has.enable_auto_scaling
-        unsure = "AKS may refuse bounds that exclude them", "and any bounds once the pool autoscales"
+        unsure = "AKS may refuse this value", "and any value after the pool has begun to autoscale"
         if count > bounds.max:
-            effect, allowed = ("this update removes none, and none is added", "which keeps them") if scales else unsure
+            effect, allowed = ("AKS adds no nodes and removes none", "which keeps all nodes") if scales else unsure
             bound, value, limit = "max", bounds.max, "least"
         elif count < bounds.min and not scales:
             (effect, allowed), bound, value, limit = unsure, "min", bounds.min, "most"
@@ -131,8 +131,8 @@ def removed_nodes(settings: Settings, outputs: Mapping[str, Any], counts: Mappin
             why = f", because {path_text(path)} is {left}. To keep them: {keep}\n" if pool else ". "
             yield (
                 f"this update removes {has - left} of {has} nodes of pool {key} ({name}){why}"
-                "Their pods end, and their data on the nodes is deleted: in the scratch folder, and in containers (of "
-                "a notebook, all files outside its folder work). "
+                "Pods on these nodes end, and their data on the nodes is deleted: the scratch folder, and files in "
+                "containers (in a notebook, all files outside its folder work). "
                 f"List the pods: kubectl get pods -A -o wide | grep aks-{name}-"
             )
 

@@ -71,7 +71,8 @@ def jump_box_warnings(settings: Settings, group: str, machine: Any) -> Iterator[
         put = f"az vm user update --resource-group {group} --name {machine.name} --username {USER}"
         yield (
             "network.jumpBox.sshPublicKey is not the key that the jump box was created with. An update does not change "
-            f"it. To let its owner log in (this warning stays):\n    {put} --ssh-key-value '{chosen.ssh_public_key}'"
+            "the key of the jump box. To let the owner of the new key log in (this warning stays):\n"
+            f"    {put} --ssh-key-value '{chosen.ssh_public_key}'"
         )
 
 
@@ -157,14 +158,14 @@ def _subnet(settings: Settings, cluster: Any, address_space: str | None) -> Iter
     has = next((pool.vnet_subnet_id for pool in cluster.agent_pool_profiles or () if pool.vnet_subnet_id), None)
     if has and _is_ours(settings, has):
         if not settings.network.address_space and address_space:
-            what = "the cluster's nodes are in the network that the stack created, and would be in another"
+            what = "the cluster's nodes are in the network that the stack created, and would be in another network"
             yield Difference(what, set_command(("network", "addressSpace"), address_space))
     elif has and not same_id(has, settings.network.node_subnet or ""):
         what = f"the cluster's nodes are in {has}, and would be in another subnet"
         yield Difference(what, set_command(("network", "nodeSubnet"), has))
     elif not has and settings.network.own:
         yield Difference(
-            "the cluster's nodes are in AKS's own network, and would be in another", _remove_network(settings)
+            "the cluster's nodes are in AKS's own network, and would be in another network", _remove_network(settings)
         )
 
 

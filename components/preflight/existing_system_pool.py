@@ -28,8 +28,9 @@ def keep_system_pool(settings: Settings, cluster: containerservice.GetManagedClu
         keep = " && ".join(edit.text(settings.stack) for edit in edits)
         source = "" if settings.cluster.tier == "Free" else ", as AKS recommends"
         pulumi.log.warn(
-            f"the system pool keeps its {kept.count} nodes of {kept.vm_sku}; new clusters get {wanted.count} of "
-            f"{wanted.vm_sku}{source}. Set cluster.systemPool to change it. To keep it without this warning: {keep}"
+            f"the system pool keeps its {kept.count} nodes of {kept.vm_sku}; new clusters get {wanted.count} nodes of "
+            f"{wanted.vm_sku}{source}. To change the pool, set cluster.systemPool. To keep the pool without this "
+            f"warning: {keep}"
         )
     return settings.model_copy(update={"cluster": settings.cluster.model_copy(update={"system_pool": kept})})
 

@@ -53,7 +53,7 @@ def refusal(sizes: Mapping[str, VmSku], state: str) -> str | None:
     steps = [f"az feature unregister {_NAMES}", *_wait_for("Unregistered")] if registered else _register(state)
     return lines(
         f"the feature {NAMESPACE}/{FEATURE} {must} registered before a pool of this size is created: {which}.",
-        f"Its state in this subscription is {state}, so their nodes would not be on one InfiniBand fabric.",
+        f"Its state in this subscription is {state}, so the pool's nodes would not be on one InfiniBand fabric.",
         "Nothing was changed. Do this, and then `pulumi up` again:",
         *(f"    {step}" for step in steps),
     )

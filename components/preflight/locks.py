@@ -36,7 +36,7 @@ def lock_objections(locks: Iterable[Json], group: str, deleted: Iterable[str]) -
         what = f"lock {lock['name']} ({level}) of {scope}"
         steps = (
             f"az lock show --ids {lock['id']}    # its notes may have the reason",
-            f"az lock delete --ids {lock['id']}    # only if you decide to remove it; an owner can do it",
+            f"az lock delete --ids {lock['id']}    # only if the lock is not needed; an owner can delete it",
         )
         if above and level == "ReadOnly":
             yield Objection(f"{what}: Azure refuses every change of the stack", steps)
@@ -44,7 +44,7 @@ def lock_objections(locks: Iterable[Json], group: str, deleted: Iterable[str]) -
             yield Objection(f"{what}: Azure refuses to delete {pools}, which this update replaces", steps)
         else:
             refused = "change or delete" if level == "ReadOnly" else "delete"
-            consequence = "a `pulumi destroy`, or an update that does so, fails halfway"
+            consequence = f"`pulumi destroy`, or an update that would {refused} them, fails halfway"
             yield Objection(f"{what}: Azure refuses to {refused} resources there; {consequence}", steps, stops=False)
 
 

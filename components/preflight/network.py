@@ -131,9 +131,11 @@ def _zones_elsewhere(settings: Settings) -> Iterator[Objection]:
     for at, zone in reversed([*enumerate(settings.network.zones)]):
         if zone_use(zone, settings.location) in settings.entrances() and not zone.lower().startswith(own.lower()):
             name = ResourceName.of(zone).name
-            what = f"network.zones has {name} of another subscription, which this stack cannot link to its network"
+            what = (
+                f"network.zones has {name} in another subscription, so this stack cannot link the zone to its network"
+            )
             without = remove_command(("network", "zones", at)).text(settings.stack)
-            there = "or set network.id to an existing network that is linked to it (docs/private-clusters.md)"
+            there = "or set network.id to an existing network that is linked to that zone (docs/private-clusters.md)"
             yield Objection(what, (f"{without}    # the stack creates a zone with that name", there))
 
 

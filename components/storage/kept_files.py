@@ -52,7 +52,7 @@ def _files(used: Sequence[str], before: Mapping[str, str]) -> dict[str, str]:
         if before[claim] == _IN_USE:
             pulumi.log.warn(
                 f"the stack stops using the claim {claim}, which stays in the cluster with its files. A workload that "
-                f"names the same claim finds them again. To delete them: {command}"
+                f"names the same claim finds the files again. To delete the claim: {command}"
             )
     return {**unused, **dict.fromkeys(sorted(used), _IN_USE)}
 
@@ -88,8 +88,8 @@ def storage_warnings(settings: Settings, outputs: Mapping[str, Any]) -> Iterator
         if lost and not (was and protected.get(key, True)):
             gone = f"the storage account {name}" if not stays else f"data in the storage account {name}"
             yield (
-                f"this update deletes {gone}, with all files of {', '.join(lost)}. To keep them, put these settings "
-                f"back into Pulumi.{settings.stack}.yaml before `pulumi up`"
+                f"this update deletes {gone}, with all files of {', '.join(lost)}. To keep the files, put these "
+                f"settings back into Pulumi.{settings.stack}.yaml before `pulumi up`"
             )
         elif was and not protected.get(key, True):
             exposed.setdefault(key, []).append(f"the storage account {name} ({', '.join(data)})")
@@ -120,7 +120,7 @@ def _registry(settings: Settings, host: str | None) -> Iterator[str]:
         keep = remove_command(("registry", "name")) if host == default else keep
         then = f" Push them to the new registry after the update: make images REGISTRY={new}."
     yield (
-        f"this update deletes the registry {host} with all its images. Pods that need to pull one of them do not start."
+        f"this update deletes the registry {host} with all its images. Pods cannot pull these images any more."
         f"{then} To keep the registry: {keep.text(settings.stack)}"
     )
 

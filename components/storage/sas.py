@@ -168,7 +168,7 @@ def check_expiry(access: ContainerAccess, *, users: Sequence[str] = (), stack: s
             access.container, start, expiry, rotation, now=now, stack=where, account_key=access.account_key
         )
         if warning and users and instant(expiry) <= now:
-            raise pulumi.RunError(f"{warning}\n{', '.join(users)} would wait for it forever.")
+            raise pulumi.RunError(f"{warning}\n{', '.join(users)} would wait for the container forever.")
         if warning:
             pulumi.log.warn(warning)  # names no resource: the engine may end before it knows the URN
 
@@ -187,7 +187,7 @@ def expiry_warning(
         "mounts and uploads that use it fail" if ends <= now else "mounts and uploads that use it fail from then on"
     )
     fix = renewal(account_key, rotation, stack)
-    return f"the SAS of container {container} {verb} at {expiry}, and {effect}. Issue new ones: {fix}"
+    return f"the SAS of container {container} {verb} at {expiry}, and {effect}. Issue new SAS: {fix}"
 
 
 def warned_for(start: str, expiry: str) -> timedelta:
@@ -256,6 +256,6 @@ def rule(container: str, start: str, expiry: str, *, fix: str) -> dict[str, Any]
         "labels": {"severity": "critical", "container": container},
         "annotations": {
             "summary": f"The SAS of container {container} ends at {expiry}, and mounts and uploads fail from then on",
-            "description": f"Issue new ones: {fix}",
+            "description": f"Issue new SAS: {fix}",
         },
     }

@@ -32,8 +32,6 @@ def mpi_problems(stack: StackFile, spec: WorkloadSpec[Any]) -> Iterator[Problem]
     chosen = stack.operators.scheduler
     if spec.requires.mpi and chosen != VOLCANO:
         what = f"is {chosen}, but workload {spec.name} is an MPI job, which only Volcano supports"
-        how = (
-            f"run {spec.name} in another stack without teams, or set operators.scheduler to {VOLCANO}: then pods that "
-        )
-        how += f"name {chosen}, such as all jobs of teams, are rejected"
+        how = f"run {spec.name} in another stack without teams, or set operators.scheduler to {VOLCANO}: pods with "
+        how += f"scheduler {chosen}, such as those of all jobs of teams, are then rejected"
         yield Problem(_CHOICE, what, f"{VOLCANO}, or a stack without {spec.name}", say(how))

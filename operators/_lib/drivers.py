@@ -26,8 +26,10 @@ which YAML reads as a tag: the GPU operator's chart does not quote the text (clu
 """
 Inputs = Mapping[str, Any]
 _THEN: Mapping[DriverUpgrades, str] = {
-    "manual": "you roll them out after the jobs there have ended (docs/drivers.md); until then, its policy is notReady",
-    "when-idle": "the operator rolls them out: it cordons one node at a time, and waits for all jobs there to end",
+    "manual": "you roll out the new driver after all jobs on a node have ended (docs/drivers.md); until then, the "
+    "policy of the driver is notReady",
+    "when-idle": "the operator rolls out the new driver: it cordons one node at a time, and waits for all jobs on the "
+    "node to end",
 }
 _UPGRADES = "driverUpgrades"
 """The change that rolls out outdated drivers, if the new value is when-idle."""
@@ -57,7 +59,7 @@ def change_hook(
             # The message omits the values of changed inputs, because one may be a secret. Without a resource, it is
             # logged at once: the engine may end before a URN is known.
             pulumi.log.warn(
-                f"{driver} changes ({', '.join(changed)}): nodes keep an outdated one until {_THEN[upgrades]}"
+                f"{driver} changes ({', '.join(changed)}): nodes keep the outdated driver until {_THEN[upgrades]}"
             )
 
     options = pulumi.ResourceHookOptions(on_dry_run=True)

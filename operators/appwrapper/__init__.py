@@ -99,7 +99,7 @@ class _AppWrapper(Operator[QueuedOperatorSettings]):
     level = "baseline"
     settings = QueuedOperatorSettings
     component = AppWrapper
-    needs: Mapping[Capability, str] = {"queues": "starts the jobs that its queues admit"}
+    needs: Mapping[Capability, str] = {"queues": "starts the jobs that Kueue admits"}
 
 
 OPERATOR = _AppWrapper()

@@ -60,7 +60,7 @@ def problems(stack: StackFile, settings: AutopilotSettings) -> Iterator[Problem]
         if isinstance(given, int) and given < 1:
             path = (*_KEY, "values", name)
             yield Problem(
-                path, f"is {given}, but Autopilot exits if it is below 1", "whole hours, 1 or more", by_hand(path)
+                path, f"is {given}, but Autopilot exits with a value below 1", "whole hours, 1 or more", by_hand(path)
             )
     if settings.test_shared_files and stack.shared_class is None:
         what, allowed = "is true, but the stack has no class of shared files", "false, or storage.sharedClass"
@@ -130,7 +130,7 @@ class _Autopilot(Operator[AutopilotSettings]):
     settings = AutopilotSettings
     component = Autopilot
     follows = (MONITORING, "gpu-operator", "nfs-subdir-external-provisioner")
-    needs: Mapping[Capability, str] = {"GPUs": "uses its runtime to check GPUs"}
+    needs: Mapping[Capability, str] = {"GPUs": "uses NVIDIA's runtime to check GPUs"}
 
     def problems(self, installation: Installation) -> Iterator[Problem]:
         if installation.stack.operators.of(self).enabled:

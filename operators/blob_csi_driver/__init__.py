@@ -55,7 +55,7 @@ class _BlobCsiDriver(Operator[ChartSettings]):
             yield Problem(path, what, "no value, or storage.driver chart", fix)
         if storage.needs("chart") and not chart.enabled:
             where = (*path, "enabled")
-            what = "is false, but storage.containers need it"
+            what = "is false, but storage.containers need this driver"
             yield Problem(where, what, "true, or storage.driver addon", set_command(where, True))
         mounted = [account for account in storage.by_identity() if account.settings.containers]
         if mounted and storage.driver == "chart":

@@ -37,7 +37,7 @@ class _KubeRay(Operator[QueuedOperatorSettings]):
     level = "baseline"
     settings = QueuedOperatorSettings
     component = KubeRay
-    needs: Mapping[Capability, str] = {"queues": "runs the jobs that its queues admit"}
+    needs: Mapping[Capability, str] = {"queues": "runs the jobs that Kueue admits"}
 
 
 OPERATOR = _KubeRay()

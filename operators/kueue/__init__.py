@@ -18,7 +18,7 @@ from operators.kueue.teams import Teams
 _TOPOLOGY: Path = ("operators", "kueue", "topology")
 _NEEDED = (
     ("kueue", "kueue", "Kueue uses the topology"),
-    ("node-labeler", "nodeLabeler", "it sets the labels of the topology"),
+    ("node-labeler", "nodeLabeler", "the node labeler sets the labels of the topology"),
 )
 NAME = "kueue"
 UNCOUNTED = ("ephemeral-storage",)

@@ -112,7 +112,7 @@ class _LocalNvmeScratch(Operator[LocalNvmeScratchSettings]):
         path = ("operators", "localNvmeScratch", "enabled")
         for key, pool in installation.stack.pools.items():
             if pool.local_nvme_scratch:
-                what = f"is false, but pools.{key}.localNvmeScratch is true and needs it"
+                what = f"is false, but pools.{key}.localNvmeScratch needs this operator"
                 yield Problem(path, what, f"true, or a pool {key} without localNvmeScratch", set_command(path, True))
 
 

@@ -33,7 +33,7 @@ _NODE_LABELS = (AGENT_POOL_LABEL, SPOT_LABEL, AUTOPILOT_LABEL)
 def _require_disks(name: str) -> str:
     """Rejects file shares: Prometheus supports neither NFS nor non-POSIX file systems (its storage.md)."""
     if name in (SHARED_CLASS, *aks_classes().files, *aks_classes().blobs):
-        raise unfit(f"is {name}, a class of shares, which Prometheus does not support", DISKS)
+        raise unfit(f"is {name}, a class of file shares, which Prometheus does not support", DISKS)
     return name
 
 

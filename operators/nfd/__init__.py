@@ -95,7 +95,7 @@ class _NodeFeatureDiscovery(Operator[ChartSettings]):
         for other in installation.operators.values():
             if _OWN_LABELS in other.needs and installation.value(other, "nfd", "enabled") is True:
                 path = ("operators", key_of(other.name), "values", "nfd", "enabled")
-                what = f"is true, but operators.{key_of(self.name)} installs the only {self.title} of a cluster"
+                what = f"is true, but operators.{key_of(self.name)} already installs {self.title}"
                 yield Problem(path, what, "false, or not set", remove_command(path))
 
 

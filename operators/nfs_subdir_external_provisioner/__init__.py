@@ -139,7 +139,7 @@ class _NfsProvisioner(Operator[NfsProvisionerSettings]):
                 yield Problem(path, f"duplicates {setting}", f"no value; use {setting}", remove_command(path))
         if installation.value(self, "storageClass", "create") is False:
             path = (*_PATH, "values", "storageClass", "create")
-            what = f"is false, so nothing would create {own.storage_class}"
+            what = f"is false, so the class {own.storage_class} would not exist"
             yield Problem(path, what, "true", remove_command(path))
 
 

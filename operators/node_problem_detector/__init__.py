@@ -178,7 +178,7 @@ class _NodeProblemDetector(Operator[NodeProblemDetectorSettings]):
     settings = NodeProblemDetectorSettings
     component = NodeProblemDetector
     follows = (MONITORING, "network-operator")
-    needs: Mapping[Capability, str] = {"GPUs": "queries its driver"}
+    needs: Mapping[Capability, str] = {"GPUs": "queries the GPU driver"}
     is_for_gpu_pools = True  # AKS never installs the driver there (`gpuProfile.driver` None)
 
 

@@ -57,7 +57,7 @@ class _TrainingOperator(Operator[QueuedOperatorSettings]):
     level = "baseline"
     settings = QueuedOperatorSettings
     component = TrainingOperator
-    needs: Mapping[Capability, str] = {"queues": "runs the jobs that its queues admit"}
+    needs: Mapping[Capability, str] = {"queues": "runs the jobs that Kueue admits"}
     follows = ("scheduler-plugins", "volcano")  # it creates gangs of their kinds
 
 

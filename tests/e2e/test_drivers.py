@@ -25,7 +25,7 @@ OFED, GPU_DRIVER = "nvidia.com/ofed-driver", "app=nvidia-driver-daemonset"
 OFED_STATE = "nvidia.com/ofed-driver-upgrade-state"
 WITHOUT_DEVICES = {"gpuOperator": {"values": {"devicePlugin": {"enabled": False}}}}
 GPU = {"vmSku": H100}
-ROLLS = "nodes keep an outdated one until"
+ROLLS = "nodes keep the outdated driver until"
 PINNED = {"nccl-allreduce": {"pool": "gpu"}, "health-check": {"pool": "gpu"}}
 
 
@@ -125,7 +125,7 @@ def test_a_new_spot_pool_and_a_new_taint_keep_running_drivers(stack: Stack) -> N
 def test_another_ofed_version_waits_for_the_user_to_roll_the_nodes(stack: Stack, tmp_path: Path) -> None:
     before = driver_pods(stack, OFED)
     stack.set(operators={"networkOperator": {"ofedVersion": "doca3.2.0-25.10-1.2.8.0-2"}})
-    assert f"OFED changes (version): {ROLLS} you roll them out" in stack.pulumi("preview")
+    assert f"OFED changes (version): {ROLLS} you roll out the new driver" in stack.pulumi("preview")
     stack.up()
     eventually(lambda: states_not_ready(stack) == ["state-OFED"], "OFED is outdated")
     assert driver_pods(stack, OFED) == before
@@ -152,7 +152,7 @@ def test_with_when_idle_the_operators_roll_both_drivers_after_a_users_pod(stack:
     stack.set(operators={"driverUpgrades": "when-idle", "gpuOperator": driver})
     preview = stack.pulumi("preview")
     for changed in ("OFED", "the GPU driver"):
-        assert f"{changed} changes (driverUpgrades, version): {ROLLS} the operator rolls them out" in preview
+        assert f"{changed} changes (driverUpgrades, version): {ROLLS} the operator rolls out the new driver" in preview
     stack.up()
 
     def state() -> str:

@@ -40,7 +40,7 @@ def test_the_claim_protects_the_platform_until_it_is_deleted_or_protection_ends(
     command = "kubectl delete persistentvolumeclaim -n mine jupyterlab"
     output = try_to_destroy(stack)
     assert "claim mine/jupyterlab keeps files" in output
-    assert f"To delete this one: {command}. " in output
+    assert f"To delete this claim: {command}. " in output
     for protect in (False, True):
         stack.set(storage={"protect": protect})
         stack.up()

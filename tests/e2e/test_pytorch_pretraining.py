@@ -78,7 +78,9 @@ def test_it_is_created_as_the_teams_user_in_the_teams_namespace(platform: Stack,
 
 def test_destroy_of_its_platform_is_rejected(platform: Stack, stack: Stack) -> None:
     refused = " ".join(platform.pulumi("destroy", "--yes", "--skip-preview", check=False).split())
-    assert f"stack {stack.name} runs on this platform. Destroy it first: pulumi destroy -s {stack.name}" in refused
+    assert (
+        f"stack {stack.name} runs on this platform. Destroy that stack first: pulumi destroy -s {stack.name}" in refused
+    )
     assert "deleted" not in refused
 
 

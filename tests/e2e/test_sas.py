@@ -166,7 +166,7 @@ def test_previews_warn_of_a_near_expiry_and_change_nothing(platform: Stack, cons
         fix = f"pulumi config set -s {name} --path storage.rotation 2 && pulumi up -s {name}"
         for container in CONTAINERS:
             assert re.search(rf"the SAS of container {container} ends at \S+, and mounts and uploads", text)
-        assert f"Issue new ones: {fix}\n" in text
+        assert f"Issue new SAS: {fix}\n" in text
 
 
 @pytest.mark.long
@@ -205,7 +205,7 @@ def test_an_expired_sas_that_a_workload_mounts_is_an_error(platform: Stack, cons
     assert "Traceback" not in text
     assert re.search(r"the SAS of container olmo-\w+ ended at \S+, and mounts and uploads that use it fail", text)
     assert re.search(r"pulumi config set -s data --path storage\.rotation \d && pulumi up -s data\n", text)
-    assert "olmo would wait for it forever" in text
+    assert "olmo would wait for the container forever" in text
     assert volumes(platform, "ai") == before
     platform.set(workloads="")
     assert re.search(r"warning: the SAS of container olmo-data ended", platform.up())

@@ -203,7 +203,7 @@ def check_guard(platform: Stack, consumer: str) -> None:
     """Checks that `destroy` fails while a consumer exists, and that a refresh restores a deleted guard."""
     guard = platform_guard.NAME
     refused = " ".join(platform.pulumi("destroy", "--yes", "--skip-preview", check=False).split())
-    assert f"stack {consumer} runs on this platform. Destroy it first: pulumi destroy -s {consumer}" in refused
+    assert f"stack {consumer} runs on this platform. Destroy that stack first: pulumi destroy -s {consumer}" in refused
     assert "deleted" not in refused
     assert "unchanged" in platform.up("--expect-no-changes")
     platform.kube.delete("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding", guard)

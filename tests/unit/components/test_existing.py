@@ -107,7 +107,7 @@ def test_an_existing_system_pool_keeps_its_nodes_unless_they_are_set(warnings: l
     pool = kept(taint=True)
     assert (pool.vm_sku, pool.count, pool.taint) == (D4, 2, True)
     (warning,) = warnings
-    assert "keeps its 2 nodes of Standard_D4ads_v5; new clusters get 3 of Standard_D8ads_v5" in warning
+    assert "keeps its 2 nodes of Standard_D4ads_v5; new clusters get 3 nodes of Standard_D8ads_v5" in warning
     assert f"systemPool.vmSku {D4} && pulumi config set -s test --path cluster.systemPool.count 2" in warning
     assert kept(vm_sku=D4, count=4).count == 4
     assert len(warnings) == 1
@@ -119,7 +119,7 @@ def test_does_not_call_the_nodes_of_the_free_tier_recommended(
     settings = settings_with(cluster=ClusterSettings(tier="Free"))
     azure = Azure(cluster=True, pools={"system": {"vmSize": D8, "count": 3}})
     deploy(lambda: keep_system_pool(settings, check_existing(settings).cluster) and None, azure)
-    assert "keeps its 3 nodes of Standard_D8ads_v5; new clusters get 2 of Standard_D4ads_v5. Set" in warnings[0]
+    assert "keeps its 3 nodes of Standard_D8ads_v5; new clusters get 2 nodes of Standard_D4ads_v5. To" in warnings[0]
 
 
 def test_the_commands_replace_the_system_pool_with_an_equal_one() -> None:

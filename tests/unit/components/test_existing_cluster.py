@@ -27,7 +27,7 @@ def warnings(pool: dict[str, Any], has: int) -> list[str]:
 def test_warns_of_removed_nodes_and_their_data(pool: dict[str, Any], has: int, message: str) -> None:
     (warning,) = warnings(pool, has)
     assert message in warning
-    assert "in the scratch folder" in warning
+    assert "the scratch folder, and files in containers" in warning
     assert warning.endswith(f"grep aks-{NAME}-")
 
 

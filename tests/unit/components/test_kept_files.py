@@ -93,7 +93,7 @@ def test_records_the_command_that_deletes_an_unused_claim() -> None:
 @pytest.mark.parametrize(
     ("before", "change", "part"),
     [
-        (NFS, {"sharedFiles": "none"}, "with all files of storage.sharedFiles nfs. To keep them"),
+        (NFS, {"sharedFiles": "none"}, "with all files of storage.sharedFiles nfs. To keep the files"),
         ({**OWN, **NOTEBOOK}, {"protect": False}, "of the cluster, with the files of its claims."),
     ],
     ids=["shares of NFS", "protection of the cluster"],

@@ -60,7 +60,7 @@ def test_locks_that_cannot_be_read_are_not_reported(azure: dict[str, Answer], wa
         (SCOPE, "ReadOnly", [], True, "Azure refuses every change of the stack"),
         (GROUP.upper(), "CanNotDelete", OLD, True, "to delete the old pool gpu"),
         (SCOPE, "CanNotDelete", OLD, True, "to delete the old pool gpu"),
-        (GROUP, "CanNotDelete", [], False, "a `pulumi destroy`, or an update that does so, fails halfway"),
+        (GROUP, "CanNotDelete", [], False, "`pulumi destroy`, or an update that would delete them, fails"),
         (ACCOUNT, "CanNotDelete", OLD, False, "Azure refuses to delete resources there"),
         (ACCOUNT, "ReadOnly", [], False, "Azure refuses to change or delete resources there"),
     ],
@@ -74,7 +74,7 @@ def test_a_lock_stops_an_update_that_it_forbids(
     assert what in found.what
     show, delete = found.steps
     assert show.startswith(f"az lock show --ids {scope}{LOCKS}/keep ")
-    assert delete.startswith(f"az lock delete --ids {scope}{LOCKS}/keep    # only if you decide to remove it")
+    assert delete.startswith(f"az lock delete --ids {scope}{LOCKS}/keep    # only if the lock is not needed")
 
 
 def test_a_lock_that_two_answers_have_is_reported_once() -> None:

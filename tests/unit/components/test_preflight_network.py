@@ -176,7 +176,7 @@ def test_accepts_a_linked_blob_zone_without_containers(azure: dict[str, Answer])
     blobs = OTHERS.replace("azurecr.io", "blob.core.windows.net")
     azure["privateDnsZones?"] = answer({"value": [{"name": "privatelink.blob.core.windows.net", "id": blobs}]})
     assert refused(stack()) == ""
-    assert "linked to another zone privatelink.blob.core.windows.net" in refused(stack(containers=True))
+    assert "linked to another zone with the name privatelink.blob.core.windows.net" in refused(stack(containers=True))
 
 
 def test_the_users_zones_must_be_linked_to_the_network(azure: dict[str, Answer]) -> None:
@@ -199,7 +199,7 @@ def test_rejects_zones_of_another_subscription_for_a_created_network() -> None:
     made: dict[str, Any] = {"addressSpace": "10.0.0.0/16", "id": None, "nodeSubnet": None, "endpointSubnet": None}
     elsewhere = [zone.replace(SUBSCRIPTION, SUBSCRIPTION.replace("a", "f")) for zone in (ZONE, REGISTRIES, BLOBS)]
     message = refused(stack(**made, containers=True, zones=elsewhere))
-    assert "network.zones has privatelink.azurecr.io of another subscription, which this stack cannot link" in message
+    assert "network.zones has privatelink.azurecr.io in another subscription, so this stack cannot link" in message
     assert re.findall(r"rm -s test --path 'network.zones\[(\d)\]'    #", message) == ["2", "1"], (
         "the order keeps the indices valid"
     )

@@ -56,7 +56,7 @@ def test_accepts_a_group_with_enough_nodes(warnings: list[str]) -> None:
     [
         (Azure(identities=("aks",)), "is a group that this subscription does not have", "config rm"),
         (Azure(reservations=azure().reservations), "cluster.identity is an identity that", "config rm"),
-        (azure("westus3"), "is a group in westus3, and the cluster is in eastus", "config rm"),
+        (azure("westus3"), "is a group in westus3, but the cluster is in eastus", "config rm"),
         (
             azure(Standard_NC4as_T4_v3=8),
             f"that reserves Standard_NC4as_T4_v3, not {A100}",
@@ -77,7 +77,7 @@ def test_warns_of_nodes_that_are_not_reserved(keys: dict[str, Any], warnings: li
     check(azure(), **keys)
     assert warnings == [
         f"pools.gpu: only 2 nodes of {A100} are reserved, but the pool may have 3. "
-        "The others need free capacity and quota."
+        "The other nodes need free capacity and quota."
     ]
 
 

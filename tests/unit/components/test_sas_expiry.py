@@ -70,7 +70,7 @@ def test_rejects_a_sas_that_has_ended_if_a_workload_mounts_it(kind: str, monkeyp
         declared_for("olmo-data", sas=kind)
     assert "the SAS of container olmo-data ended at 2026-01-08T00:00:00Z" in str(refusal.value)
     assert "pulumi config set -s test --path storage.rotation 2 && pulumi up -s test" in str(refusal.value)
-    assert "olmo would wait for it forever" in str(refusal.value)
+    assert "olmo would wait for the container forever" in str(refusal.value)
 
 
 MONITORED: dict[str, Any] = {"kubePrometheusStack": {"enabled": True}}

@@ -126,7 +126,7 @@ def test_does_not_uncordon_nodes_if_all_of_the_pool_have_another_taint(key: str)
         node["spec"]["taints"].append({"key": key, "effect": "NoSchedule"})
     for why, do in both(*nodes):
         assert why.startswith(f"waits: cordoned by kubectl: it takes no new pods, and has taint {key}:NoSchedule on")
-        assert do.startswith("do: kubectl describe node a    # do not uncordon it: ")
+        assert do.startswith("do: kubectl describe node a    # do not uncordon it, unless ")
 
 
 @pytest.mark.parametrize("controller", ["kured", "cluster-autoscaler", "aks-remediator"])

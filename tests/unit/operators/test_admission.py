@@ -47,11 +47,11 @@ def service(**spec: Any) -> Object:
     return named("Service", {"selector": {"app": "a"}, "ports": [{"port": 80}], **spec})
 
 
-NO_QUEUE, BYPASS = "it has no queue", "it would bypass the queue for GPUs"
-OWNED, PRIORITY = "it has an owner", "teams may not use its priority class"
+NO_QUEUE, BYPASS = "a job in a team's namespace needs a queue", "this object would bypass the queue for GPUs"
+OWNED, PRIORITY = "an object with an owner would bypass the queue", "teams may not use this priority class"
 SCHEDULER = f"set schedulerName: {COSCHEDULER}"
-REACHABLE = "it would be reachable from outside the cluster"
-RUNTIME = "its runtime class would bypass the queue"
+REACHABLE = "this Service would be reachable from outside the cluster"
+RUNTIME = "this runtime class would bypass the queue"
 SYSTEM: Object = {"priorityClassName": "system-node-critical"}
 NONE = {**pods()["containers"][0], "resources": {"limits": {"nvidia.com/gpu": "0"}}}
 

@@ -33,7 +33,7 @@ def in_numbers(made: Object) -> Object:
     return changed
 
 
-TOO_MANY, NO_SUCH_QUEUE = "more GPUs than all quotas have together (24)", "its queue does not exist"
+TOO_MANY, NO_SUCH_QUEUE = "more GPUs than all quotas have together (24)", "the queue of this job does not exist"
 TOO_LARGE = "nodes have at most 8 nvidia.com/gpu. Request fewer in each pod"
 CANNOT_START: dict[str, tuple[Object, str]] = {
     "a queue that does not exist": (parallel(1, 1, "nope"), NO_SUCH_QUEUE),

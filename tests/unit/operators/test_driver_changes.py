@@ -72,9 +72,9 @@ def test_warns_of_changes_of_a_drivers_template(
     template_inputs: Select, old: Inputs, new: Inputs, changed: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (warning,) = logged(template_inputs, old, new, monkeypatch)
-    assert warning.startswith(f"the driver changes ({changed}): nodes keep an outdated one until you roll them out")
+    assert warning.startswith(f"the driver changes ({changed}): nodes keep the outdated driver until you")
     (warning,) = logged(template_inputs, old, new, monkeypatch, "when-idle")
-    assert "until the operator rolls them out" in warning
+    assert "until the operator rolls out the new driver" in warning
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_warns_of_changes_of_a_drivers_template(
 def test_other_changes_only_warn_if_a_rollout_begins(
     template_inputs: Select, old: Inputs, new: Inputs, upgrades: DriverUpgrades, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    warning = "the driver changes (driverUpgrades): nodes keep an outdated one until the operator"
+    warning = "the driver changes (driverUpgrades): nodes keep the outdated driver until the operator"
     found = logged(template_inputs, old, new, monkeypatch, upgrades)
     assert [each[: len(warning)] for each in found] == ([warning] if upgrades == "when-idle" else [])
 

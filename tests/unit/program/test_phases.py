@@ -77,7 +77,7 @@ def test_an_unfinished_first_phase_continues() -> None:
 def test_rejects_the_second_phase_from_outside() -> None:
     azure = up(SECOND, inside=False)
     why = refused(azure)
-    assert why.startswith("cluster ai-on-aks-test does not answer: it is private")
+    assert why.startswith("cluster ai-on-aks-test does not answer: the cluster is stopped, or it is private")
     assert "    az aks command invoke --resource-group ai-on-aks-test --name ai-on-aks-test --command" in why
     assert "    PULUMI_K8S_DELETE_UNREACHABLE=true pulumi destroy --refresh -s test" in why
     assert "az network bastion ssh" not in why
@@ -106,7 +106,9 @@ def test_rejects_a_consumer_stack_from_outside(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setitem(mocked_azure.KUBECONFIGS, "User", {"clusters": [{"cluster": server}], "users": users})
     shared_platform = run(Azure(inside=True), workloads="nccl-allreduce")
     consumer = {"platformStack": "test", "workloads": "nccl-allreduce"}
-    with pytest.raises(pulumi.RunError, match="the cluster of .*/test does not answer: it is private"):
+    with pytest.raises(
+        pulumi.RunError, match="the cluster of .*/test does not answer: the cluster is stopped, or it is private"
+    ):
         program(consumer, Azure(stacks={"test": shared_platform}, inside=False), "jobs")
     assert program(consumer, Azure(stacks={"test": shared_platform}, inside=True), "jobs").names(":Job")
 
