@@ -149,7 +149,7 @@ def _refusal(cluster: Cluster, pod: Object, event: Object, *, there: bool) -> It
     elif not there:
         text = re.sub(rf"\d+ {_MAX}(, )?", "", text).strip(", ")  # without the counts of other pools
         unfit = not text or all(_UNFIT.search(each) for each in re.split(r", (?=\d+ )", text))
-        why = f"{adds}, since the pod would not fit on it{f': {text}' if text else ''}"
+        why = f"{adds}, since the pod would not fit on a new node{f': {text}' if text else ''}"
         yield Finding(one_line(why), _LOOK, lasts=unfit and bool(groups))
 
 

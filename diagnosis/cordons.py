@@ -54,7 +54,7 @@ def cordon(cluster: Cluster, node: Object) -> Obstacle:
     elif who and not is_of_person(who):  # a controller, which would also evict new pods
         fix = f"{look}wait for {who}"
     elif taints:
-        fix = f"{look}do not uncordon it: unless pools.<key>.taints lists the taint, a controller is removing the node"
+        fix = f"{look}do not uncordon it, unless pools.<key>.taints lists the taint: a controller is removing the node"
     else:
         ask = f": ask the user of {who}" if who and not who.startswith("kubectl") else ""
         fix = f"kubectl uncordon {{nodes}}    # first find out why it is cordoned{ask}"
@@ -81,7 +81,7 @@ def _upgrade(cluster: Cluster, node: Object, driver: str, what: str) -> Obstacle
     state = labels[f"nvidia.com/{driver}-driver-upgrade-state"]
     if state == _FAILED:
         why = f"{what}: a pod there cannot be evicted"
-        return Obstacle(why, "kubectl get pdb -A    # then roll the node by hand (docs/drivers.md)")
+        return Obstacle(why, "kubectl get pdb -A    # then roll out the driver by hand (docs/drivers.md)")
     pods = _waited_for(cluster, node, driver, state)
     names = [f"{pod['metadata']['namespace']}/{pod['metadata']['name']}" for pod in pods]
     until = "be ready" if state in (_RESTART, _VALIDATION) else "end"

@@ -80,7 +80,7 @@ def not_offered(cluster: Cluster, node: Object, resource: str, wanted: int) -> O
     if offered := allocatable(node, resource):
         has, capacity = expected(cluster, node, resource), count(node["status"].get("capacity", {}).get(resource))
         failed = "a device has failed" if max(has, capacity) > offered else ""
-        why = failed or ("its VM size has no more" if has else "the node has no more")
+        why = failed or ("its VM size does not have more" if has else "the node does not have more")
         return Obstacle(f"{offered} {resource} are offered, and {wanted} requested: {why}", look)
     others = [name for name in node["status"].get("allocatable", {}) if is_gpu(name) and allocatable(node, name)]
     if is_gpu(resource) and others:
@@ -193,7 +193,7 @@ def in_use(cluster: Cluster, pods: Iterable[Object]) -> str:
     busy = any(
         pod["spec"].get("nodeName") in nodes and device_requests(pod) for pod in cluster.all(POD) if not has_ended(pod)
     )
-    return "    # once the pods that have devices there have ended" if busy else ""
+    return "    # after the pods with devices on that node have ended" if busy else ""
 
 
 def _starting(cluster: Cluster, part: Part, daemon_set: Object, pod: Object) -> Obstacle:
@@ -221,7 +221,7 @@ def _absent(node: Object, part: Part, daemon_set: Object) -> Obstacle | None:
         return Obstacle(what, f"kubectl get pods -n {namespace} -o wide    # wait a minute or two", passing=True)
     if lacking:
         key, value = next(iter(lacking.items()))
-        what = f"{part.name} does not run: the label {key}={value} is missing, which NFD and the operators set"
+        what = f"{part.name} does not run: NFD and the operators did not set the label {key}={value}"
         return Obstacle(what, f"kubectl get pods -n {namespace} -o wide")
     if taints := untolerated(node, spec):
         what = f"{part.name} does not run: DaemonSet {name} has no toleration for taint {format_taint(taints[0])}"

@@ -100,7 +100,7 @@ def _reason(host: str) -> str:
         return "is in a registry other than the stack's"
     if host.endswith(_DOCKER_HUB):
         return "is private, or does not exist (Docker Hub answers the same for both)"
-    return "is private, or its name is wrong"
+    return "is private, or has a wrong name"
 
 
 def _is_of_others(pull: _Pull) -> bool:

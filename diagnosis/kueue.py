@@ -118,7 +118,7 @@ def _too_large(cluster: Cluster, queued: Object, look: str) -> Iterator[Finding]
             if 0 < most < count:
                 why = f"each pod requests {count} {resource}, and no node that it may use has more than {most}"
                 grows = may_add_pool(cluster, pod)
-                why += "; pools without nodes may have larger ones" if grows else ""
+                why += "; pools without nodes may have larger nodes" if grows else ""
                 fix = f"{look}    # request at most {most} in each pod, and more pods"
                 yield Finding(why, fix, lasts=not grows)
 
@@ -134,7 +134,7 @@ def _waiting(cluster: Cluster, queued: Object, queue: str, look: str) -> Finding
     if less:
         waits = f"it has no quota in {queue} while {less}: {never}"
     elif unsure:
-        waits = f"it does not fit in {queue}: {never} now; the slack queue lends fewer while nodes are bad"
+        waits = f"it does not fit in {queue}: {never} now; the slack queue lends fewer GPUs while nodes are bad"
     elif never:
         waits = f"it never fits in {queue}: {never}"
     elif state.get("requeueAt"):
@@ -146,7 +146,7 @@ def _waiting(cluster: Cluster, queued: Object, queue: str, look: str) -> Finding
     again = condition(queued, "Requeued")
     barred = again.get("status") == "False" and str(again.get("reason", "")).endswith(_BARRED)
     others = " and ".join(sorted(large - {GPU_RESOURCE}))
-    setting = f"teams.<team>.gpus{f', each with its share of {others}' if others else ''}"
+    setting = f"teams.<team>.gpus{f'; each GPU has a share of {others}' if others else ''}"
     hint = f"    # request less{others and f' {others}'}, or raise the quota ({setting})" if large else ""
     lasts = not (less or unsure) and (bool(never) or lasts or barred)
     return Finding(one_line(joined(before, waits, by="; ")), look if less else f"{look}{hint}", lasts=lasts)
@@ -168,7 +168,7 @@ def _lends_less(cluster: Cluster, message: str) -> str:
         quota = each.get("nominalQuota")
         lent, quota = quantities.count(each.get("lendingLimit", quota)), quantities.count(quota)
         if lent < quota and lacking <= quota - lent:
-            return f"the slack queue lends {lent} of {quota} GPUs, since nodes are bad or offer fewer"
+            return f"the slack queue lends {lent} of {quota} GPUs, since nodes are bad or offer fewer GPUs"
     return ""
 
 

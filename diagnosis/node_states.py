@@ -150,7 +150,7 @@ def unhealthy(node: Object) -> Iterator[Obstacle]:
 
 def failed_check(node: Object) -> Obstacle:
     found = node["metadata"].get("annotations", {}).get(_VERDICT, "for an unknown reason")
-    steps = f"repair it, name it in workloadOptions.health-check.nodeNames, then {CHECK_AGAIN}"
+    steps = f"repair the node, add it to workloadOptions.health-check.nodeNames, then {CHECK_AGAIN}"
     return Obstacle(f"has failed its check ({one_line(found)})", f"kubectl describe nodes {{nodes}}    # {steps}")
 
 

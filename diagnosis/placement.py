@@ -63,7 +63,9 @@ def without_volume(cluster: Cluster, pods: Sequence[Object]) -> Iterator[Finding
             why = f"claim {metadata['name']} has no volume: {cause(event['message'])}"
             if found := _NO_CLASS.search(why):
                 classes = [each["metadata"]["name"] for each in cluster.allowed(STORAGE_CLASS)]
-                again = "kubectl get storageclass    # a claim keeps its class: delete it and create another"
+                again = (
+                    "kubectl get storageclass    # a claim keeps its class: delete the claim and create another claim"
+                )
                 yield Finding(f"{one_line(why)}{hint(near(found[1], classes))}", again)
             else:
                 yield Finding(one_line(why), f"kubectl describe pvc {where(claim)}")
@@ -173,17 +175,19 @@ def _tainted(cluster: Cluster, node: Object, taints: Sequence[Object]) -> Obstac
     if _is_of_node(cluster, node, taint):
         what = f"taint {format_taint(taint)}, which its pool does not set,{' and a cordon' if cordoned else ''}"
         who = manager(node, "f:taints") or "the controller or user that set it"
-        return Obstacle(what, f"kubectl describe node {name}    # ask {who}: do not tolerate it or uncordon the node")
+        return Obstacle(
+            what, f"kubectl describe node {name}    # ask {who}; neither tolerate the taint nor uncordon the node"
+        )
     what = f"no toleration for taint {format_taint(taint)}"
     add = f"add {_toleration(taint)} to the pod's spec.tolerations; for a workload of the stack, "
     add += "list all tolerations in podOverrides.spec.tolerations"
     if is_of_program(taint):
-        ask = "; if the pool does not set it, find out who did" if len(_of_pool(cluster, node)) == 1 else ""
+        ask = "; if the pool does not set the taint, find out who set it" if len(_of_pool(cluster, node)) == 1 else ""
         return Obstacle(what, f"kubectl describe node {name}    # {add}{ask}")
     pool, who = node["metadata"].get("labels", {}).get(AGENT_POOL_LABEL, "<pool>"), manager(node, "f:taints")
     look = f"az aks nodepool show -g <group> --cluster-name <cluster> -n {pool} --query nodeTaints"
-    unless = "unless pools.<key>.taints of the stack lists it, a controller is removing the node"
-    fix = f"{look}    # {unless}; if it does, {add}"
+    removed = "if pools.<key>.taints of the stack does not list the taint, a controller is removing the node"
+    fix = f"{look}    # {removed}; if it does, {add}"
     return Obstacle(f"{what}{f', last written by {who}' if who else ''}", fix)
 
 

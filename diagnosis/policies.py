@@ -57,7 +57,9 @@ def _old(cluster: Cluster, pods: Sequence[Object]) -> Iterator[Finding]:
     if serving:
         why = f"{_placed(serving)} old: an old pod is replaced only after you delete it (OnDelete)"
         look = f"kubectl get pods -n {serving[0]['metadata']['namespace']} -o wide"
-        yield Finding(why, f"{look}    # roll these nodes (docs/drivers.md); their devices work until then")
+        yield Finding(
+            why, f"{look}    # roll out the driver on these nodes (docs/drivers.md); until then, their devices work"
+        )
     if idle:
         names = [pod["metadata"]["name"] for pod in idle]
         fix = f"kubectl delete pod -n {idle[0]['metadata']['namespace']} {' '.join(names)}{in_use(cluster, idle)}"

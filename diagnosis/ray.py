@@ -102,7 +102,7 @@ def retries(job: Object) -> str:
     text = f"{failed} of at most {(job['spec'].get('backoffLimit') or 0) + 1} attempts have failed"
     if status.get("jobDeploymentStatus") == RETRYING:
         text = f"{text}, and KubeRay is replacing its cluster"
-        return one_line(f"{text}; the last one: {_why(status)}" if _why(status) else text)
+        return one_line(f"{text}; the last attempt: {_why(status)}" if _why(status) else text)
     return text
 
 

@@ -28,9 +28,9 @@ _PENDING = "Pending"
 _INQUEUE = "Inqueue"
 _CHANGES = {
     "Restarting": "Volcano deletes its pods, then restarts it",
-    "Aborting": "Volcano deletes its pods, since it is aborted",
-    "Terminating": "Volcano deletes its pods, since it is terminated",
-    "Completing": "Volcano deletes the pods that are left, since it is complete",
+    "Aborting": "Volcano deletes its pods, since the job is aborted",
+    "Terminating": "Volcano deletes its pods, since the job is terminated",
+    "Completing": "Volcano deletes the remaining pods, since the job is complete",
 }
 _MOST_RETRIES = 3
 """Volcano's default maxRetry (pkg/webhooks/admission/jobs/mutate/mutate_job.go)."""
@@ -105,11 +105,11 @@ def _overused(cluster: Cluster, group: Object | None, names: str, *, known: bool
         return Finding(f"Volcano admits it when nodes have enough free resources{names}")
     metadata = [each["metadata"] for each in cluster.all(POD_GROUP) if each != group and _phase(each) == _INQUEUE]
     if called := [f"{each['namespace']}/{each['name']}" for each in metadata]:
-        why = f"it has admitted {listed(called, 'PodGroup')} before, whose pods are not scheduled yet"
+        why = f"pods of {listed(called, 'PodGroup')} are already admitted, and not scheduled yet"
         return Finding(
             f"nodes have enough free resources, but Volcano does not admit it: {why}", "kubectl get podgroups -A"
         )
-    why = "its plugin overcommit counts the cluster as overused"
+    why = "Volcano's plugin overcommit counts the cluster as overused"
     restart = "kubectl rollout restart -n volcano-system deployment/volcano-scheduler"
     restart += "    # if this lasts for minutes (volcano#4385)"
     return Finding(f"nodes have enough free resources, but Volcano does not admit it: {why}{names}", restart)
@@ -120,7 +120,7 @@ def _queue_full(cluster: Cluster, group: Object | None, names: str, *, known: bo
     capability: dict[str, Any] = queue["spec"].get("capability", {}) if queue else {}
     asked: dict[str, Any] = group["spec"].get("minResources", {}) if group else {}
     large = [
-        f"{asked[each]} {each}, and its capability is {most}"
+        f"{asked[each]} {each}, and the queue's capability is {most}"
         for each, most in capability.items()
         if each in asked and count(asked[each]) > count(most)
     ]
@@ -134,7 +134,7 @@ def _queue_full(cluster: Cluster, group: Object | None, names: str, *, known: bo
     limits = ", ".join(f"{most} {each}" for each, most in capability.items())
     free = [each for each in asked if "/" in each and each not in capability]
     if free:
-        limits += f"; {' and '.join(free)} is not in its capability: unlimited, but none before Volcano 1.8.2"
+        limits += f"; {' and '.join(free)} is not set: unlimited since Volcano 1.8.2, 0 before"
     return [Finding(f"{used_up} (its capability is {limits})", look)]
 
 

@@ -42,7 +42,10 @@ def found(
 
 
 BACKOFF, FULL = "1 in backoff after failed scale-up", "1 max node group size reached"
-LATER, UNFIT = f"{ADDS} for now, and tries again within 30 minutes: ", f"{ADDS}, since the pod would not fit on it"
+LATER, UNFIT = (
+    f"{ADDS} for now, and tries again within 30 minutes: ",
+    f"{ADDS}, since the pod would not fit on a new node",
+)
 FAILED = f"Scale-up failed for group {GROUP}: no capacity"
 
 

@@ -118,7 +118,7 @@ def test_reports_what_blocks_the_setup_of_an_old_node() -> None:
     assert why.startswith(f"0 of 8 {GPU} {LATE}: the GPU device plugin does not run: DaemonSet")
 
 
-@pytest.mark.parametrize(("offers", "why"), [("1k", "the node has no more"), ("996", "a device has failed")])
+@pytest.mark.parametrize(("offers", "why"), [("1k", "the node does not have more"), ("996", "a device has failed")])
 def test_uses_the_capacity_of_a_resource_that_no_vm_size_has(offers: str, why: str) -> None:
     _, node = sized(H100, {GPU: "8", SHARED: offers}, {GPU: "8", SHARED: "1k"})
     assert drivers.not_offered(make.cluster(), node, SHARED, 2000).what.endswith(f", and 2000 requested: {why}")

@@ -59,7 +59,7 @@ def test_without_the_slack_queue_a_misfit_is_not_final() -> None:
     (found,) = report(Cluster(known._read, only="ai"), "ai", "train").findings
     size = SIZE.format("32", "h100")
     assert found.why == (
-        f"it does not fit in its queue main: {size} now; the slack queue lends fewer while nodes are bad"
+        f"it does not fit in its queue main: {size} now; the slack queue lends fewer GPUs while nodes are bad"
     )
     assert not found.lasts
 

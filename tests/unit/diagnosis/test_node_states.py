@@ -65,9 +65,9 @@ def test_an_unknown_taint_may_be_tolerated_only_if_its_pool_lists_it(key: str, w
     assert found.why == f"no toleration for taint {key}:NoSchedule{by} on node a"
     assert found.fix == (
         f"az aks nodepool show -g <group> --cluster-name <cluster> -n {make.POOL} --query nodeTaints    "
-        "# unless pools.<key>.taints of the stack lists it, a controller is removing the node; if it does, add "
-        f"{{key: {key}, operator: Exists, effect: NoSchedule}} to the pod's spec.tolerations; for a workload of the "
-        "stack, list all tolerations in podOverrides.spec.tolerations"
+        "# if pools.<key>.taints of the stack does not list the taint, a controller is removing the node; if it "
+        f"does, add {{key: {key}, operator: Exists, effect: NoSchedule}} to the pod's spec.tolerations; for a workload "
+        "of the stack, list all tolerations in podOverrides.spec.tolerations"
     )
 
 
@@ -89,7 +89,7 @@ def test_a_taint_of_one_node_is_not_tolerated(key: str, cordons: tuple[Object, .
     cordon = " and a cordon" if cordons else ""
     assert found.why == f"taint {key}=true:NoSchedule, which its pool does not set,{cordon} on node a"
     who = writer or "the controller or user that set it"
-    assert found.fix == f"kubectl describe node a    # ask {who}: do not tolerate it or uncordon the node"
+    assert found.fix == f"kubectl describe node a    # ask {who}; neither tolerate the taint nor uncordon the node"
 
 
 def test_reports_a_nodes_problem_before_a_taint_of_its_pool() -> None:
