@@ -56,7 +56,8 @@ class GpuBatch(Workload[GpuBatchOptions]):
         most = int(usable_bytes(candidate.pool.sku.gpu_memory_gb) / 2**20) // sharing  # gpu-burn's MB are MiB
         if options.memory_mb > most:
             path: Path = ("workloadOptions", NAME, "memoryMb")
-            has = f"have {candidate.pool.sku.gpu_memory_gb} GB{f', and {sharing} share each' if sharing > 1 else ''}"
+            shared = f", and {sharing} pods share each GPU" if sharing > 1 else ""
+            has = f"have {candidate.pool.sku.gpu_memory_gb} GB{shared}"
             what = f"is {options.memory_mb}, but GPUs of {candidate.pool.vm_sku} {has}"
             yield Problem(path, what, f"{LEAST_MEMORY_MB} to {most}", set_command(path, most))
 

@@ -40,7 +40,7 @@ def container_problems(
     permissions = container.permissions
     if missing := [letter for letter in needed if letter not in permissions]:
         better = "".join(letter for letter in _WRITE_HIERARCHICAL if letter in needed or letter in permissions)
-        what = f"is {permissions}, but workload {workload} also needs {''.join(missing)} there ({key})"
+        what = f"is {permissions}, but {key} of workload {workload} also needs {''.join(missing)}"
         allowed = f"all of {needed}"
         if needed == _WRITE_HIERARCHICAL:
             allowed += f", or {_WRITE} if {path_text((*account.path, 'hierarchicalNamespace'))} is false"

@@ -70,7 +70,7 @@ def team_problems(workload: str, options: TeamOptions, candidate: Candidate) -> 
         yield Problem(("platformStack",), what, "a stack with teams", say(how))
         return
     if not candidate.teams:
-        what = f"is not set, but workload {workload} runs in a team's namespace and its queue of Kueue"
+        what = f"is not set, but workload {workload} runs in a team's namespace and Kueue queue"
         how = "add a team with gpus and users in the stack file, and set operators.kueue.enabled to true"
         yield Problem(("teams",), what, "a team with GPUs and users", say(how))
         return
@@ -89,7 +89,7 @@ def _user_problems(where: Path, options: TeamOptions, candidate: Candidate) -> I
     name = str(options.team)
     users = candidate.teams[name].users
     if not users:
-        what = f"is not set, but the workload runs as a user of team {name}, and members of its groups are unknown"
+        what = f"is not set, but the workload runs as a user of team {name} (members of its groups are unknown)"
         path: Path = ("teams", name, "users")
         how = f"add a user to {path_text(path)}, such as alice@example.com"
         yield Problem(path, what, "one user or more", say(how))
@@ -114,7 +114,7 @@ def quota_problems(
     if most is None or wanted <= most:
         return
     own = candidate.teams[str(options.team)].gpus
-    limit = f"can use at most {most}: {own} of its quota, the rest borrowed"
+    limit = f"can use at most {most}: {own} from its quota, the rest borrowed"
     what = f"requests {wanted} GPUs, but team {options.team} {limit}"
     fewer = next((count for count in range(most // candidate.nodes, 0, -1) if able(count)), 0)
     key, count = ("numNodes", most // per_node) if most >= per_node else ("gpus", fewer)
@@ -123,7 +123,7 @@ def quota_problems(
         yield Problem(where, what, f"{key} {count}, or more GPUs for the team", set_command(where, count))
     else:
         path: Path = ("teams", str(options.team), "gpus")
-        yield Problem(path, f"is {own}, and the team cannot borrow any", f"{wanted} or more", by_hand(path))
+        yield Problem(path, f"is {own}, and the team cannot borrow GPUs", f"{wanted} or more", by_hand(path))
 
 
 def operator_problems(workload: str, candidate: Candidate, needs: Mapping[str, tuple[str, str]]) -> Iterator[Problem]:

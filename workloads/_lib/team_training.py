@@ -109,8 +109,8 @@ def storage_problems(
         account = there.get(name)
         if account and account.settings.auth == "identity":
             way: Path = (*account.path, "auth")
-            what = f"is identity, which only works in the stack's own namespace, but {workload} runs in a team's"
-            yield Problem(way, what, f"sas, or another container than {name}", by_hand(way))
+            what = f"is identity, which only works in the stack's namespace, but {workload} runs in a team's namespace"
+            yield Problem(way, what, f"sas, or a container other than {name}", by_hand(way))
 
 
 def claim_gib(size: float) -> int:

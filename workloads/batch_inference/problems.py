@@ -65,8 +65,8 @@ def _length(options: BatchInferenceOptions) -> Iterator[Problem]:
     most = model.context - (options.tokens - value)
     if most < 1:
         most = model.context // 2
-    both = f"prompt and answer together, {options.tokens} tokens"
-    what = f"is {value}: {both}, exceed the context of {options.model}, {model.context} tokens"
+    both = f"prompt and answer have {options.tokens} tokens together"
+    what = f"is {value}: {both}, but the context of {options.model} has {model.context}"
     yield Problem(where, what, f"at most {most}, or another model", set_command(where, most))
 
 
@@ -95,9 +95,9 @@ def _memory(options: BatchInferenceOptions, candidate: Candidate) -> Iterator[Pr
     needed, usable = needed_bytes(options, gpus) / GB, usable_bytes(sku) / GB
     each = f"each of {gpus} GPUs" if gpus > 1 else "its GPU"
     where: Path = (*_OPTIONS, "model")
-    load = f"{options.concurrency} concurrent prompts of {options.tokens} tokens (with their answers)"
+    load = f"{options.concurrency} concurrent prompts of {options.tokens} tokens (including the answer)"
     what = (
-        f"is {options.model}, which needs {needed:.0f} GB of {each} for {load}, but only {usable:.0f} of the "
+        f"is {options.model}, which needs {needed:.0f} GB on {each} for {load}, but only {usable:.0f} of the "
         f"{sku.gpu_memory_gb} GB of {sku.gpu_model} are usable"
     )
     smallest = next(iter(language_models()))

@@ -31,7 +31,7 @@ def faults(sku: VmSku, line: str) -> Iterator[tuple[str, str]]:
     elif look := CHOSEN.get(name):
         yield from look(sku, arguments)
     else:
-        yield "does not accept a custom limit: the VM size sets it", f"no such line, or {', '.join(CHOSEN)}"
+        yield "does not accept a custom limit: the VM size sets it", f"no line with this check, or {', '.join(CHOSEN)}"
 
 
 def _count(sku: VmSku, arguments: list[str]) -> Iterator[tuple[str, str]]:
@@ -50,17 +50,17 @@ def _copies(sku: VmSku, arguments: list[str]) -> Iterator[tuple[str, str]]:
 
 def _write(sku: VmSku, arguments: list[str]) -> Iterator[tuple[str, str]]:
     if sku.infiniband is None:
-        yield f"checks InfiniBand, which {sku.name} does not have", "no such line"
+        yield f"checks InfiniBand, which {sku.name} does not have", "no line with this check"
     elif len(arguments) != 1:
         yield "takes one limit, in Gb/s", "check_ib_bw_gdr GBPS"
     else:
         # The limit must be exceeded: the line rate is impossible.
-        yield from _limit(sku, arguments[0], _REACHED * sku.infiniband.gbps, "Gb/s by an HCA")
+        yield from _limit(sku, arguments[0], _REACHED * sku.infiniband.gbps, "Gb/s of an HCA")
 
 
 def _port(sku: VmSku, arguments: list[str]) -> Iterator[tuple[str, str]]:
     if sku.infiniband is None:
-        yield f"checks InfiniBand, which {sku.name} does not have", "no such line"
+        yield f"checks InfiniBand, which {sku.name} does not have", "no line with this check"
         return
     names = [f"mlx5_{index}:1" for index in range(sku.infiniband.hcas)]
     allowed = f"check_hw_ib {sku.infiniband.gbps} {names[0]}, to {names[-1]}"

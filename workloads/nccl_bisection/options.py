@@ -34,7 +34,7 @@ class NcclBisectionOptions(MpiOptions):
 def problems(options: NcclBisectionOptions, candidate: Candidate) -> Iterator[Problem]:
     if options.num_nodes is not None and options.num_nodes < LEAST:
         what = f"is {options.num_nodes}, but a single node uses no link: NVLink carries all of its traffic"
-        allowed = f"{LEAST} or more; with two nodes, the search cannot identify the slow one"
+        allowed = f"{LEAST} or more; with two nodes, the search cannot identify the slow node"
         yield Problem(_NODES, what, allowed, set_command(_NODES, LEAST))
     elif candidate.nodes < LEAST:
         yield candidate.too_few(NAME, LEAST)

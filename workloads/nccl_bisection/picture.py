@@ -32,7 +32,7 @@ def result(text: str) -> Result:
     try:
         found = json.loads(lines[-1] if lines else text)
     except json.JSONDecodeError:
-        hint = "the search has not ended, or this is not its log"
+        hint = "the search has not ended, or this is another log"
         raise NoResult(f"no line begins with {LINE.strip()!r}: {hint}") from None
     if not (isinstance(found, dict) and {"nodes", "rails", "findings"} <= set(found)):
         raise NoResult("this JSON is not a result of nccl-bisection: nodes, rails or findings are missing")

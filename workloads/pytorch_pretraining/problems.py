@@ -51,7 +51,7 @@ def _operators(options: PretrainingOptions, candidate: Candidate) -> Iterator[Pr
     yield from operator_problems(NAME, candidate, {**needs, **({"appwrapper": WRAPPED} if options.app_wrapper else {})})
     if options.node_check != "off" and not options.app_wrapper:
         path: Path = (*_OPTIONS, "nodeCheck")
-        what = f"is {options.node_check}, but pods of a plain PyTorchJob restart on the same node, even a bad one"
+        what = f"is {options.node_check}, but pods of a plain PyTorchJob restart on the same node, even if it is bad"
         yield Problem(path, what, "off, or appWrapper: true", set_command((*_OPTIONS, "appWrapper"), True))
 
 
@@ -72,7 +72,7 @@ def _between_nodes(options: PretrainingOptions, candidate: Candidate) -> Iterato
         yield Problem(where, what, "1, or a VM size with InfiniBand", set_command(where, 1))
         return
     if options.gpus is not None and options.gpus < sku.gpus:
-        what = f"is {options.gpus}, but a job on {candidate.nodes} nodes needs whole nodes: others have no InfiniBand"
+        what = f"is {options.gpus}, but a job on {candidate.nodes} nodes needs whole nodes: parts of nodes have no InfiniBand"
         gpus = (*_OPTIONS, "gpus")
         fix = either_by_hand(gpus, f"set {path_text(where)} to 1")
         yield Problem(gpus, what, "no value, or numNodes 1", fix)
@@ -103,7 +103,7 @@ def _memory(options: PretrainingOptions, candidate: Candidate) -> Iterator[Probl
     needed, usable = bytes_per_gpu(options, gpus) / GB, usable_bytes(sku) / GB
     where: Path = (*_OPTIONS, "modelSize")
     what = (
-        f"is {options.model_size}, which needs {needed:.0f} GB of each of {gpus} GPUs for one sequence of "
+        f"is {options.model_size}, which needs {needed:.0f} GB on each of {gpus} GPUs for one sequence of "
         f"{options.sequence} tokens, but only {usable:.0f} of the {sku.gpu_memory_gb} GB of {sku.gpu_model} are usable"
     )
     smallest = next(iter(models().sizes))

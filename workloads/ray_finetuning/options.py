@@ -22,7 +22,9 @@ SYNTHETIC = 2048
 Model = Annotated[
     str,
     StringConstraints(pattern=rf"^(?:{_WORD}(?:/{_WORD})?|{DATA}(?:/{_WORD})+)$", max_length=200),
-    may_be(f"a name on the Hugging Face Hub such as facebook/opt-1.3b, or {DATA}/<folder> for one of dataContainer"),
+    may_be(
+        f"a name on the Hugging Face Hub such as facebook/opt-1.3b, or {DATA}/<folder> for a folder of dataContainer"
+    ),
 ]
 
 

@@ -91,7 +91,7 @@ def parse(content: bytes, source: str) -> list[str]:
         fix = f"seq -f 'scenario-%04g' 20 > {source}    # or --njobs 20"
         raise Refused(f"{source} has no scenarios", "one name per line", fix)
     if len(lines) > MOST_SCENARIOS:
-        fix = f"split -l {MOST_SCENARIOS} {source} part-    # and submit each"
+        fix = f"split -l {MOST_SCENARIOS} {source} part-    # and submit each part"
         raise Refused(f"{source} has {len(lines):,} scenarios", f"at most {MOST_SCENARIOS:,} in a batch", fix)
     wrong = [(number, name) for number, name in lines if not SCENARIO.fullmatch(name)]
     if wrong:

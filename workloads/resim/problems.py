@@ -46,7 +46,7 @@ def _other_pools(options: ResimOptions, candidate: Candidate) -> Iterator[Proble
         if key not in candidate.pools:
             yield Problem(where, f"is {key!r}, not a pool of this stack{hint(likely)}", allowed, fix)
         elif key == candidate.pool_key:
-            yield Problem(where, f"is {key}, which is already its pool", allowed, fix)
+            yield Problem(where, f"is {key}, which is already the workload's pool", allowed, fix)
         elif (gpus := candidate.pools[key].gpus) < options.gpus:
             what = f"is {key}, but its nodes have {gpus} GPUs, and a scenario needs {options.gpus}"
             yield Problem(where, what, allowed, fix)
@@ -68,7 +68,7 @@ def _permissions(account: Account, name: str, key: str, needed: str) -> Iterator
     if missing := [letter for letter in needed if letter not in given]:
         where: Path = (*account.path_of(name), "permissions")
         better = "".join(letter for letter in _WRITE if letter in needed or letter in given)
-        what = f"is {given}, but workload {NAME} also needs {''.join(missing)} there ({key})"
+        what = f"is {given}, but {key} of workload {NAME} also needs {''.join(missing)}"
         # Without read permissions, nothing mounts: adding them does not widen access.
         widens = "permissions" in container.model_fields_set and not {*missing} <= {*_READ}
         fix = by_hand(where) if widens else set_command(where, better)
@@ -101,7 +101,7 @@ def _one_folder(account: Account, name: str) -> Iterator[Problem]:
     if account.settings.auth == "identity" and has_folder(profile):
         where: Path = (*account.path_of(name), "profile")
         auth = path_text((*account.path, "auth"))
-        what = f"is {profile}, but with {auth} identity the pods of a node would share its folder of blocks"
+        what = f"is {profile}, but with {auth} identity the pods of a node would share the folder of cached blocks"
         others = [each for each in profiles() if not has_folder(each)]
         yield Problem(where, what, f"{' or '.join(others)}, or {auth} sas", set_command(where, others[0]))
 
@@ -114,5 +114,5 @@ def _flat(candidate: Candidate, name: str) -> Iterator[Problem]:
     if account and not account.settings.hierarchical_namespace:
         where: Path = (*account.path, "hierarchicalNamespace")
         what = f"is false, but workload {NAME} must rename folders of outputs atomically ({name})"
-        allowed = "true, which creates another account, or an output container in such an account"
+        allowed = "true (this creates another account), or an outputContainer in an account with this setting"
         yield Problem(where, what, allowed, set_command(where, True))

@@ -58,7 +58,7 @@ def test_finds_faults_in_few_rounds(
     assert report.rest is not None
     assert report.rest.state == "good"
     if "slow_inside" in faults and len(faults) == 1:
-        assert "alone, over NVLink, 11 GB/s of 45: bad" in report.findings[0].outcome.why
+        assert "NVLink alone reaches 11 GB/s of 45: bad" in report.findings[0].outcome.why
 
 
 DOCUMENTED: dict[str, dict[str, Any]] = {

@@ -110,7 +110,7 @@ def test_the_table_has_a_row_for_each_finding() -> None:
         ["link", "vmss1", "mlx5_1", "11.40", "42.5", "bad"],
         ["node", "vmss2", "unknown", "no", "result"],
     ]
-    assert "once bad, then good, so it does not count: pool" in lines
+    assert "measured bad once and then good, so not counted: pool" in lines
 
 
 def test_draws_the_picture_from_the_json_in_the_log() -> None:
@@ -167,4 +167,4 @@ def test_the_command_reports_errors(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert main([str(tmp_path / "log")]) == 1
     error = capsys.readouterr().err
     assert "No such file" in error
-    assert "the search has not ended, or this is not its log" in error
+    assert "the search has not ended, or this is another log" in error

@@ -103,7 +103,7 @@ def test_rejects_the_name_of_a_batch_with_other_scenarios(cli: Cli) -> None:
     cli("submit", "--njobs", "4", "--name", "night")
     cli.cluster.end()
     error = refused(cli, "submit", "--njobs", "5", "--name", "night")
-    assert "batch night has other scenarios: 4, submitted 20" in error
+    assert "batch night was submitted at 20" in error
     assert "--name batch-" in error
 
 

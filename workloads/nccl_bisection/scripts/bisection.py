@@ -277,4 +277,4 @@ def _search_rest(report: Report, nodes: Sequence[str], every: Rails, measure: Me
 
 
 def _without_network(alone: Outcome) -> str:
-    return f"each of its links is good; alone, over NVLink, {alone.busbw:g} GB/s of {alone.floor:g}: {alone.state}"
+    return f"each of its links is good; NVLink alone reaches {alone.busbw:g} GB/s of {alone.floor:g}: {alone.state}"

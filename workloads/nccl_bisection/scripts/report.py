@@ -43,7 +43,7 @@ def lines(result: Result) -> Iterator[str]:
         what = "all other nodes and rails" if result["findings"] else "all nodes and rails"
         yield f"{what}: {rest['busbw']:.2f} GB/s, floor {rest['floor']:g} GB/s: {rest['state']}"
     for each in result["chance"]:
-        yield f"once {each['state']}, then good, so it does not count: {named(each)}"
+        yield f"measured {each['state']} once and then good, so not counted: {named(each)}"
     if result["findings"]:
         yield "To check these nodes: docs/health-check.md. About these findings: docs/nccl-bisection.md."
     yield JSON + json.dumps(result)

@@ -34,7 +34,7 @@ class Container:
         fresh = f"{rotate.in_stack(stack, ['storage'])} && pulumi up"
         ends = self.expiry.isoformat(timespec="minutes")
         what = f"the SAS of container {self.name} expires at {ends}, before a batch of {hours} hours ends"
-        allowed = "a shorter batch, a SAS with more `days` and a new rotation, or an account with auth: identity"
+        allowed = "a shorter batch; or a SAS with more `days` and a new rotation; or an account with auth: identity"
         raise Refused(what, allowed, f"--hours {most}, or {fresh}" if most >= 1 else fresh)
 
 

@@ -116,7 +116,7 @@ def _check_lasts(session: Session, made_of: Mapping[str, Any]) -> None:
 def _check_same(batch: str, names: Sequence[str], known: Mapping[str, Any]) -> None:
     """Raises Refused for other scenarios with the same name, which would mix up outputs."""
     if known["digest"] != digest(names):
-        what = f"batch {batch} has other scenarios: {known['scenarios']}, submitted {known['submitted'][:16]}"
+        what = f"batch {batch} was submitted at {known['submitted'][:16]} with other scenarios ({known['scenarios']})"
         allowed = "the same scenarios in the same order, or another name"
         raise Refused(what, allowed, f"--name {default_name(names)}")
 
@@ -126,7 +126,7 @@ def _check_made_of(batch: str, made_of: Mapping[str, Any], known: Mapping[str, A
     wanted = results_of(made_of)
     if known["madeOf"] != wanted:
         what = f"batch {batch} was submitted with another image, command or dataset than the stack has now"
-        allowed = "another name, or the earlier options; retry continues the batch with the new ones"
+        allowed = "another name, or the earlier options; `retry` continues the batch with the new options"
         raise Refused(what, allowed, f"--name {batch[: MAX_NAME - 7]}-{wanted[:6]}")
 
 
@@ -140,5 +140,5 @@ def _content(file: str) -> bytes:
     if len(content) > _MOST_BYTES:
         what = f"{file} is larger than {_MOST_BYTES:,} bytes"
         allowed = f"at most {MOST_SCENARIOS:,} scenarios in a batch"
-        raise Refused(what, allowed, f"split -l {MOST_SCENARIOS} {file} part-    # and submit each")
+        raise Refused(what, allowed, f"split -l {MOST_SCENARIOS} {file} part-    # and submit each part")
     return content
