@@ -71,7 +71,10 @@ def enter(text: str | None) -> None:
     found = networks.find(text)
     if len(found) != 1:
         known = found or networks.find("")
-        listed = "".join(f"\n  --inside {label}" for label in known) or "\n  none yet; `pulumi up` creates a stack's"
+        listed = (
+            "".join(f"\n  --inside {label}" for label in known)
+            or "\n  none yet; `pulumi up` creates the network of a stack"
+        )
         what = "several virtual networks match" if found else "no virtual network matches"
         raise Refused(f"{what} {text} in simulated Azure. The networks are:{listed}")
     os.environ[environment.INSIDE] = found[0]
@@ -83,7 +86,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="command")
     for name, run, text in (
         ("start", start, "start the simulated Azure of this checkout"),
-        ("stop", stop, "stop it; its state is kept"),
+        ("stop", stop, "stop the simulator and keep its state"),
         ("status", show_status, "show what runs, and its state"),
         ("up", bring_up, "pulumi up of the stack, then wait for its jobs"),
         ("down", take_down, "destroy the stack and stop"),

@@ -28,7 +28,7 @@ def add_parsers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     fault.add_argument("--tag", default="", help="policy: the tag required on resource groups, such as CostCenter")
     fault.add_argument("--gbps", type=int, help="link, rail: the remaining rate in Gb/s")
     fault.add_argument("--size", default="", help="capacity, price: the VM size")
-    fault.add_argument("--spot", type=int, help="capacity: machines left for Spot pools; others are not limited")
+    fault.add_argument("--spot", type=int, help="capacity: machines left for Spot pools; other pools are not limited")
     fault.add_argument("--usd", type=float, help="price: dollars per hour of a Spot machine")
     fault.add_argument("--level", default="", help="lock: CanNotDelete or ReadOnly")
     fault.add_argument("--scope", default="", help="lock: subscription, group (all groups), or a resource group's name")

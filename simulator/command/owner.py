@@ -33,7 +33,7 @@ def claim() -> None:
             f"SIMULATOR_HOME={home} is the state of another checkout, {owner}. {paths.ROOT} may not change its "
             "stacks.\n"
             '  to use the state of this checkout: unset SIMULATOR_HOME && eval "$(make -s env)"\n'
-            f"  to use the other one: cd {owner}"
+            f"  to use the other checkout: cd {owner}"
         )
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     files.replace(mark, str(paths.ROOT))

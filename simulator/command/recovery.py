@@ -60,7 +60,7 @@ def continuation(stack: str, report: Callable[[str], None]) -> dict[str, str]:
     last = next((each["result"] for each in history if each["kind"] not in LOOKS_ONLY), "succeeded")
     if last == "succeeded":
         return {}
-    report("the last update failed or was interrupted: this one adopts its unrecorded changes")
+    report("the last update failed or was interrupted: this update adopts the unrecorded changes")
     return {GOES_ON: "true"}
 
 

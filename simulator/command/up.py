@@ -115,7 +115,10 @@ def down() -> list[str]:
 
 def _require_free(stack: str, consumers: Sequence[str]) -> None:
     """Raises UpFailed, before anything is destroyed, if other stacks run there or its data is protected or locked."""
-    kept = [f"stack {name} runs on it; destroy that stack first: {destroy_command(name)}" for name in sorted(consumers)]
+    kept = [
+        f"stack {name} uses this platform; destroy that stack first: {destroy_command(name)}"
+        for name in sorted(consumers)
+    ]
     if protected := clusters.protected(stack):
         give_up = f"pulumi state unprotect --all --yes -s {stack}"
         lost = ""
@@ -137,7 +140,7 @@ def _destroy(stack: str, others: Sequence[str]) -> None:
     own = clusters.of_stack(stack)
     if starts := clusters.stopped(own):
         commands = "".join(f"\n    {command}    # in `make shell`" for command in starts)
-        again = f"Nothing was destroyed. Start it, then run `{destroy_command(stack)}` again:{commands}"
+        again = f"Nothing was destroyed. Start the cluster, then run `{destroy_command(stack)}` again:{commands}"
         raise pulumi_cli.PulumiFailed(f"the cluster is stopped: its API server does not answer. {again}")
     _enter_network(stack)
     recover(stack, console.print)
@@ -168,7 +171,7 @@ def _print_claims(stack: str, own: Collection[str]) -> None:
     elif platform_stack:
         for claim in (pulumi_cli.read("stack", "output", "--json", stack=stack) or {}).get("files") or {}:
             delete = "kubectl delete persistentvolumeclaim -n {} {}".format(*claim.split("/"))
-            _print(f"the claim {claim} stays on stack {platform_stack} with its files. To delete them: {delete}")
+            _print(f"the claim {claim} stays on stack {platform_stack} with its files. To delete the claim: {delete}")
 
 
 def _applied(stack: str) -> dict[str, Any]:
@@ -190,13 +193,14 @@ def _enter_network(stack: str) -> bool:
     if network is None:
         return False
     os.environ[environment.INSIDE] = network
-    _print(f"running in the network {network}, as on its machine {machines[network][0]}")
+    _print(f"running in the network {network}, as if on the machine {machines[network][0]}")
     return True
 
 
 def _next_phase(stack: str, command: str) -> str:
     commands = [
-        f"    make up STACK={stack} INSIDE={network}    # as a machine there" for network in networks.find(stack)
+        f"    make up STACK={stack} INSIDE={network}    # as a machine in that network"
+        for network in networks.find(stack)
     ]
     return "\n".join(
         [f"The first of two phases is complete. On Azure, continue with `{command}`; here with:", *commands]

@@ -103,7 +103,7 @@ class UpdateLog:
         if changes == {"create": 1} and self._only_stack:  # only the stack's record: settings were rejected
             changes = {}
         if finished := len(self._old - self._replaced):
-            changes["old one deleted"] = finished  # the engine counts it with the interrupted update
+            changes["old resource deleted"] = finished  # the engine counts it with the interrupted update
         counts = ", ".join(f"{count} {_DONE.get(op, op)}" for op, count in changes.items()) or "none"
         self._print(f"{self._clock()} resources: {counts}")
 

@@ -68,7 +68,7 @@ def copy_chart(tool: Tool, source: Chart, workspace: Workspace) -> None:
     for before, after in source.released.items():
         text = values.read_text(encoding="utf-8")
         if before not in text:
-            raise ToolError(f"{tool.label} has no {before!r} in its values.yaml, which its release would replace.")
+            raise ToolError(f"values.yaml of {tool.label} has no {before!r}, which a release replaces.")
         values.write_text(text.replace(before, tool.fill(after)), encoding="utf-8")
 
 

@@ -126,7 +126,7 @@ def test_up_adopts_objects_that_a_killed_plugin_created(checkout: Checkout) -> N
     with pytest.raises(CommandFailed, match="already exists"):
         checkout.inside(pulumi.format(f"up --yes --skip-preview --target {urn}"))
     output = checkout.make("up").stdout
-    assert "the last update failed or was interrupted: this one adopts its unrecorded changes" in output
+    assert "the last update failed or was interrupted: this update adopts the unrecorded changes" in output
     checkout.inside(pulumi.format("preview --expect-no-changes"))
 
 

@@ -72,7 +72,7 @@ def _between_nodes(options: PretrainingOptions, candidate: Candidate) -> Iterato
         yield Problem(where, what, "1, or a VM size with InfiniBand", set_command(where, 1))
         return
     if options.gpus is not None and options.gpus < sku.gpus:
-        what = f"is {options.gpus}, but a job on {candidate.nodes} nodes needs whole nodes: parts of nodes have no InfiniBand"
+        what = f"is {options.gpus}, but a job on {candidate.nodes} nodes needs whole nodes to use InfiniBand"
         gpus = (*_OPTIONS, "gpus")
         fix = either_by_hand(gpus, f"set {path_text(where)} to 1")
         yield Problem(gpus, what, "no value, or numNodes 1", fix)

@@ -110,8 +110,8 @@ def test_rejects_a_platform_in_use_protected_data_and_locks(
     assert (code, done) == (1, ["start"])
     assert errors == [
         "error: stack dev cannot be destroyed. Nothing was changed.",
-        "  stack metaseq runs on it; destroy that stack first: make down STACK=metaseq",
-        "  stack olmo runs on it; destroy that stack first: make down STACK=olmo",
+        "  stack metaseq uses this platform; destroy that stack first: make down STACK=metaseq",
+        "  stack olmo uses this platform; destroy that stack first: make down STACK=olmo",
         f"  {name}{claims}: protected against deletion. To delete the data with the stack:",
         f"    {command}    # in `make shell`",
         "  Azure deletes nothing under lock CanNotDelete ai-dev: python -m simulator heal lock",
@@ -155,7 +155,7 @@ def test_drops_objects_only_of_a_cluster_that_no_longer_exists(
     assert (code, destroyed) == (0, [variables])
     assert ("no longer exists in Azure: objects in the cluster are removed from the state" in output) is gone
     assert "these blob containers are deleted, with all files in them: olmo1/checkpoints" in output
-    stays = "the claim olmo/notes stays on stack dev with its files. To delete them: kubectl delete "
+    stays = "the claim olmo/notes stays on stack dev with its files. To delete the claim: kubectl delete "
     assert (f"{stays}persistentvolumeclaim -n olmo notes" in output) is not gone
 
 
@@ -192,8 +192,8 @@ def test_a_stopped_cluster_must_be_started_first(
     code, _, errors = down("olmo")
     assert (code, destroyed) == (1, [])
     assert errors == [
-        "error: the cluster is stopped: its API server does not answer. Nothing was destroyed. Start it, then run "
-        "`make down STACK=olmo` again:",
+        "error: the cluster is stopped: its API server does not answer. Nothing was destroyed. Start the cluster, "
+        "then run `make down STACK=olmo` again:",
         "    az aks start --resource-group ai-dev --name dev    # in `make shell`",
     ]
 

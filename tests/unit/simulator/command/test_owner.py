@@ -37,7 +37,7 @@ def test_rejects_the_state_of_another_checkout(other: Path, errors: Errors, comm
     assert errors() == (
         f"error: SIMULATOR_HOME={other}/.simulator is the state of another checkout, {other}. {paths.ROOT} may not "
         'change its stacks. to use the state of this checkout: unset SIMULATOR_HOME && eval "$(make -s env)" '
-        f"to use the other one: cd {other}"
+        f"to use the other checkout: cd {other}"
     )
     assert not (other / ".simulator").exists()
 
