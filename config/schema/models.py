@@ -78,21 +78,21 @@ class StackFile(Model):
     workload_options: dict[str, dict[str, Any]] = {}
     """Options of each workload, under its name."""
     platform_stack: Annotated[str | None, EMPTY_IS_UNSET] = None
-    """The stack that provides the platform, as a name or as organization/project/name; by default the stack creates its
-    own platform.
+    """The stack that provides the platform, as a name or as organization/project/name; by default this stack creates
+    its own platform.
     """
     cluster: ClusterSettings = ClusterSettings()
     """The AKS cluster and access to it."""
     network: NetworkSettings = NetworkSettings()
-    """The network of nodes and of private endpoints; by default AKS creates one for its nodes."""
+    """The network of nodes and of private endpoints; by default AKS creates a network for the nodes."""
     pools: dict[str, PoolSettings] = {}
     """GPU pools by key, instead of `vmSku` and `nodeCount`."""
     operators: SerializeAsAny[Operators] = Operators()
     """The operators in the cluster."""
     teams: dict[str, TeamSettings] = {}
-    """Teams by name, which is also the name of their namespace; `operators.kueue` queues their jobs."""
+    """Teams by name. Each team has a namespace with this name, and `operators.kueue` queues its jobs."""
     slack_gpus: Annotated[Gpus, protects("limit")] = 0
-    """GPUs that no team owns, and all teams may borrow."""
+    """GPUs that no team owns and all teams may borrow."""
     charts: Charts = Charts()
     """Source of charts, instead of their own repositories."""
     images: Images = Images()
@@ -100,10 +100,10 @@ class StackFile(Model):
     registry: RegistrySettings = RegistrySettings()
     """The container registry for the images of `docker/`."""
     storage: StorageSettings = StorageSettings()
-    """Blob storage: accounts, their containers and how they are mounted."""
+    """Blob storage: accounts, containers and mounts."""
     tags: dict[str, TagValue] = {}
     """Tags of all Azure resources that the stack and AKS create, such as `CostCenter: "4711"`. Changes update the
-    resources in place. A stack with `platformStack` uses its own tags, or else those of the platform.
+    resources in place. A stack with `platformStack` uses its own tags, or the platform's tags if it has none.
     """
     prices: dict[str, Price] = {}
     """Your price of a node by VM size, in US dollars per hour, instead of Azure's list price."""

@@ -45,7 +45,7 @@ OF_FILES: tuple[Use, ...] = ("file",)
 
 
 class NetworkSettings(Model):
-    """The network of nodes and of private endpoints; by default AKS creates one for its nodes."""
+    """The network of nodes and of private endpoints; by default AKS creates a network for the nodes."""
 
     model_config = ConfigDict(json_schema_extra={"text_is": "addressSpace"})  # what text in place of the map means
 
