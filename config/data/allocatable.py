@@ -1,6 +1,6 @@
-"""What AKS reserves on each node, and the rest for pods (AKS's page on node resource reservations).
+"""The resources that AKS reserves on a node, and those that remain for pods (AKS's page on node resource reservations).
 
-Confirmed by recorded nodes and Azure's health checks (tests/contract/recordings/nodes.yaml).
+Recorded nodes and Azure's health checks confirm the numbers (tests/contract/recordings/nodes.yaml).
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from config.data.skus import VmSku
 MAX_PODS = 250
 """The default maximum of pods per node with CNI Overlay, which all our clusters use."""
 MIN_PODS, MIN_SYSTEM_PODS = 10, 30
-"""The smallest allowed maximum for a pool and for a system pool
+"""The lowest limit of pods per node that AKS allows in a pool, and in a system pool
 (https://learn.microsoft.com/azure/aks/node-auto-provisioning-aksnodeclass,
 https://learn.microsoft.com/azure/aks/use-system-pools).
 """
 
 
 _KERNEL_KIB = 320 * 1024
-"""The most memory that kernel and firmware kept on recorded nodes, besides 1/64 for page tables."""
+"""The most memory that kernel and firmware used on recorded nodes, in addition to 1/64 for page tables."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Allocatable:
 
 
 def allocatable(size: VmSku, pods: int = MAX_PODS) -> Allocatable:
-    """Returns the minimum for a node with this pod limit. AKS computes its reservation from the VM size."""
+    """Returns the minimum that pods get on a node with this pod limit. AKS's reservation depends on the VM size."""
     memory_kib = size.memory_gib * 1024**2
     return Allocatable(
         cpu_millis=size.vcpus * 1000 - reserved_cpu_millis(size.vcpus),
@@ -45,5 +45,7 @@ def reserved_cpu_millis(cores: int) -> int:
 
 
 def reserved_memory_kib(memory_kib: int, pods: int) -> int:
-    """Returns the lesser of 20 MiB per pod + 50 MiB and a quarter of the memory, plus 100 MiB for evictions."""
+    """Returns AKS's memory reservation: 20 MiB per pod and 50 MiB, but at most a quarter of the memory; then 100 MiB
+    for evictions.
+    """
     return min((20 * pods + 50) * 1024, memory_kib // 4) + 100 * 1024

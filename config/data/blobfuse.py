@@ -1,4 +1,4 @@
-"""Mounts of blob containers: the CSI driver, and `blobfuse.yaml`'s profiles as mount options."""
+"""Mounts of blob containers: the CSI driver, and mount options from the profiles in `blobfuse.yaml`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from config.data import data
 DRIVER = "blob.csi.azure.com"
 ACCOUNT = "blobs"
 AUDIENCE = "api://AzureADTokenExchange"
-"""The audience of the driver's tokens for mounts by identity (tokenRequests of its CSIDriver)."""
+"""The audience of the tokens that the driver gets for mounts by identity (`tokenRequests` of its CSIDriver object)."""
 _WRITTEN_WITHOUT = 4
 _MOST_BLOCKS = 50_000
 Profile = dict[str, bool | int | float | str]
@@ -34,7 +34,7 @@ def has_folder(profile: str) -> bool:
 
 
 def files_at_once(profile: str) -> int:
-    """Returns how many files a node can write at once: each open file keeps blocks of the pool.
+    """Returns how many files a node can write at the same time: each open file occupies blocks of blobfuse2's pool.
 
     A file uses as many blocks as it prefetches, or four without prefetching. One block is reserved (azure-storage-fuse
     at blobfuse2-2.5.4, component/block_cache: block_cache.go, getOrCreateBlock, MIN_WRITE_BLOCK; blockpool.go,
@@ -53,8 +53,8 @@ def largest_file(profile: str) -> float:
 def mount_options(profile: str, volume: str, *, hierarchical_namespace: bool) -> list[str]:
     """Returns the mount options of a volume; raises KeyError for an unknown profile.
 
-    Pods run as any user, so other users than root need access. Without `--use-adls`, an account with a hierarchical
-    namespace is mounted as if it had none (kubernetes-sigs/blob-csi-driver, docs/driver-parameters.md).
+    Pods may run as users other than root, who need `allow_other`. Without `--use-adls`, blobfuse2 ignores the
+    hierarchical namespace of an account (kubernetes-sigs/blob-csi-driver, docs/driver-parameters.md).
     """
     flags = {**profiles()[profile], "use-adls": hierarchical_namespace}
     return ["-o allow_other", *(f"--{flag}={_text(value).format(volume=volume)}" for flag, value in flags.items())]

@@ -1,7 +1,7 @@
 """Checks Helm values against the keys of a pinned chart, since Helm accepts typos silently.
 
-`charts/<chart>.keys` has a line per key, `dotted.path: type = default`, with a backslash before a key's dots. Not
-checked: keys below a default that is a map, list or null (free-form), or below Kubernetes' own types (labels, node
+`charts/<chart>.keys` has a line per key, `dotted.path: type = default`. A dot inside a key follows a backslash. Keys
+are not checked below a default that is a map, list or null (free-form), and below Kubernetes' own types (labels, node
 selectors, resources).
 """
 
@@ -25,7 +25,7 @@ _FREE = {"map": (dict,), "list": (list,), "null": ()}
 
 @dataclass(frozen=True)
 class ValueProblem:
-    """A value that the chart does not accept: not of the `expected` type, or with a key that is not `known`."""
+    """A value that the chart does not accept: its type is not `expected`, or its key is not one of `known`."""
 
     path: tuple[str, ...]
     value: Any
@@ -50,7 +50,9 @@ class _Node:
 
 
 def own_keys(chart: str) -> list[ChartKey]:
-    """Returns the chart's keys without subcharts that have a file; raises FileNotFoundError for an unknown chart."""
+    """Returns the keys in the file of this chart. A subchart may have its own file. Raises FileNotFoundError for an
+    unknown chart.
+    """
     _, *lines = _lines(chart)
     return [_key(line) for line in lines if line.strip()]
 
@@ -60,7 +62,7 @@ def chart_keys(chart: str) -> tuple[str, _Node]:
     root = _Node()
     _add(root, own_keys(chart))
     for name, subchart in root.keys.items():
-        if _file(name).exists():  # the chart lists only the subchart's keys that it sets, but all of them are valid
+        if _file(name).exists():  # this chart lists only the keys that it sets, but all keys of the subchart are valid
             _add(subchart, own_keys(name))
     version = _lines(chart)[0].removeprefix("# ").partition(":")[0].split()[1]
     return version, root

@@ -23,7 +23,9 @@ def image_names(folder: Path = IMAGES) -> list[str]:
 
 
 def chosen_images(names: Iterable[str], folder: Path = IMAGES) -> list[str]:
-    """Returns these images (also separated by commas), or all if none is given; raises UnknownImage."""
+    """Returns the images in `names`, or all images if it is empty. A name may be a list with commas. Raises
+    UnknownImage.
+    """
     chosen = sorted({part for name in names for part in name.split(",") if part})
     for name in chosen:
         _require_known(name, folder)
@@ -39,7 +41,7 @@ def _require_known(name: str, folder: Path) -> None:
 def content_tag(name: str, folder: Path = IMAGES) -> str:
     """Returns a twelve-digit hexadecimal hash of all files in docker/<name>: path, executable bit, content.
 
-    Other mode bits depend on the umask of the checkout. Raises UnknownImage.
+    Ignores other mode bits, which depend on the umask of the checkout. Raises UnknownImage.
     """
     _require_known(name, folder)
     digest = hashlib.sha256()
@@ -47,7 +49,7 @@ def content_tag(name: str, folder: Path = IMAGES) -> str:
         relative = path.relative_to(folder / name).as_posix()
         content = path.read_bytes()
         executable = bool(path.stat().st_mode & 0o100)
-        # Lengths separate a file's end from the next one's name.
+        # The lengths show where each name and each content ends.
         digest.update(f"{len(relative)} {relative} {executable:d} {len(content)} ".encode())
         digest.update(content)
     return digest.hexdigest()[:TAG_LENGTH]

@@ -11,7 +11,8 @@ from config.data.skus import VmSku
 SLICING_LABEL = "nvidia.com/device-plugin.config"
 MIG_LABEL = "nvidia.com/mig.config"
 MIG_STATE_LABEL = "nvidia.com/mig.config.state"
-"""The result as a node label: `pending`, `rebooting`, `success` or `failed` (NVIDIA/mig-parted, reconfigure_mig.go)."""
+"""The node label with the state: `pending`, `rebooting`, `success` or `failed` (NVIDIA/mig-parted, reconfigure_mig.go).
+"""
 
 
 @functools.cache
@@ -21,15 +22,17 @@ def _partitions() -> dict[str, dict[str, int]]:
 
 
 def mig_profiles(gpu_product: str) -> Mapping[str, int]:
-    """Returns the partitionings of a GPU (nvidia-smi's name), with the number of partitions; empty without MIG."""
+    """Returns the MIG profiles of a GPU (by its name in nvidia-smi), each with its number of partitions; empty without
+    MIG.
+    """
     return _partitions().get(gpu_product, {})
 
 
 def slicing_profile(sku: VmSku, slices: int) -> str:
-    """Returns a name such as tesla-t4-ts2."""
+    """Returns the name of a time-slicing configuration, such as tesla-t4-ts2."""
     return f"{sku.gpu_product.lower().replace(' ', '-')}-ts{slices}"
 
 
 def partition_of(profile: str) -> str:
-    """Returns 1g.10gb for the profile all-1g.10gb."""
+    """Returns the partition of a MIG profile, such as 1g.10gb for all-1g.10gb."""
     return profile.removeprefix("all-")

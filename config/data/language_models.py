@@ -14,11 +14,11 @@ from config.data.skus import Facts
 BYTES = 2
 """Bytes of a parameter, and of an entry of the KV cache: bf16."""
 _TYPO = 0.95
-"""The minimum similarity (difflib's ratio) of a misspelt name: one or two wrong letters of forty."""
+"""The minimum similarity (difflib's ratio) of a misspelt name: one or two wrong letters in forty."""
 
 
 class LanguageModel(Facts):
-    """A decoder-only model of the transformers library: OPT, or one with grouped-query attention and SwiGLU."""
+    """A decoder-only model of the transformers library: OPT, or a model with grouped-query attention and SwiGLU."""
 
     type: Literal["granite", "llama", "opt", "qwen2"]
     layers: int
@@ -30,16 +30,16 @@ class LanguageModel(Facts):
     head: int
     vocabulary: int
     context: int
-    """The maximum number of tokens of prompt and answer."""
+    """The maximum number of tokens in prompt and answer together."""
     tied: bool = False
     """Whether the embedding is also the output layer."""
     targets: list[str] = []
-    """Layers with LoRA, if peft has no default for them."""
+    """The layers that LoRA adapts, if peft has no default for the model."""
     gated: bool = False
 
     @property
     def swiglu(self) -> bool:
-        """Whether feed-forward layers use SwiGLU, which multiplies two projections, not ReLU."""
+        """Whether feed-forward layers use SwiGLU (which multiplies two projections) instead of ReLU."""
         return self.type != "opt"
 
     @property
@@ -64,7 +64,9 @@ class LanguageModel(Facts):
         return BYTES * self.parameters
 
     def kv_bytes(self, gpus: int) -> int:
-        """Returns the KV cache's bytes per token on each of `gpus`, which share the heads (at least one each)."""
+        """Returns the KV cache's bytes per token on each GPU, if this number of GPUs shares the heads (at least one
+        head on each GPU).
+        """
         return 2 * BYTES * self.layers * max(1, self.kv_heads // gpus) * self.head
 
 
@@ -74,7 +76,7 @@ def language_models() -> Mapping[str, LanguageModel]:
 
 
 def misspelt(name: str) -> list[str]:
-    """Returns the known models that a name clearly misspells; none if numbers differ: that is another model."""
+    """Returns the known models that a name clearly misspells. A name with other numbers is another model."""
     known = language_models()
     if name in known:
         return []

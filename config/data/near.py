@@ -12,10 +12,11 @@ from config.data import data
 _LONGEST = 200
 """The longest name that is compared: known names are much shorter, and comparisons take time."""
 _LONG = 9
-"""The minimum length, with hyphens, of a first word that may stand for a longer name."""
+"""The minimum length, including hyphens, of a name that may be the beginning of a longer one."""
 _NEGATIONS = "disabled disable no not without skip public unprotected allow"
 _GENERAL = "day gpu group permission policy taint upload"
-"""Names of protecting settings that are words of other names, too (resourceGroupName, eviction_policy)."""
+"""Words in names of settings that protect access or data, but also in other names (resourceGroupName, eviction_policy).
+"""
 _OF_SECTIONS = (
     *("count", "enabled", "id", "key", "name", "path", "repo", "repository", "server", "size", "source", "type"),
     *("url", "value", "zones"),
@@ -29,9 +30,9 @@ one letter of a short word weighs more).
 
 
 def near(name: str, known: Iterable[str], limit: int = 3) -> list[str]:
-    """Returns similar known names, ignoring case, best first: those that end with it, then those like it.
+    """Returns known names similar to `name`, best first, ignoring case: names with only a prefix before it come first.
 
-    Without any, returns names with a similar first word, or else names that contain it.
+    If it finds none, returns names with a similar first word, or else names that contain `name`.
     """
     if len(name) > _LONGEST:
         return []
@@ -81,7 +82,8 @@ def _other_places() -> dict[str, list[tuple[str, ...]]]:
 def replaced_by(path: Sequence[str | int], known: Collection[str]) -> list[tuple[str | int, ...]] | None:
     """Returns the settings that replace another tool's setting at `path`; `known` are the valid keys there.
 
-    An empty list: this program has no such setting. None: a known key fits, or no match.
+    Returns an empty list if this program has no such setting. Returns None if a known key fits, or if the setting of
+    the other tool is unknown.
     """
     name, table = str(path[-1])[:_LONGEST], _other_places()
     found = table.get(_plain(".".join(map(str, path[-2:])))) if len(path) > 1 else None
@@ -117,7 +119,7 @@ def is_general(name: str) -> bool:
 
 
 def is_shared(name: str) -> bool:
-    """Returns whether several sections or resources have the name: no command may then move its value."""
+    """Returns whether several sections or resources have a setting of this name. Then no command may move its value."""
     return name in (*_OF_SECTIONS, *_OF_RESOURCES)
 
 
@@ -142,7 +144,9 @@ def is_spelling(name: str, known: str) -> bool:
 
 
 def resembles(name: str, known: str) -> bool:
-    """Returns whether a name may mean a similar one, with fewer or more words, but its last word."""
+    """Returns whether a name may mean a known one: it is spelt alike, or one has all words of the other, and the known
+    one has the last word of the name.
+    """
     own, words = [word for word in words_of(name).split("-")[1:-1] if word not in _KINDS], words_of(known).split("-")
     fits = own and own[-1] in words and ({*own} <= {*words} or {*words} - {""} <= {*own})
     return is_spelling(name, known) or bool(fits and not is_general(name))
@@ -176,7 +180,9 @@ def _plain(name: str) -> str:
 
 
 def mistyped(name: str, known: Collection[str]) -> list[str]:
-    """Returns the known names that one clearly misspells, best first. A name that continues one is another."""
+    """Returns the known names that `name` clearly misspells, best first. A longer name that begins with a known name
+    does not misspell it.
+    """
     if name in known:
         return []
     swapped = [each for each in known if sorted(each) == sorted(name)]

@@ -20,7 +20,7 @@ class PriceList(BaseModel):
     as_of: str
     currency: str
     region: str
-    """The region of prices that a size lacks in the stack's region."""
+    """The region whose price counts if a size has no price in the stack's region."""
     hours_per_month: int
     vms: dict[str, dict[str, float]]
     """The price per hour, by VM size and region."""
@@ -43,14 +43,14 @@ class PriceList(BaseModel):
         return None if price is None else round(price * vcpus, 6)
 
     def of_size(self, size: str) -> tuple[dict[str, float], int]:
-        """Returns the prices by region, and the factor for one node: 1, or its vCPUs."""
+        """Returns prices by region, and how many a node costs: one, or one for each vCPU."""
         found = catalogue().get(size)
         if size in self.vms or found is None:
             return self.vms.get(size, {}), 1
         return self.vcpus.get(found.family, {}), found.vcpus
 
     def disk(self, gib: int) -> float | None:
-        """Returns the price of a managed disk in its tier; None above all tiers."""
+        """Returns the hourly price of a managed disk in the tier for its size; None if it exceeds all tiers."""
         tier = min((most for most in self.disks if most >= gib), default=None)
         return None if tier is None else self.disks[tier] / self.hours_per_month
 

@@ -19,13 +19,16 @@ ALL_GPUS_COUNTED_SINCE = 1, 35
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 GPU_TAINT = "sku=gpu:NoSchedule"
 SCRATCH_LABEL = "local-nvme-scratch"
-"""The label that makes one file system of local NVMe disks; "true" on pools with `scratch`."""
+"""The label of nodes where an operator makes one file system of the local NVMe disks; "true" on pools with `scratch`.
+"""
 SCRATCH_MOUNT = "/mnt/nvme"
 SCRATCH_FOLDER = f"{SCRATCH_MOUNT}/scratch"
-"""A folder that exists only once that file system is mounted; pods use it as a hostPath of type Directory."""
+"""A folder in the file system at SCRATCH_MOUNT, so that it exists only after the mount. Pods use it as a hostPath of
+type Directory.
+"""
 SYSTEM_NODES = {"kubernetes.azure.com/mode": "system"}
 SYSTEM_PRIORITY = "system-cluster-critical"
-"""The priority class of operators that jobs depend on: evicted last, except for parts of a node. MLBatch uses
+"""The priority class of operators that jobs depend on. Only node-critical pods are evicted later. MLBatch uses
 system-node-critical (project-codeflare/mlbatch, setup.k8s/*/manager_resources_patch.yaml).
 """
 SYSTEM_TAINT = "CriticalAddonsOnly=true:NoSchedule"
@@ -44,22 +47,22 @@ WRAPPER_NAMESPACE, WRAPPER_CONFIG = "appwrapper-system", "appwrapper-operator-co
 AUTOPILOT_LABEL = "autopilot.ibm.com/gpuhealth"
 """Autopilot's label with the result of its GPU checks (IBM/autopilot, pkg/utils/nodelabels.go)."""
 HEALTH_TAINT = "aznhc"
-"""The key of the taint on nodes that fail a check, with the value `failed`, as in Azure's guide ("Pre-Job Health Checks
-on AKS"), and the prefix of annotations with the results.
+"""The key of the taint on nodes that fail a check, and the prefix of annotations with the results. The taint's value is
+`failed`, as in Azure's guide ("Pre-Job Health Checks on AKS").
 """
 HEALTH_ACCOUNT = "aksnhc-sa"
 HEALTH_ROLE = "aksnhc-role"
-"""The service account and role of pods that check their node, as in that guide."""
+"""The service account and role of pods that check their node, as in Azure's guide."""
 CONDITION_PREFIX = "ai-on-aks/"
 GPU_RESOURCE = "nvidia.com/gpu"
 NVIDIA_RUNTIME = "nvidia"
-"""The RuntimeClass of the GPU Operator's pods, and the prefix of its others (NVIDIA/gpu-operator v26.7.0,
+"""The RuntimeClass of the GPU Operator's pods, and the prefix of its other RuntimeClasses (NVIDIA/gpu-operator v26.7.0,
 controllers/object_controls.go, DefaultRuntimeClass).
 """
 VOLCANO: Final = "volcano"
 COSCHEDULER: Final = "scheduler-plugins-scheduler"
-"""The possible schedulers of pods on GPU nodes, as in `schedulerName`. A stack uses one: two would allocate the same
-devices. The latter is Kubernetes' scheduler with the plugin Coscheduling.
+"""The possible schedulers of pods on GPU nodes, as in `schedulerName`. A stack uses only one: two would allocate the
+same devices. COSCHEDULER is Kubernetes' scheduler with the plugin Coscheduling.
 """
 VOLCANO_GROUP: Final = "scheduling.k8s.io/group-name"
 
@@ -67,6 +70,6 @@ SYSTEM_TOLERATIONS: list[dict[str, Any]] = [{"key": "CriticalAddonsOnly", "opera
 """The tolerations of pods on the system pool, tainted or not."""
 ON_SYSTEM_POOL: dict[str, Any] = {"nodeSelector": SYSTEM_NODES, "tolerations": SYSTEM_TOLERATIONS}
 ANY_TAINT: list[dict[str, Any]] = [{"operator": "Exists"}]
-"""The tolerations of DaemonSets on GPU nodes. A list of the pools' taints would change the pod template; driver pods
-with the old one keep their operator's policy from being ready until they restart.
+"""The tolerations of DaemonSets on GPU nodes. They do not list the pools' taints: a new taint would then change the pod
+template, and an operator's policy is not ready until all driver pods have restarted with the new template.
 """

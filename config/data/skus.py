@@ -32,7 +32,7 @@ class InfiniBand(Facts):
     sharp: bool
     """Whether the fabric supports in-switch reduction (SHARP)."""
     aks_feature: bool = True
-    """Whether its nodes share a fabric only with the feature AKSInfinibandSupport registered, or only without it."""
+    """Whether nodes share a fabric only if the feature AKSInfinibandSupport is registered. False: only if it is not."""
 
 
 class Nvme(Facts):
@@ -43,13 +43,13 @@ class Nvme(Facts):
 
 
 class Health(Facts):
-    """The values that the health check expects on a node, or None if unpublished."""
+    """The values that the health check expects on a node. None means that no value is published."""
 
     sockets: int | None = None
     memory: str | None = None
     """The memory that Linux reports, in NHC's format: 1915071MB (in fact MiB)."""
     memory_percent: int = 3
-    """The allowed deviation, in percent."""
+    """The allowed deviation of `memory`, in percent."""
     gpu_host_gbs: float | None = None
     """The minimum bandwidth of copies between host and GPU, both directions, GB/s."""
     gpu_peer_gbs: float | None = None
@@ -72,7 +72,7 @@ class Fabric(Facts):
 
 
 class BusBandwidth(Facts):
-    """NCCL all-reduce bus bandwidth at 16 GiB, GB/s: in one node, between two, between more."""
+    """NCCL all-reduce bus bandwidth at 16 GiB, GB/s: in one node, between two nodes, and between more nodes."""
 
     one: float
     two: Fabric
@@ -102,7 +102,7 @@ class VmSku(Facts):
     memory_gib: int
     temp_gib: int
     temp_is_nvme: bool = False
-    """Whether it consists of NVMe disks, where Azure puts no OS disk for these families."""
+    """Whether the temporary disk is NVMe, where Azure does not put the OS disk for these families."""
     cache_gib: int = 0
     """The host's cache for disks; 0 if missing or unknown."""
     arch: Literal["amd64", "arm64"] = "amd64"
@@ -138,7 +138,9 @@ class VmSku(Facts):
 
     @property
     def local_gib(self) -> int:
-        """The size limit of ephemeral OS disks: AKS uses the disk where they fit, the cache first (Azure/AKS#2672)."""
+        """The size limit of ephemeral OS disks. AKS puts them on the cache if they fit there, or else on the temporary
+        disk (Azure/AKS#2672).
+        """
         return max(self.cache_gib, self.temp_gib)
 
     @property
@@ -187,7 +189,7 @@ class Series(Facts):
 
 
 class NcclProfile(Facts):
-    """The environment variables of NCCL jobs. `sharp` has the additional ones for reduction in the switches."""
+    """The environment variables of NCCL jobs. `sharp` has additional variables for reduction in the switches."""
 
     nccl: dict[str, str]
     ucx: dict[str, str]
@@ -213,7 +215,7 @@ class Link(Facts):
 
 
 class NumaNode(Facts):
-    """The first and last CPU, and for each PCI bridge the (GPU, HCA) pairs, as PCI domains."""
+    """The first and last CPU of a NUMA node, and for each PCI bridge the PCI domains of its (GPU, HCA) pairs."""
 
     cpus: Annotated[tuple[int, int], BeforeValidator(_tuples)]
     bridges: Annotated[tuple[tuple[tuple[str, str], ...], ...], BeforeValidator(_tuples)]
@@ -238,7 +240,7 @@ class GpuModel(Facts):
 
 
 def written_differently(name: str, known: Iterable[str]) -> list[str]:
-    """Returns the sizes that match a name's letters and digits, perhaps without `Standard_` and version."""
+    """Returns the sizes with the same letters and digits as the name, which may lack `Standard_` and the version."""
     own = _letters(name)
     return [each for each in known if own in (_letters(each), re.sub("v[0-9]$", "", _letters(each)))]
 
@@ -277,7 +279,7 @@ def series() -> tuple[Series, ...]:
 
 
 def sku(name: str) -> VmSku:
-    """Returns the VM size of that exact name, because labels and quotas are case-sensitive, unlike ARM."""
+    """Returns the VM size with exactly this name: labels and quotas are case-sensitive, unlike ARM. Raises KeyError."""
     return catalogue()[name]
 
 

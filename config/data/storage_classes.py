@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from config.data import data
 
 AKS_SHARED_CLASS = "azurefile-csi"
-"""The class of shares that pods of several nodes can mount, in every cluster."""
+"""The class of file shares that every cluster has. Pods on several nodes can mount such a share."""
 
 
 @dataclass(frozen=True)

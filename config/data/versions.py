@@ -25,7 +25,7 @@ class Chart(_Pin):
     name: str
     version: str
     read_from: str | None = None
-    """The release of values keys and CRDs, if not the pinned one."""
+    """The release to read values keys and CRDs from, if it is not the pinned one."""
     repository: str | None = None
     oci: str | None = None
     timeout_s: int
@@ -53,7 +53,7 @@ class Kustomization(_Pin):
 
     @property
     def address(self) -> str:
-        """The URL of the pinned version in Go's mirror, which never changes, unlike an archive of a tag."""
+        """The URL of the pinned version in Go's mirror. Its content never changes, unlike the archive of a Git tag."""
         return f"https://proxy.golang.org/{self.module}/@v/{self.version}.zip"
 
 
@@ -76,7 +76,7 @@ class Kubernetes(_Pin):
     lts_ends: dict[str, _Day]
     platform_upgrades_since: _Day
     platform_upgrade_grace_days: int
-    """Days between the end of support and that upgrade."""
+    """Days between the end of support and AKS's upgrade of the cluster."""
 
     def offered(self, *, lts: bool) -> list[str]:
         return sorted({*self.newest, *(self.lts_ends if lts else ())}, key=lambda minor: int(minor.split(".")[1]))
@@ -93,11 +93,11 @@ def minor_of(version: str) -> str | None:
 
 
 class IdentityMounts(_Pin):
-    """The first versions with mounts by a workload's identity."""
+    """The first versions that support mounts by a workload's identity."""
 
     driver: str
     addon: str
-    """The minor Kubernetes version with such a driver in AKS's add-on."""
+    """The first minor version of Kubernetes that has such a driver in AKS's add-on."""
 
     def is_older(self, version: str) -> bool:
         """Returns whether a driver's version is too old; other text (`latest`) counts as new."""
@@ -111,13 +111,13 @@ class IdentityMounts(_Pin):
 
 
 class Coscheduling(_Pin):
-    """The Kubernetes versions that the chart of scheduler-plugins supports."""
+    """The newest Kubernetes version that the scheduler in the chart of scheduler-plugins supports."""
 
     kubernetes: str
 
     def supports(self, version: str) -> bool:
-        """Returns whether its scheduler supports that Kubernetes: it may be at most one minor version older than the
-        API server (kubernetes.io/releases/version-skew-policy). Unreadable versions count as supported.
+        """Returns whether the scheduler supports this Kubernetes version. A scheduler may be at most one minor version
+        older than the API server (kubernetes.io/releases/version-skew-policy). Unreadable versions count as supported.
         """
         found, newest = (re.match(r"(\d+)\.(\d+)", text) for text in (version, self.kubernetes))
         return not (found and newest) or tuple(map(int, found.groups())) <= tuple(map(int, newest.groups()))

@@ -29,9 +29,9 @@ def lines(*each: str) -> str:
 
 
 def first(problems: Iterable[Problem]) -> Iterator[Problem]:
-    """Yields at most one problem more than a message reports, so that it can say so.
+    """Yields at most one problem more than a message lists, so that the message can state that there are more.
 
-    Finding thousands takes time, and they usually have one cause.
+    It takes time to find thousands of problems, and they usually have one cause.
     """
     return islice(problems, MAX_LISTED + 1)
 
@@ -67,7 +67,7 @@ class Problem:
         return replace(self, path=path, suggestion=fix)
 
     def in_stack(self, name: str, keys: Collection[str]) -> Problem:
-        """Returns the same problem if `keys` (top-level) belong to another stack, which is deployed after the fix."""
+        """Returns the problem for a stack `name` that owns the top-level `keys`: its fix also deploys that stack."""
         theirs = bool(self.path) and self.path[0] in keys
         return replace(self, stack=name if theirs else "", suggestion=self.suggestion.in_stack(name, keys))
 
@@ -84,20 +84,20 @@ class Problem:
 
 
 def in_order(problems: Iterable[Problem]) -> list[Problem]:
-    """Returns each problem once, in the order of messages and fixes; a key's problems keep their order."""
+    """Returns each problem once, in the order of messages and fixes. Problems of the same key keep their order."""
     return sorted(dict.fromkeys(problems), key=_order)
 
 
 def _order(problem: Problem) -> tuple[str, list[tuple[int, str]]]:
-    """Returns the sort key: stack and path; list entries from the end, so that removals do not shift later ones."""
+    """Returns the sort key: stack and path. List entries come from the end, so that a removal shifts no later fix."""
     return problem.stack, [(-part, "") if isinstance(part, int) else (0, part) for part in problem.path]
 
 
 def one_for_each_key(problems: Iterable[Problem]) -> list[Problem]:
-    """Returns the problems without those that moving another key solves, and with one move to each key.
+    """Returns the problems without those that the move of another key solves, and with only one move to each key.
 
-    If a missing key is set under another name, only that is reported. If several keys with different values mean one
-    setting, the user decides.
+    If a missing key is set under another name, only the wrong name is a problem. If several keys with different values
+    mean one setting, the fix asks the user to choose.
     """
     found = in_order(problems)
     named = {name for problem in found for name in settings_in(problem.fix) if not problem.is_absent}

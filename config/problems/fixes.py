@@ -13,7 +13,7 @@ _PLAIN_SEGMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SECRET = re.compile(r"(password|token|secret)$", re.IGNORECASE)
 _MAX_WORDS = 400
 MAX_COMMAND = 1000
-"""The longest command to paste, and list of allowed values, in characters."""
+"""The maximum length of a command to paste, and of a list of allowed values, in characters."""
 _MAX_MOVED = 5
 """The maximum number of values that commands move; users move more by hand."""
 ANY = object()
@@ -34,7 +34,7 @@ def path_text(path: Path) -> str:
 
 
 def settings_in(text: str) -> list[str]:
-    """Returns the settings in a message's printed part, because it may contain a long value."""
+    """Returns the settings that a message names in its printed part. The whole text may contain a long value."""
     return re.findall(r"[A-Za-z]\w*(?:\.[A-Za-z]\w*|\[[^]]*\])+", printable(text))
 
 
@@ -44,7 +44,7 @@ def any_name(path: Path) -> str:
 
 def printable(text: str, most: int = _MAX_WORDS) -> str:
     short = text if len(text) <= most else f"{text[: most // 2]}...{text[-most // 2 :]}"
-    if short.isprintable():  # a shortcut: the join below took a fifth of the time
+    if short.isprintable():  # a shortcut, because the join below is slow
         return short
     return "".join(each if each.isprintable() else repr(each)[1:-1] for each in short)
 
@@ -57,7 +57,7 @@ class Edit:
     value: object = None
     """The new value; None removes the key."""
     secret: bool = False
-    """Whether the user enters a secret; `value` is the known one, if any."""
+    """Whether the user enters the value as a secret. `value` is then the secret, if it is known."""
     stack: str = ""
 
     @property
@@ -65,9 +65,9 @@ class Edit:
         return self.value is None and not self.secret
 
     def text(self, stack: str) -> str:
-        """Returns the command for the stack; `--` protects arguments that begin with a dash.
+        """Returns the command; `--` protects arguments that begin with a dash.
 
-        It names the stack, because the deployed stack may not be the selected one.
+        The command names the stack, because the deployed stack may not be the selected one.
         """
         name = self.stack or stack
         of_stack = f"-s {shlex.quote(name)} " if name else ""
@@ -136,7 +136,7 @@ class Fix:
         return self._with_edits(lambda edit: replace(edit, path=there) if edit.path == here else edit)
 
     def in_stack(self, name: str, keys: Collection[str]) -> Fix:
-        """Returns the same fix if `keys` (top-level) belong to another stack, followed by its `pulumi up`."""
+        """Returns the fix for a stack `name` that owns the top-level `keys`, followed by `pulumi up` of that stack."""
         fix = self._with_edits(
             lambda edit: replace(edit, stack=name) if edit.path[0] in keys and edit.is_command else edit
         )
@@ -209,7 +209,7 @@ def rename_by_hand(path: Path) -> Fix:
 
 
 def replace_by_hand(path: Path, places: Mapping[str, bool]) -> Fix:
-    """Returns text with the settings that replace an unknown key; True marks the opposite meaning."""
+    """Returns text with the settings (`places`) that replace an unknown key. True marks an opposite meaning."""
     if not places:
         return say(
             f"remove {printable(path_text(path))} if you do not need it: no setting of this program has a similar name"
@@ -243,7 +243,7 @@ def _pasted(command: str, path: Path, verb: str, where: str) -> str:
     r"""Returns the command, or text if the shell or the CLI cannot express it.
 
     ParsePropertyPath (pulumi/pulumi, sdk/go/common/resource/property_path.go) reads `\"` as a quotation mark, so no
-    quoted key can end in a backslash; no key contains two colons.
+    quoted key can end in a backslash. No key can contain two colons.
     """
     named = path[0] and str(path[0]).count(":") < 2 and not any(str(part).endswith("\\") for part in path[1:])
     if named and command.isprintable() and len(command) <= MAX_COMMAND:

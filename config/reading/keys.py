@@ -33,7 +33,7 @@ def parse(own: Mapping[str, str], inventory: Inventory, problems: list[Problem])
                         unknown_key((key, name), workloads, found[name], found, inventory=inventory) for name in unknown
                     )
                     found = {name: options for name, options in found.items() if name in workloads}
-                if found not in ({}, None):  # `pulumi config rm` leaves an empty map after the last key
+                if found not in ({}, None):  # `pulumi config rm` of the last key leaves an empty map
                     parsed[key] = found
             except ValueError:
                 what = "is text, not a map"

@@ -45,7 +45,7 @@ class Surroundings:
 def load(inventory: Inventory) -> Settings:
     """Returns the settings of the deployed stack.
 
-    Raises pulumi.RunError with all problems, which the engine shows without a traceback.
+    Raises pulumi.RunError with all problems. The engine shows this error without a traceback.
     """
     raw, secret = _engine_config()
     around = Surroundings(stack=this_stack(), is_file=os.path.isfile, outputs_of=outputs_of)
@@ -65,7 +65,7 @@ def this_stack() -> StackName:
 
 
 def _engine_config() -> tuple[dict[str, str], set[str]]:
-    """Returns all keys from the engine, and the secret ones, which `pulumi.Config` cannot list."""
+    """Returns all keys with their values, and the names of the secret keys. `pulumi.Config` cannot list keys."""
     engine = pulumi.runtime.config
     raw: dict[str, str] = {**engine.get_config_env(), **engine.CONFIG.get()}
     named = set(engine.get_config_secret_keys_env())
@@ -73,9 +73,9 @@ def _engine_config() -> tuple[dict[str, str], set[str]]:
 
 
 def outputs_of(stack: str) -> Mapping[str, Any]:
-    """Returns a stack's outputs with secrets; raises LookupError with the engine's reason.
+    """Returns the outputs of a stack, including secrets; raises LookupError with the engine's reason.
 
-    A StackReference would return only Outputs, which rules cannot read in time.
+    A StackReference would return Pulumi Outputs, but the rules need the values before the program registers resources.
     """
     try:
         found = pulumi.runtime.invoke("pulumi:pulumi:readStackOutputs", {"name": stack})
@@ -94,8 +94,8 @@ def load_settings(
 ) -> Settings:
     """Returns the settings in `raw`, which maps `<namespace>:<key>` to text as Pulumi does.
 
-    An empty string means unset, as most defaults in Pulumi.yaml. Raises SettingsError with all problems, without values
-    of `secret_keys`.
+    An empty string means unset; most defaults in Pulumi.yaml are empty. Raises SettingsError with all problems, but
+    without values of `secret_keys`.
     """
     mine = f"{around.stack.project}:"
     given = {key.removeprefix(mine): text for key, text in raw.items()}
@@ -169,7 +169,7 @@ class _Reading:
             platform = read_platform_stack(
                 stack_file.platform_stack, stack, self.around.outputs_of, inventory.stack_file
             )
-        except SettingsError as error:  # without a platform, it owns no keys
+        except SettingsError as error:  # if the platform is unknown, no key belongs to it
             problems += error.problems
             return None
         problems += platform_keys(own, stack_file, inventory.workload_keys)
@@ -177,7 +177,7 @@ class _Reading:
 
 
 def _with_next_fix(problem: Problem, later: Iterable[Problem]) -> Problem:
-    """Returns the problem with a fix that also resolves the problem that its value would cause."""
+    """Returns the problem with a fix that also resolves the `later` problem that the suggested value would cause."""
     own, path = problem.suggestion, problem.path
     found = next((each for each in later if each.path[: len(path)] == path), None) if own.sets(path) else None
     if found and found.path != path:
@@ -189,10 +189,10 @@ def _with_next_fix(problem: Problem, later: Iterable[Problem]) -> Problem:
 
 
 def _follows(problem: Problem, broken: Collection[Path]) -> bool:
-    """Returns whether a problem may only follow from broken settings, so that reporting it would confuse.
+    """Returns whether a problem is possibly only a consequence of broken settings, so that reporting it would confuse.
 
-    Either its path is, contains or is inside a broken path; or an entry is missing in a map that lost a broken one. An
-    entry missing in storage.containers may be an account's.
+    In the first case, its path is, contains or is inside a broken path. In the second case, a map lacks an entry, and a
+    broken entry was removed from that map; a container that `storage` lacks may have been removed from an account.
     """
     path, lacking = problem.path, problem.lacking
     related = any(path[: len(other)] == other or other[: len(path)] == path for other in broken)
@@ -202,9 +202,9 @@ def _follows(problem: Problem, broken: Collection[Path]) -> bool:
 
 
 def _names(problem: Problem, broken: Collection[str]) -> bool:
-    """Returns whether a problem involves another broken setting, or the one that a broken key means.
+    """Returns whether a problem involves another broken setting, or a setting that a broken key means.
 
-    That setting has its default for now, so the rule may hold after the fix.
+    That setting has its default here, so the problem may not exist after the fix.
     """
     names = [*settings_in(problem.what), *settings_in(problem.fix)]
     return any(f"{name}.".startswith(f"{other}.") for name in names for other in broken)
@@ -213,8 +213,8 @@ def _names(problem: Problem, broken: Collection[str]) -> bool:
 def _validate(parsed: dict[str, Any], inventory: Inventory, problems: list[Problem]) -> tuple[StackFile, list[Path]]:
     """Returns the stack file without its invalid values, and the paths of these values.
 
-    Suggested values or else defaults replace them, so that other rules still run. A map without a required key is
-    removed, too: a pool without a VM size is not a pool.
+    Suggested values, or else defaults, replace the invalid values, so that other rules still run. A map without a
+    required key is removed, too: a pool without a VM size is not a pool.
     """
     left_out: list[Path] = []
     model = inventory.stack_file
@@ -236,7 +236,7 @@ def _validate(parsed: dict[str, Any], inventory: Inventory, problems: list[Probl
 
 
 def _order(location: Path) -> tuple[tuple[int, str], ...]:
-    """Returns a sort key with numeric list positions: removals from the end do not shift others."""
+    """Returns a sort key that compares list positions as numbers. In reverse order, a removal shifts no other entry."""
     return tuple((part, "") if isinstance(part, int) else (-1, part) for part in location)
 
 

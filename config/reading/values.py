@@ -12,8 +12,8 @@ from config.problems.errors import Problem
 from config.problems.fixes import Path, say
 
 _MAX_LENGTH = 1 << 16
-"""The longest value. Linux limits all keys together to 128 KiB, because they are in one variable (pulumi/pulumi,
-sdk/python/cmd/pulumi-language-python/main.go, PULUMI_CONFIG; execve(2), MAX_ARG_STRLEN).
+"""The longest value of a key. Linux limits all keys together to 128 KiB, because Pulumi passes them in one environment
+variable (pulumi/pulumi, sdk/python/cmd/pulumi-language-python/main.go, PULUMI_CONFIG; execve(2), MAX_ARG_STRLEN).
 """
 _MAX_LEVELS = 50
 Keys = Mapping[str, str]
@@ -30,7 +30,7 @@ def too_much(key: str, text: str) -> Problem | None:
 
 
 def _levels(text: str) -> int:
-    """Returns the nesting depth. Python's JSON parser would overflow the stack."""
+    """Returns the nesting depth. Does not parse the text: Python's JSON parser could overflow the stack."""
     deepest = depth = 0
     for bracket in re.findall(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', text):
         depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(bracket, 0)
@@ -39,7 +39,7 @@ def _levels(text: str) -> int:
 
 
 def data(text: str) -> Any:
-    """Raises ValueError for text that is not JSON, and for NaN, huge numbers and lone surrogates."""
+    """Returns the value of JSON text. Raises ValueError for other text, NaN, huge numbers and lone surrogates."""
 
     def no_number(name: str) -> None:
         raise ValueError(name)
@@ -53,7 +53,7 @@ def data(text: str) -> Any:
 def data_or_text(key: str, text: str) -> Any:
     """Returns a key's parsed value, its text if it is not JSON, or None if it is too large.
 
-    More lenient than `data`, so that checks also see protecting settings in invalid values.
+    Accepts more than `data`, so that checks also find settings that protect access or data in invalid values.
     """
     try:
         return None if too_much(key, text) else json.loads(text)
@@ -69,7 +69,10 @@ def value_at(keys: Keys, path: Path, absent: Any = None) -> Any:
 
 
 def names(text: str) -> object:
-    """Returns a list of names from JSON text (as a YAML list is) or from text with commas."""
+    """Returns the names in a JSON list or in a comma-separated text. Pulumi passes a YAML list as JSON.
+
+    Returns other JSON values unchanged, so that the validation rejects them.
+    """
     try:
         parsed = data(text)
     except ValueError:

@@ -9,8 +9,8 @@ from config.schema.models import StackFile
 from config.schema.network import NetworkSettings
 
 _LOGINS = ("azurecli", "msi")
-"""kubelogin's methods for a managed identity without file or secret (its page on login modes). `azurecli` needs `az
-login --identity` first.
+"""The login methods of kubelogin that a managed identity can use without a file or secret (kubelogin's page on login
+modes). `azurecli` needs `az login --identity` first.
 """
 
 
@@ -37,7 +37,7 @@ def _needless(network: NetworkSettings) -> Iterator[Problem]:
 
 
 def _key(network: NetworkSettings) -> Iterator[Problem]:
-    """Does not print the SSH key: it may be private."""
+    """Yields a problem without the value of the key, which may be a private key."""
     given = network.jump_box and network.jump_box.ssh_public_key
     if network.jump_box is None or (given and is_public_key(given)):
         return
@@ -48,7 +48,7 @@ def _key(network: NetworkSettings) -> Iterator[Problem]:
 
 
 def _outbound(network: NetworkSettings) -> Iterator[Problem]:
-    """AKS's load balancer is the outbound path of its nodes only."""
+    """Yields a network whose jump box has no outbound access: AKS's load balancer is only for nodes."""
     if network.address_space and not network.nat_gateway:
         path = ("network", "outbound")
         what = f"is {network.outbound}, which gives the jump box no access to the internet"
@@ -64,7 +64,7 @@ def _login(stack: StackFile) -> Iterator[Problem]:
 
 
 def _identity(stack: StackFile) -> Iterator[Problem]:
-    """The jump box has rights only in the stack's group, so an identity in another group fails (403)."""
+    """Yields a custom identity: it is in another group, and the jump box has rights only in the stack's group (403)."""
     if not stack.cluster.identity:
         return
     users = any(pool.capacity_reservation_group for pool in stack.pools.values())

@@ -16,29 +16,29 @@ from config.schema.pools import PoolSettings
 _SURGE = 1
 """Nodes that AKS adds to a pool during an upgrade by default (its page on rolling upgrades)."""
 _API_SERVER = 1
-"""The address of a private cluster's endpoint in the first pool's subnet (AKS's page on private clusters)."""
+"""The number of addresses of a private cluster's endpoint in the nodes' subnet (AKS's page on private clusters)."""
 _NODE_PREFIX = 24
-"""The prefix of each node's part of the pods' range (AKS's overview of CNI Overlay)."""
+"""The prefix length of each node's part of the pods' range (AKS's overview of CNI Overlay)."""
 _SERVICES_PREFIX = 13
 """The shortest prefix for services: smaller than a /12 (AKS's overview of CNI Overlay)."""
 _WIDTHS = range(24, 7, -1)
 _ADDRESSES: Mapping[Use, int] = {"registry": 2}
-"""The addresses of an endpoint: a registry has one for itself and one for its data, others have one."""
+"""The number of addresses of an endpoint, if not 1. A registry has one address for itself and one for its data."""
 
 Ranges = Mapping[str, IPv4Network]
 
 
 def most_nodes(stack: StackFile) -> int:
-    """Returns the maximum number of nodes of all pools, with surge nodes.
+    """Returns the maximum number of nodes of all pools, including surge nodes.
 
-    Excludes those of a pool that replaces another, which only the next settings contain.
+    Excludes a pool that will replace another pool: only the next settings contain it.
     """
     system = stack.cluster.system_pool.count + _SURGE
     return system + sum(pool.max_nodes + surge(pool) for pool in stack.gpu_pools().values())
 
 
 def surge(pool: PoolSettings) -> int:
-    """Returns the surge nodes of a pool's upgrade: none with InfiniBand, which AKS upgrades in place."""
+    """Returns the number of surge nodes of a pool's upgrade: none with InfiniBand, because AKS upgrades it in place."""
     return 0 if pool.sku.infiniband and not pool.spot else _SURGE
 
 

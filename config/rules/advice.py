@@ -1,4 +1,4 @@
-"""Warnings of previews about valid settings that will cause problems. They stop nothing."""
+"""Warnings of previews about valid settings that will cause problems. They do not stop the update."""
 
 from __future__ import annotations
 
@@ -80,10 +80,10 @@ def _few_pods(settings: Settings) -> Iterator[Problem]:
 
 
 def _fixed_beside_autoscaled(settings: Settings) -> Iterator[Problem]:
-    """Yields warnings about pools with nodes that can stop every scale-up.
+    """Yields warnings about fixed pools, because one of their nodes can stop every scale-up.
 
-    Since 1.35 the autoscaler counts the GPUs of all nodes before each scale-up. If a node offers none, it uses the
-    template of the pool, which fixed pools lack (kubernetes/autoscaler#10301).
+    Since 1.35 the autoscaler counts the GPUs of all nodes before each scale-up. If a node offers none, the autoscaler
+    uses the template of the node's pool, but fixed pools have no template (kubernetes/autoscaler#10301).
     """
     pools = settings.gpu_pools()
     autoscaled = next((key for key, pool in pools.items() if pool.autoscale), None)
@@ -132,7 +132,9 @@ def _without_effect(settings: Settings) -> Iterator[Problem]:
 
 
 def _makes_no_files(storage: StorageSettings) -> Iterator[Problem]:
-    """Yields containers without `p`: with a hierarchical namespace, blobfuse2 sets the permissions of each new file."""
+    """Yields writable containers without `p`. In a hierarchical namespace, blobfuse2 sets the permissions of each new
+    file, which needs `p`.
+    """
     for name, account in storage.by_container().items():
         chosen, of_sas = account.settings.containers[name], account.settings.auth == "sas"  # identities own their files
         lacks = "w" in chosen.permissions and "p" not in chosen.permissions
@@ -144,7 +146,7 @@ def _makes_no_files(storage: StorageSettings) -> Iterator[Problem]:
 
 
 def _unmounted(name: str, placement: Placement[Any], storage: StorageSettings) -> Iterator[Problem]:
-    """Yields a missing driver: temporary during a change of drivers, or provided by the user."""
+    """Yields a warning if no driver is set. This is valid during a change of drivers, and if the user installs one."""
     containers = placement.options.containers
     if storage.driver == "none" and containers:
         path = ("storage", "driver")
@@ -153,7 +155,9 @@ def _unmounted(name: str, placement: Placement[Any], storage: StorageSettings) -
 
 
 def _outlived(name: str, placement: Placement[Any], storage: StorageSettings) -> Iterator[Problem]:
-    """Yields long trainings whose mounts fail when their SAS expires; a SAS of a year lasts longer."""
+    """Yields a warning if a workload without an end may run longer than its SAS, after which mounts fail. A SAS of a
+    year counts as long enough.
+    """
     end, accounts = placement.options.open_end, storage.by_container()
     for container in placement.options.containers if end else ():
         account = accounts[container]

@@ -1,4 +1,4 @@
-"""The stack's hourly cost in Azure's list prices, for previews and updates."""
+"""The stack's hourly cost at Azure's list prices, for previews and updates."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Cost:
         return tuple(item for item in self.items if item.each is None)
 
     def output(self) -> dict[str, Any]:
-        """Returns the stack output: US dollars per hour, rounded to a hundredth of a cent."""
+        """Returns the stack output, in US dollars per hour: the sum, and each item to a hundredth of a cent."""
         return {
             "perHour": self.per_hour,
             "currency": price_list().currency,
@@ -56,7 +56,7 @@ class Cost:
         }
 
     def heading(self, before: Mapping[str, Any] | None) -> str:
-        """Returns the sum for readers; `before` is the output of the last update."""
+        """Returns the sum as text; `before` is the stack output of the last update."""
         changed = before is not None and before["perHour"] != self.per_hour
         was = f", before ${before['perHour']:,.2f}" if before and changed else ""
         return f"${self.per_hour:,.2f} per hour{was} (Azure's list prices, {price_list().as_of})"
@@ -71,9 +71,9 @@ class Cost:
 
 
 def hourly_cost(settings: Settings, node_counts: Mapping[str, int], *, within: bool = True) -> Cost:
-    """Returns the cost of the stack's own platform. `node_counts` are the current nodes, by the pools' ARM names.
+    """Returns the cost of the stack's own platform. `node_counts` maps ARM names of pools to their current nodes.
 
-    The first phase of a private network (not `within`) creates no pools.
+    Excludes GPU pools if `within` is False: the first phase of a private network does not create them.
     """
     prices, system = price_list(), settings.cluster.system_pool
     pools = settings.gpu_pools() if within else {}

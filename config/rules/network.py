@@ -1,4 +1,4 @@
-"""Rules between the network's settings, and between them and those of cluster and registry."""
+"""Rules for the network's settings, also in combination with settings of cluster and registry."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def _zones(stack: StackFile) -> Iterator[Problem]:
 
 
 def _names(stack: StackFile) -> Iterator[Problem]:
-    """Yields names that are too long (CNI Overlay overview, "Limitations")."""
+    """Yields names of groups, networks and subnets that are too long (CNI Overlay overview, "Limitations")."""
     network, group = stack.network, stack.cluster.resource_group
     allowed = f"at most {MAX_DNS_LABEL} characters, because labels of nodes contain the name"
     if network.address_space and group and len(group) > MAX_DNS_LABEL:

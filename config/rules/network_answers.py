@@ -28,7 +28,7 @@ _NO_POLICIES = "Disabled"
 
 
 def network_objections(answer: Json, settings: Settings) -> Iterator[Objection]:
-    """Yields problems of the network in `answer`, from Microsoft.Network/virtualNetworks."""
+    """Yields problems of the network in `answer`, an answer of Microsoft.Network/virtualNetworks."""
     network, properties = settings.network, answer["properties"]
     region = region_name(str(answer.get("location")))
     if region != settings.location:
@@ -50,15 +50,15 @@ def network_objections(answer: Json, settings: Settings) -> Iterator[Objection]:
 
 
 def dns_servers(answer: Json) -> list[str]:
-    """Returns a network's custom DNS servers; empty for Azure's."""
+    """Returns a network's custom DNS servers; empty if it uses Azure's DNS servers."""
     return list((answer["properties"].get("dhcpOptions") or {}).get("dnsServers") or ())
 
 
 def _custom_dns(servers: Iterable[str], settings: Settings) -> Objection:
-    """Returns only a warning: the program cannot query these servers.
+    """Returns a warning, not an error, because the program cannot query these servers.
 
-    If they do not resolve the private zones, nodes cannot find the API server, and the cluster fails halfway (AKS's
-    page on private clusters, "Hub and spoke with custom DNS" and the paragraph on custom DNS servers).
+    If they do not resolve the private zones, nodes cannot find the API server, and the cluster's creation fails halfway
+    (AKS's page on private clusters, "Hub and spoke with custom DNS" and the paragraph on custom DNS servers).
     """
     names = "the API server, registry and blobs" if settings.network.private else "the shared files' account"
     what = (
@@ -87,7 +87,7 @@ def _find_subnet(properties: Json, key: str, id_: str | None, network_id: str | 
 
 
 def _node_subnet(properties: Json, settings: Settings) -> Iterator[Objection]:
-    """Yields problems of the nodes' subnet: delegations (AKS's page on CNI networking), no NAT gateway."""
+    """Yields problems of the nodes' subnet, such as a delegation (AKS's page on CNI networking) or no NAT gateway."""
     for subnet in _find_subnet(properties, "nodeSubnet", settings.network.node_subnet, settings.network.id):
         if isinstance(subnet, Objection):
             yield subnet
@@ -111,7 +111,7 @@ def _node_subnet(properties: Json, settings: Settings) -> Iterator[Objection]:
 
 
 def _routed(subnet: Json, settings: Settings) -> Iterator[Objection]:
-    """Yields a missing route table, and a warning about authorized ranges that may lack the firewall.
+    """Yields an error if there is no route table, or a warning if the authorized ranges may lack the firewall.
 
     https://learn.microsoft.com/azure/aks/egress-udr, https://learn.microsoft.com/azure/aks/limit-egress-traffic
     """
@@ -137,10 +137,11 @@ def route_table(answer: Json, settings: Settings) -> str | None:
 
 
 def route_objections(answer: Json, table: str) -> Iterator[Objection]:
-    """Yields a missing or wrong default route in `answer`, from Microsoft.Network/routeTables.
+    """Yields an error if the default route in `answer`, from Microsoft.Network/routeTables, is missing or wrong.
 
-    AKS needs a route of 0.0.0.0/0 with such a next hop (RouteTableInvalidNextHop, terraform-provider-azurerm#8609;
-    Azure/AKS#1842), even if a gateway or virtual WAN announces one (MicrosoftDocs/azure-docs#108240).
+    AKS needs a route for 0.0.0.0/0 with a next hop in `_HOPS` (RouteTableInvalidNextHop,
+    terraform-provider-azurerm#8609; Azure/AKS#1842), even if a gateway or virtual WAN announces such a route
+    (MicrosoftDocs/azure-docs#108240).
     """
     place = ResourceName.of(table)
     name = f"the route table {place.name} of network.nodeSubnet"
@@ -161,7 +162,7 @@ _HOPS = ("VirtualAppliance", "VirtualNetworkGateway")
 
 
 def _nat_gateway_addresses(gateway: str) -> Objection:
-    """Returns only a warning: Azure's answer lacks the gateway's addresses, which the ranges may contain."""
+    """Returns a warning, not an error: the ranges may contain the gateway's addresses, which Azure's answer lacks."""
     what = (
         "cluster.authorizedIpRanges must contain the addresses of the NAT gateway of network.nodeSubnet: nodes connect "
         "to the API server from these addresses, and AKS adds only the addresses of its load balancer"
@@ -194,7 +195,7 @@ _FEWER_ACCOUNTS = "set fewer storage accounts in the stack file, or another netw
 
 
 def _too_small(subnet: Json, key: str, needed: int, fix: str) -> Iterator[Objection]:
-    """Yields a subnet that is too small. The answer lacks the number of addresses in use."""
+    """Yields an error if a subnet is too small. Azure's answer does not contain the number of addresses in use."""
     prefixes = subnet.get("addressPrefixes") or [subnet.get("addressPrefix")]
     available = sum(usable(IPv4Network(prefix)) for prefix in prefixes if prefix and ":" not in prefix)
     if available < needed:
@@ -202,11 +203,11 @@ def _too_small(subnet: Json, key: str, needed: int, fix: str) -> Iterator[Object
 
 
 def _policies(subnet: Json, key: str, id_: str | None) -> Iterator[Objection]:
-    """Yields only a warning: the rules may allow the traffic.
+    """Yields a warning if the subnet applies network policies to private endpoints and has a network security group or
+    a route table. It is only a warning, because their rules may allow the traffic of the nodes.
 
-    With such policies, network security groups and routes also apply to private endpoints, including the API server's
-    (Azure's page on network policies for private endpoints), which has disconnected nodes
-    (MicrosoftDocs/azure-docs#101612).
+    The rules then also apply to private endpoints, including the API server's endpoint (Azure's page on network
+    policies for private endpoints). This has disconnected nodes (MicrosoftDocs/azure-docs#101612).
     """
     policies = subnet.get("privateEndpointNetworkPolicies") or _NO_POLICIES
     rules = [name for name in ("networkSecurityGroup", "routeTable") if subnet.get(name)]
@@ -222,11 +223,12 @@ def _policies(subnet: Json, key: str, id_: str | None) -> Iterator[Objection]:
 def link_objections(
     answer: Json, zone: str, network: str, *, wanted: bool, forwarded: bool = False
 ) -> Iterator[Objection]:
-    """Yields a user's zone not linked to the network, or another with a name that the stack will create.
+    """Yields an objection if the user's zone (`wanted`) is not linked to the network, or if the network is linked to
+    another zone with a name that the stack will create.
 
-    With custom DNS servers (`forwarded`), only a warning: a link to their network is enough. A network can have one
-    zone per name (ARM's 400 "A virtual network cannot be linked to multiple zones with overlapping namespaces",
-    MicrosoftDocs/azure-aks-docs#212). `answer` is of privateDnsZones/virtualNetworkLinks.
+    With custom DNS servers (`forwarded`), a missing link is only a warning: a link to the servers' network is enough. A
+    network can have one zone per name (ARM's 400 "A virtual network cannot be linked to multiple zones with overlapping
+    namespaces", MicrosoftDocs/azure-aks-docs#212). `answer` is an answer of privateDnsZones/virtualNetworkLinks.
     """
     links = answer.get("value", ())
     linked = next((each for each in links if same_id(each["properties"]["virtualNetwork"]["id"], network)), None)
@@ -245,10 +247,11 @@ def link_objections(
 
 
 def role_objections(answer: Json, role: str, principal: str, scope: str) -> Iterator[Objection]:
-    """Yields an identity that lacks a required role.
+    """Yields an objection if the cluster's identity lacks a required role.
 
-    `answer` is of roleAssignments with the filter `atScope() and assignedTo(...)`: at that scope or above, including
-    groups'. It lacks the permissions of custom roles, which cause only a warning.
+    `answer` is an answer of roleAssignments with the filter `atScope() and assignedTo(...)`: the identity's assignments
+    at that scope or above, including those of its groups. If it has other roles, the objection is only a warning:
+    custom roles may be sufficient, but the answer lacks their permissions.
     """
     roles = (str(each["properties"]["roleDefinitionId"]) for each in answer.get("value", ()))
     found = {role.rpartition("/")[2].lower() for role in roles}
@@ -263,6 +266,6 @@ def role_objections(answer: Json, role: str, principal: str, scope: str) -> Iter
 
 
 def zones_named(answer: Json, names: Iterable[str]) -> list[str]:
-    """Returns the ids of zones with these names in `answer`, a subscription's privateDnsZones."""
+    """Returns the ids of zones with these names in `answer`, the list of a subscription's privateDnsZones."""
     wanted = set(names)
     return [str(each["id"]) for each in answer.get("value", ()) if str(each.get("name")).lower() in wanted]

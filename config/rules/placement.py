@@ -5,9 +5,9 @@ A workload runs on the pool in its options. Otherwise the best pool has, in this
 1. what the workload needs: InfiniBand; enough nodes, without autoscaling if possible; enough GPUs per node; and its
    own requirements, such as GPU memory;
 2. on-demand instead of Spot nodes;
-3. no InfiniBand if the workload takes some GPUs of a node, which is then unavailable to whole-node jobs; unshared GPUs
-   if it takes whole nodes;
-4. most GPUs: for the workload, then in the pool.
+3. no InfiniBand if the workload takes only some GPUs of a node, because whole-node jobs could not use that node; no
+   shared GPUs if the workload takes whole nodes;
+4. the most GPUs for the workload, then the most GPUs in the pool.
 """
 
 from __future__ import annotations
@@ -118,9 +118,9 @@ class Placer:
         ]
         too_few = candidate.nodes > candidate.pool.max_nodes
         edited = {part for problem in unfit for edit in problem.suggestion.edits for part in edit.path}
-        if too_few and _NUM_NODES not in edited:  # else another number of nodes fixes it
+        if too_few and _NUM_NODES not in edited:  # otherwise a fix already changes the number
             unfit.append(candidate.too_few(spec.name, candidate.nodes))
-        if options.pool is None:  # an invalid pool that was left out might fit
+        if options.pool is None:  # an invalid pool, removed from the settings, might fit
             unfit = [problem if problem.lacking else replace(problem, lacking=_POOLS) for problem in unfit]
         self._add(spec, unfit)
         return not too_few
@@ -161,7 +161,7 @@ class Placer:
             whose = f"the platform of stack {platform}" if platform else "this stack"
             what = f"is {options.pool!r}, not a pool of {whose}"
             only = list(self._pools) if len(self._pools) == 1 and not platform else []
-            likely = near(options.pool, self._pools) or only  # any other could cost much more
+            likely = near(options.pool, self._pools) or only  # any other pool could cost much more
             fix = set_command(path, likely[0]) if likely else by_hand(path)
             self.problems.append(Problem(path, what, ", ".join(self._pools), fix, lacking=_POOLS))
         elif options.pool in suitable:
@@ -223,12 +223,14 @@ def too_many_gpus(spec: WorkloadSpec[Any], options: WorkloadOptions, candidate: 
 
 
 def most_gpus(options: WorkloadOptions, pool: PoolSettings) -> int:
-    """Returns the most GPUs per node for a workload: slices or partitions, or whole GPUs on whole nodes."""
+    """Returns the maximum number of GPUs per node for a workload: whole GPUs if it takes whole nodes, else slices or
+    partitions.
+    """
     return pool.sku.gpus if options.gpus_per_node is None else pool.gpus
 
 
 def partitioned(spec: WorkloadSpec[Any], options: WorkloadOptions, candidate: Candidate) -> Iterator[Problem]:
-    """Yields whole-node workloads on partitioned GPUs: a process uses one, and NCCL cannot join them.
+    """Yields whole-node workloads on partitioned GPUs: a process uses only one partition, and NCCL cannot join several.
 
     NVIDIA's MIG User Guide: no GPU-to-GPU P2P, and CUDA sees only one compute instance.
     """

@@ -1,7 +1,8 @@
-"""Rules for consumer stacks, which run on another stack's platform, and the platform's output for them.
+"""Rules for consumer stacks, which run on another stack's platform. Also creates and reads the `platform` output, which
+a platform exports for its consumers.
 
-A platform exports the settings that consumers need as the output `platform`. They read it before they register any
-resource, so that the rules of the platform's own workloads apply to theirs.
+Consumers read this output before they register any resource, so that the rules for workloads in the platform's own
+stack also apply to the consumers' workloads.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def shared_settings(settings: StackFile) -> dict[str, Any]:
 
 
 def platform_keys(own: Collection[str], stack: StackFile, of_workloads: Collection[str]) -> Iterator[Problem]:
-    """Yields a problem for each of the keys `own` that is the platform's, unless it has its default."""
+    """Yields a problem for each key in `own` that is a setting of the platform, unless its value is the default."""
     for name, field in type(stack).model_fields.items():
         key = str(field.alias)
         if key not in (*CONSUMER_KEYS, *of_workloads) and key in own and getattr(stack, name) != field.default:

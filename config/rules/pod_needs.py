@@ -1,4 +1,4 @@
-"""Rules for `podOverrides`, which must keep what pods on GPU nodes need, and for node checks."""
+"""Rules for `podOverrides`, which must keep all fields that pods on GPU nodes need, and rules for node checks."""
 
 from __future__ import annotations
 

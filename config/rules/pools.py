@@ -1,4 +1,4 @@
-"""Rules for a GPU pool and its shared GPUs that types cannot express."""
+"""Rules for GPU pools and shared GPUs that the types of the settings cannot express."""
 
 from __future__ import annotations
 
@@ -65,9 +65,9 @@ def _autoscale_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:
 
 
 def autoscale_fixed(path: Path, nodes: int, *, least: int | None = None, counted: bool = True) -> Fix:
-    """Returns the commands that make a fixed pool autoscale with the same nodes, or at least `least`.
+    """Returns the commands that make a fixed pool autoscale from `least` to `nodes`; by default, `least` is `nodes`.
 
-    `counted` is whether the user may have set `count`: Pulumi ignores the removal of a missing key.
+    If the user may have set `count` (`counted`), a command removes it. Pulumi ignores the removal of a missing key.
     """
     bounds = {"min": nodes if least is None else least, "max": nodes}
     edits = (Edit((*path, "autoscale", bound), value) for bound, value in bounds.items())
@@ -106,7 +106,7 @@ def _scratch_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:
 
 
 def _reservation_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:
-    """Yields problems of capacity reservations (Azure's pages on these, and on AKS node pools with them)."""
+    """Yields problems of a pool's capacity reservation (Azure's pages on capacity reservations, also for AKS)."""
     if pool.capacity_reservation_group is None:
         return
     where = (*path, "capacityReservationGroup")

@@ -1,4 +1,4 @@
-"""Checks keys in other namespaces, because Pulumi does not report unused ones."""
+"""Checks keys in other namespaces, because Pulumi does not report unused keys."""
 
 from __future__ import annotations
 
@@ -34,13 +34,14 @@ def foreign_problems(
     move: Callable[[str, Path], Fix],
     secret: Collection[str] = (),
 ) -> Iterator[Problem]:
-    """Yields a problem for each key that no provider reads, and for each key with a wrong namespace.
+    """Yields a problem for each key that its provider does not have, and for each key with a mistyped namespace.
 
-    A key is meant for them if its namespace resembles theirs. Others may be for another tool (`unread_keys`).
+    A namespace is mistyped if it resembles that of the project or of a provider. Keys in other namespaces may be for
+    another tool (`unread_keys`).
 
     Args:
         keys: The text of all keys, without the project's namespace.
-        project: That namespace.
+        project: The project's namespace.
         inventory: The settings that the project reads.
         move: Returns the fix that moves a key to its place.
         secret: The encrypted keys.
@@ -134,5 +135,5 @@ def provider_keys(namespace: str) -> Collection[str]:
 
 
 def is_credential(key: str) -> bool:
-    """Returns whether a provider's key holds a secret, even if unmarked by Pulumi."""
+    """Returns whether a provider's key holds a secret, even if Pulumi does not mark it as one."""
     return ":" in key and bool(_CREDENTIAL.search(key))

@@ -16,7 +16,7 @@ _CHOICE: Path = ("operators", "scheduler")
 
 
 def second_schedulers(installation: Installation) -> Iterator[Problem]:
-    """Yields additional schedulers that the user enabled, not those enabled only by default."""
+    """Yields additional schedulers that the user enabled. Skips schedulers that are enabled only by default."""
     chosen = installation.stack.operators.scheduler
     for operator in installation.operators.values():
         settings = installation.stack.operators.of(operator)

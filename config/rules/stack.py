@@ -1,4 +1,4 @@
-"""Rules between settings, or that types cannot express."""
+"""Rules that involve several settings, or that types cannot express."""
 
 from __future__ import annotations
 
@@ -46,7 +46,9 @@ def problems(installation: Installation) -> Iterator[Problem]:
 
 
 def _kubernetes_version(stack: StackFile) -> Iterator[Problem]:
-    """Yields unavailable minor versions. Patches change monthly, and Azure rejects unknown ones at once."""
+    """Yields minor versions that AKS does not offer. Does not check patch versions: they change monthly, and Azure
+    rejects unknown patches at once.
+    """
     known = versions().kubernetes
     version = stack.cluster.kubernetes_version
     minor, offered = minor_of(version), known.offered(lts=stack.cluster.lts)
@@ -79,7 +81,7 @@ def _pools(stack: StackFile) -> Iterator[Problem]:
 
 
 def _placement_groups(stack: StackFile) -> Iterator[Problem]:
-    """Yields pools above the limit: Azure would reject the first such node only after the others have started."""
+    """Yields pools above the limit: Azure would reject the first node above it only after the others have started."""
     limit = stack.cluster.placement_group_limit
     for key, pool in stack.gpu_pools().items():
         if pool.sku.infiniband is None or pool.max_nodes <= limit:
@@ -131,7 +133,9 @@ def _login(stack: StackFile) -> Iterator[Problem]:
 
 
 def _identity(stack: StackFile) -> Iterator[Problem]:
-    """Yields a system-assigned identity, which does not work (AKS's page on capacity reservation groups)."""
+    """Yields an error if a pool uses capacity reservations and the cluster has a system-assigned identity, which does
+    not work (AKS's page on capacity reservation groups).
+    """
     users = [f"pools.{key}" for key, pool in stack.pools.items() if pool.capacity_reservation_group]
     if not users or stack.cluster.identity:
         return

@@ -1,8 +1,9 @@
 """Rules for storage: accounts, mounts by identity, and shared files.
 
-Accounts (`storage.accounts`): keys of an account without containers, duplicate names. Mounts by identity (`auth`):
-settings only for SAS, permissions that no role grants, old drivers. Shared files (`storage.sharedFiles`,
-`storage.sharedClass`): their storage, and whether the network allows it.
+The rules for accounts (`storage.accounts`) report settings of an account without containers, and duplicate names. The
+rules for mounts by identity (`auth`) report settings that are only for SAS, permissions that no role grants, and old
+drivers. The rules for shared files (`storage.sharedFiles`, `storage.sharedClass`) report storage that does not exist
+or that the network does not allow.
 """
 
 from __future__ import annotations
@@ -31,9 +32,10 @@ def account_problems(stack: StackFile) -> Iterator[Problem]:
 
 
 def _unused_settings(stack: StackFile) -> Iterator[Problem]:
-    """Yields settings of `storage`'s account that may be meant for others, if only those have containers.
+    """Yields settings of the account of `storage` if only other accounts have containers, because the user may have
+    meant those accounts.
 
-    `protect` also protects the cluster if claims keep files in it.
+    Skips `protect`, which also protects a cluster with claims that keep files.
     """
     storage = stack.storage
     if storage.containers or not storage.accounts:
@@ -118,7 +120,7 @@ def _unsupported_permissions(account: Account) -> Iterator[Problem]:
 
 
 def _old_addon(kubernetes: str, auth: str) -> Iterator[Problem]:
-    """Yields old drivers, which ignore the request and look for the account's key."""
+    """Yields an error if the add-on's driver is old: it ignores `auth` and looks for the account's key."""
     facts = versions()
     since = facts.identity_mounts
     if since.lacks_addon(kubernetes):

@@ -20,12 +20,12 @@ PROVIDERS = (
     "Microsoft.Network",
     "Microsoft.Storage",
 )
-"""The providers of the stack's resources, and those that AKS uses and Azure's CLI registers before it creates a cluster
-(Azure/azure-cli#6327; acs/custom.py).
+"""The providers of the stack's resources, and providers that AKS uses. Azure's CLI registers these providers before it
+creates a cluster (Azure/azure-cli#6327; acs/custom.py).
 
-The azure-native plugin registers those that it calls, if the deployer may, and waits five minutes (azure-sdk-for-go,
-arm/runtime/policy_register_rp.go), but not those behind AKS. Without them, the cluster fails halfway
-(dotnet/core#3776).
+The azure-native plugin registers the providers that it calls, if the deployer has the right to do so, and waits five
+minutes (azure-sdk-for-go, arm/runtime/policy_register_rp.go). It does not register providers that only AKS calls.
+Without these, the cluster's creation fails halfway (dotnet/core#3776).
 """
 IDENTITY_PROVIDERS = ("Microsoft.ManagedIdentity",)
 ASSIGN = "Microsoft.Authorization/roleAssignments/write"
@@ -53,16 +53,16 @@ class Objection:
 
 
 def refusal(objections: Iterable[Objection]) -> str:
-    """Returns all objections that stop an update in one message; empty without any."""
+    """Returns one message with all objections that stop an update; empty if no objection stops it."""
     stopping = [str(each) for each in objections if each.stops]
     return "\n".join([*stopping, "Nothing was changed. Do this, and then `pulumi up` again."]) if stopping else ""
 
 
 def size_objections(sizes: Mapping[str, str], answer: Json, region: str) -> Iterator[Objection]:
-    """Yields the VM sizes (by name, with their pools) that a region does not offer.
+    """Yields the VM sizes that a region does not offer. `sizes` maps names to the pools of that size, as text.
 
     `answer` is of Microsoft.Compute/skus (azure-rest-api-specs, Skus 2021-07-01, ListAvailableResourceSkusForARegion).
-    Restrictions of zones are ignored: pools name no zone, and Azure uses an open one.
+    Ignores restrictions of zones: pools name no zone, so Azure uses a zone without a restriction.
     """
     offered = {
         str(sku.get("name")).lower(): sku
@@ -106,8 +106,8 @@ def provider_objections(namespace: str, answer: Json) -> Iterator[Objection]:
 def rights_objections(answer: Json, deployer: str, scope: str) -> Iterator[Objection]:
     """Yields an objection if the deployer cannot assign roles, which image pulls and cluster access need.
 
-    `answer` is of Microsoft.Authorization/permissions: those of each of their roles (azure-rest-api-specs,
-    Permissions_ListForResourceGroup).
+    `answer` is of Microsoft.Authorization/permissions: the permissions of each role of the deployer
+    (azure-rest-api-specs, Permissions_ListForResourceGroup).
     """
     if any(allows(role, ASSIGN) for role in answer.get("value", ())):
         return
@@ -117,11 +117,11 @@ def rights_objections(answer: Json, deployer: str, scope: str) -> Iterator[Objec
 
 
 def condition_objections(answer: Json, given: Mapping[str, str]) -> Iterator[Objection]:
-    """Yields a warning if a condition of the deployer's right to assign roles excludes roles of the program.
+    """Yields a warning if a condition of the deployer's right to assign roles excludes roles that the program assigns.
+    It is only a warning, because only Azure can evaluate a condition.
 
-    Role assignments include conditions, permissions do not (Azure's page on delegating the assignment of roles).
-    `answer` is of Microsoft.Authorization/roleAssignments; `given` are names by GUID. Only a warning: only Azure can
-    evaluate a condition.
+    `answer` is of Microsoft.Authorization/roleAssignments, because permissions do not include conditions (Azure's page
+    on delegating the assignment of roles). `given` maps GUIDs of the program's roles to their names.
     """
     found = (each["properties"] for each in answer.get("value", ()))
     assigners = [each for each in found if str(each["roleDefinitionId"]).rpartition("/")[2].lower() in _ASSIGNERS]
@@ -137,7 +137,7 @@ def condition_objections(answer: Json, given: Mapping[str, str]) -> Iterator[Obj
 
 
 def _left_out(condition: str, given: Iterable[str]) -> list[str]:
-    """Returns the roles that a condition does not name, or names as exceptions.
+    """Returns the roles that a condition does not allow: it names only other roles, or names these as exceptions.
 
     Exceptions are usually Owner, User Access Administrator and Role Based Access Control Administrator (Azure's page of
     examples of delegated role assignments, "Allow most roles, but don't allow others to assign roles").
@@ -147,8 +147,8 @@ def _left_out(condition: str, given: Iterable[str]) -> list[str]:
 
 
 def allows(role: Json, action: str) -> bool:
-    """Returns whether a role allows an action: in `actions`, not in `notActions`, both with wildcards (Microsoft,
-    "Understand Azure role definitions").
+    """Returns whether a role allows an action: it matches `actions` and does not match `notActions`. Both may contain
+    wildcards (Microsoft, "Understand Azure role definitions").
     """
 
     def among(patterns: Iterable[str] | None) -> bool:

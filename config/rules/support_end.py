@@ -16,7 +16,7 @@ from config.problems.fixes import Fix, say, set_command
 from config.schema.models import Settings
 
 NOTICE = timedelta(days=90)
-"""The lead time: users plan an upgrade, which reboots every node."""
+"""The time from the first warning to the end of support. Users need it to plan an upgrade, which reboots every node."""
 _PATH = ("cluster", "kubernetesVersion")
 
 
@@ -48,7 +48,7 @@ def _end(settings: Settings, known: Kubernetes, today: date) -> Iterator[Problem
 
 
 def _kept_by_scheduler(settings: Settings, known: Kubernetes, what: str, following: str) -> Problem:
-    """Returns the options of a stack that cannot be upgraded yet, without a command, because each has a cost."""
+    """Returns a warning for a stack that cannot be upgraded yet. It has no command, because each option has a cost."""
     lts_end = known.end(settings.cluster.kubernetes_version, lts=True)
     premium = f", or cluster.tier Premium (support until {lts_end})" if lts_end and not settings.cluster.lts else ""
     allowed = f"{following}, once a newer scheduler-plugins supports it, or with operators.scheduler {VOLCANO}{premium}"
@@ -58,7 +58,9 @@ def _kept_by_scheduler(settings: Settings, known: Kubernetes, what: str, followi
 
 
 def _patches(settings: Settings, known: Kubernetes, today: date) -> Iterator[Problem]:
-    """Yields outdated patches. `upgradeChannel` is none, because upgrades restart nodes under jobs."""
+    """Yields a reminder of patches during long-term support. AKS does not install them: `upgradeChannel` is none,
+    because upgrades restart nodes while jobs run.
+    """
     cluster = settings.cluster
     community = known.end(cluster.kubernetes_version, lts=False)
     if cluster.lts and (community is None or community < today):

@@ -1,8 +1,8 @@
 """Azure's rules for tags:
 https://learn.microsoft.com/azure/azure-resource-manager/management/tag-resources#limitations.
 
-Reserved prefixes: Azure's REST reference of tags (Tags - Create Or Update). AKS copies the cluster's tags to all that
-it creates, and adds its own (https://learn.microsoft.com/azure/aks/use-tags).
+Azure's REST reference of tags lists reserved prefixes (Tags - Create Or Update). AKS copies the cluster's tags to all
+resources that it creates, and adds its own tags (https://learn.microsoft.com/azure/aks/use-tags).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ OWN_PREFIXES = ("ai-on-aks", "k8s.io_cluster-autoscaler_node-template_")
 MAX_TAGS, MAX_TAGS_OF_ZONES = 50, 15
 """The maximum number of tags of most resources, and of private DNS zones."""
 MAX_NAME, MAX_VALUE = 128, 256
-"""Characters. Most names can have 512, but those of storage accounts 128."""
+"""The maximum numbers of characters. Most tag names can have 512, but tag names of storage accounts only 128."""
 _OWN = 4
 _FORBIDDEN = re.compile(r"[<>%&\\?/\x00-\x1f\x7f]")
 _RESERVED = ("microsoft", "azure", "windows", *OWN_PREFIXES)

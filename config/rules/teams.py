@@ -74,8 +74,9 @@ def _groups_without_entra(stack: StackFile) -> Iterator[Problem]:
 
 
 def _too_many_gpus(stack: StackFile) -> Iterator[Problem]:
-    """Yields the largest quota if the sum exceeds the cluster's GPUs. It is probably mistyped, but the user chooses the
-    team; a command only lowers slackGpus, which no team owns. Without nodes, nothing runs.
+    """Yields one quota if the sum exceeds the cluster's GPUs: slackGpus if a command that lowers it is enough, or else
+    the largest quota, which is probably mistyped. Then the user chooses the team that gets less. Ignores a cluster
+    without GPU nodes, where nothing runs.
     """
     total, slack = _all_gpus(stack), ("slackGpus",)
     given: dict[Path, int] = {slack: stack.slack_gpus}
@@ -112,12 +113,12 @@ def _limits(team: TeamSettings) -> str:
 
 
 def _is_taken(name: str, of_operators: Collection[str]) -> bool:
-    """Returns whether a namespace is taken; AKS, its add-ons and operators use the suffix -system."""
+    """Returns whether a name is taken. Namespaces of AKS, its add-ons and operators have the suffix -system."""
     return name == SLACK or name.endswith("-system") or is_taken(name, of_operators)
 
 
 def reachable_gpus(teams: Mapping[str, TeamSettings], slack: int, name: str) -> int:
-    """Returns the most GPUs that a team's jobs can have: its own, and those that others lend."""
+    """Returns the most GPUs that a team's jobs can have: its own, slack GPUs, and those that other teams lend."""
     team = teams[name]
     lendable = [
         each.gpus if each.lending_limit is None else each.lending_limit for key, each in teams.items() if key != name

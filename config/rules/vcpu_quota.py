@@ -1,8 +1,8 @@
 """vCPU quota: the vCPUs that an update adds in a region, and the subscription's limits.
 
-Azure counts the vCPUs of each VM family and of all (`cores`). Spot nodes count only as `lowPriorityCores` (Microsoft,
-"Increase spot vCPU family quotas"). The limits come from Microsoft.Compute/locations/usages (azure-rest-api-specs,
-Usage_List).
+Azure counts the vCPUs of each VM family and of all families (`cores`). Spot nodes count only as `lowPriorityCores`
+(Microsoft, "Increase spot vCPU family quotas"). The limits come from Microsoft.Compute/locations/usages
+(azure-rest-api-specs, Usage_List).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Growth:
     key: Path
     there: int
     now: int
-    """Nodes that the update adds, except reserved ones, which count whether used or not."""
+    """Nodes that the update adds, without reserved nodes: the quota counts those even if they are not used."""
     later: int
     new: bool
     replaced: Nodes | None = None
@@ -76,9 +76,9 @@ class _Usage:
 def growths(
     settings: Settings, there: Mapping[str, Nodes], system_pool: str, reserved: Mapping[str, int]
 ) -> list[Growth]:
-    """Returns all pools that are created or grow. `there` are the existing nodes, by the pools' ARM names.
+    """Returns the growth of all pools that are new or grow. `there` maps ARM names of pools to their existing nodes.
 
-    `reserved` are the numbers of reserved nodes, by the pools' keys.
+    `reserved` maps keys of pools to the number of reserved nodes.
     """
     found = [_system_growth(settings, there.get(system_pool), system_pool)]
     found += [_growth(settings, key, pool, there, reserved.get(key, 0)) for key, pool in settings.gpu_pools().items()]
@@ -94,7 +94,7 @@ def _system_growth(settings: Settings, has: Nodes | None, name: str) -> Growth:
 
 
 def _jump_box_growth(chosen: JumpBoxSettings) -> Growth:
-    """Returns the growth of a jump box that is created with the cluster; a later one is not checked."""
+    """Returns the growth for a jump box that is created with the cluster. A later jump box is not checked."""
     return Growth("the jump box", catalogue()[chosen.vm_sku], False, ("network", "jumpBox", "vmSku"), 0, 1, 0, True)
 
 
@@ -120,7 +120,8 @@ def _growth(settings: Settings, key: str, pool: PoolSettings, there: Mapping[str
 
 
 def _surge(settings: Settings, pool: PoolSettings, has: Nodes | None) -> int:
-    """Returns the surge nodes of an upgrade, which AKS rejects without quota (ErrCode_InsufficientVCPUQuota).
+    """Returns the number of surge nodes of an upgrade. Without quota for them, AKS rejects the upgrade
+    (ErrCode_InsufficientVCPUQuota).
 
     Spot pools and pools with InfiniBand have none (components/azure/node_pools.py).
     """
@@ -141,7 +142,7 @@ def _quotas(sku: VmSku, *, spot: bool) -> tuple[str, ...]:
 
 
 def quota_objections(growing: Sequence[Growth], answer: Json, settings: Settings) -> Iterator[Objection]:
-    """Yields missing quota: an error for nodes of this update, a warning for those of the autoscaler."""
+    """Yields missing quota: an error for nodes of this update, a warning for nodes that the autoscaler may add."""
     usages, region = dict(_usages(answer)), settings.location
     more = [growth for growth in growing if growth.at_once or growth.later]
     by_name = {name: [growth for growth in more if name in growth.quotas] for name in _names(more)}

@@ -16,10 +16,10 @@ from config.data.near import words_of
 
 
 class Model(BaseModel):
-    """The base of all settings models: immutable, camelCase in stack files, snake_case in Python, no unknown keys.
+    """The base of all settings models: immutable, without unknown keys, camelCase in stack files, snake_case in Python.
 
-    Not strict: Pulumi passes scalars as text, so "2" is a number and "true" is true. The loader validates by alias
-    only: field names are for Python code.
+    Validation is not strict: Pulumi passes scalars as text, so "2" is a number and "true" is a boolean. The loader
+    validates by alias only: field names are for Python code.
 
     The first paragraph of a field's docstring is for users: `python -m tools.reference` copies it to
     docs/configuration.md, Pulumi.yaml and stack-file.schema.json. Other paragraphs are for developers.
@@ -45,8 +45,8 @@ def may_be(text: str) -> FieldInfo:
 def protects(rule: list[Any] | Literal["stated", "limit", "letters", "ranges"]) -> FieldInfo:
     """Returns an `Annotated` marker of a field that protects access or data: no suggested fix may weaken its value.
 
-    A list: the choices, strongest first. `stated`: it stays set, with as many entries. `limit`: no higher number.
-    `letters`: no additional letter. `ranges`: no address outside the given ranges.
+    A list has the choices, strongest first. `stated`: no fix unsets the value or removes an entry. `limit`: no fix
+    raises the number. `letters`: no fix adds a letter. `ranges`: no fix adds an address.
     """
     info: FieldInfo = Field(json_schema_extra={"protects": rule})
     return info
@@ -70,7 +70,7 @@ UNFIT: Final = "unfit"
 
 @dataclass(frozen=True)
 class Unfit:
-    """A validator's error, at its own key or at a key `below` it."""
+    """An error of a validator, at the validated key or at a key `below` it."""
 
     what: str
     instead: object = None
@@ -107,7 +107,8 @@ _SHORT = {
 
 
 def number_in(value: Any, name: str = "usd") -> float:
-    """Returns the positive number in `$4,50`, `8 nodes` or `3d`, or 0 if the unit does not match `name`."""
+    """Returns the number in text such as `$4,50`, `8 nodes` or `3d`; 0 for other text, or if its unit is not in `name`.
+    """
     found = re.fullmatch(
         r"(?:\$|USD ?)?\+?([0-9]{1,18}(?:\.[0-9]+|,[0-9]{1,2})?(?:[eE]\+?[0-9])?) ?([A-Za-z$]*)", str(value).strip()
     )
@@ -129,7 +130,7 @@ def _plain_digits(value: Any) -> Any:
 PLAIN_DIGITS = BeforeValidator(_plain_digits)
 """A validator for non-negative whole numbers: `true` is not 1, and 1_0 is not 10.
 
-Place it after the bounds in `Annotated`, or pydantic's schema and our messages lack them.
+Place it after the bounds in `Annotated`, or the bounds are missing in pydantic's schema and in our messages.
 """
 
 Count = Annotated[int, Field(ge=1), PLAIN_DIGITS]

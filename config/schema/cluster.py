@@ -25,12 +25,12 @@ Minutes = Annotated[int, Field(ge=0, le=1440), PLAIN_DIGITS]
 SYSTEM_DISK_GB, SYSTEM_DISK_TYPE = 128, "Managed"
 
 PLACEMENT_GROUP_NODES = 100
-"""The maximum number of VMs in a single placement group, which AKS sets for sizes with RDMA (Azure/AKS, CHANGELOG.md,
+"""The maximum number of VMs in a single placement group. AKS uses these for sizes with RDMA (Azure/AKS, CHANGELOG.md,
 2022-03-20; https://learn.microsoft.com/azure/virtual-machine-scale-sets/virtual-machine-scale-sets-placement-groups).
 """
 
 PrincipalType = Literal["User", "ServicePrincipal", "Group"]
-"""The kind of an object id's owner in role assignments; managed identities are service principals."""
+"""The kind of identity with an object id, in role assignments. Managed identities are service principals."""
 
 
 _TIME = r"^([01]\d|2[0-3]):[0-5]\d$"
@@ -38,7 +38,7 @@ _OFFSET = r"^[+-](0\d|1[0-4]):[0-5]\d$"
 
 
 def _clock(form: str) -> BeforeValidator:
-    """Rejects `9:00`, `14.30`, `22h`, `+1` and `+0530`, and suggests AKS's format."""
+    """Returns a validator that rejects `9:00`, `14.30`, `22h`, `+1` and `+0530`, and suggests AKS's format."""
 
     def read(value: Any) -> Any:
         found = re.fullmatch(r"([+-]?)(\d{1,2})(?:h|[:.](\d\d)(?::00)?)?|([+-])(\d\d)(\d\d)", str(value))

@@ -22,7 +22,7 @@ from config.schema.regions import REGION
 from config.schema.workload import WorkloadCatalogue
 
 _Fields = tuple[tuple[str, type[OperatorSettings], str], ...]
-"""Names, types and descriptions, because generated fields have no docstrings."""
+"""The names, types and descriptions of generated fields, which have no docstrings."""
 _Keys = tuple[tuple[str, str], ...]
 _Option = Annotated[str | None, EMPTY_IS_UNSET]
 

@@ -35,7 +35,7 @@ def schema_at(schema: Schema, location: Iterable[str | int]) -> Schema:
 
 
 def paths_in(model: type[BaseModel], prefix: Path = ()) -> Iterator[Path]:
-    """Yields all keys of a model; `*` stands for names that users choose (a pool's)."""
+    """Yields the paths of all keys of a model; `*` stands for a name that the user chooses, as for a pool."""
 
     def below(path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
         here = schema_at(schema_of(model), path)
@@ -49,7 +49,7 @@ def paths_in(model: type[BaseModel], prefix: Path = ()) -> Iterator[Path]:
 
 @functools.cache
 def protecting(model: type[BaseModel]) -> Mapping[str, Path]:
-    """Returns the name and first path of each setting that protects access or data."""
+    """Returns the name and shortest path of each setting that protects access or data."""
     schema, paths = schema_of(model), sorted(paths_in(model), key=len, reverse=True)
     return {str(path[-1]): path for path in paths if schema_at(schema, path).get("protects")}
 

@@ -33,7 +33,7 @@ def is_public_key(text: str) -> bool:
 
 
 def _is_of(kind: str, body: str) -> bool:
-    """Returns whether a key's body has the same type as its first word (RFC 4253, section 6.6)."""
+    """Returns whether the body of a key has this type (RFC 4253, section 6.6), and an RSA key enough bits."""
     try:
         data = base64.b64decode(body, validate=True)
     except binascii.Error:
@@ -45,7 +45,7 @@ def _is_of(kind: str, body: str) -> bool:
 
 
 def _fields(data: bytes) -> Iterator[bytes]:
-    """Yields the length-prefixed fields of a key (RFC 4251, section 5); skips truncated ones."""
+    """Yields the length-prefixed fields of a key (RFC 4251, section 5); skips a truncated field."""
     while len(data) >= _LENGTH.size:
         (size,) = _LENGTH.unpack_from(data)
         field, data = data[_LENGTH.size :][:size], data[_LENGTH.size + size :]

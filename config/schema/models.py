@@ -118,14 +118,14 @@ class StackFile(Model):
 
     @property
     def shared_files(self) -> KeptOn:
-        """The storage of shared files; with `network.private`, nothing with a public address."""
+        """The storage of shared files; with `network.private`, the default has no public address."""
         otherwise: KeptOn = "class" if self.shared_class else "none" if self.network.private else "smb"
         return self.storage.shared_files or otherwise
 
     @property
     def shared_class(self) -> str | None:
-        """The StorageClass of claims for shared files; None if a workload creates its own (`smb`), or without shared
-        files.
+        """The StorageClass of claims for shared files; None if a workload creates its own class (`smb`), or if nothing
+        stores shared files (`none`).
         """
         storage = self.storage
         if storage.shared_files:
@@ -157,7 +157,7 @@ class PlatformOutput(Model, Generic[Shared]):
     containers: dict[str, dict[str, Any]] = {}
     """Blob containers by name, as in components/stack_outputs.py."""
     federation: dict[str, str] | None = None
-    """The data for namespaces' identities (components/azure/identity.py), if mounts use them."""
+    """The data for the identities of namespaces (components/azure/identity.py); None if no mount uses an identity."""
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ class Placement(Generic[Chosen]):
 
     workload: str
     name: str
-    """The job's name: the workload's, followed by the pool's key if it runs on every pool."""
+    """The job's name: the workload's name, followed by the pool's key if the workload runs on every pool."""
     options: Chosen
     pool_key: str
     pool: PoolSettings
@@ -209,11 +209,11 @@ class Settings(StackFile):
     rdma_resource: str
     """The extended resource of InfiniBand HCAs, as pods request it: nvidia.com/mlnxnics."""
     location_key: str = "location"
-    """The key that sets the region; it may be the provider's."""
+    """The key that sets the region; it may be a key of the provider."""
     scratch_folder: str | None = None
     """The path of NVMe scratch on nodes that have it; None if no operator creates it."""
     shared_platform: PlatformStack | None = None
-    """The platform of `platformStack`, whose `SHARED` settings these include."""
+    """The platform of `platformStack`; these settings include its `SHARED` settings."""
 
     @property
     def names(self) -> Names:

@@ -10,7 +10,9 @@ MAX_NODE_RESOURCE_GROUP = 80
 MAX_DNS_PREFIX = 54
 MAX_DNS_LABEL = 63
 WORKLOAD_NAMESPACE = "ai"
-"""The namespace of workloads in a platform's own stack; another stack's workloads use a namespace named after it."""
+"""The namespace of workloads in the platform's own stack. Workloads of another stack use a namespace with the name of
+that stack.
+"""
 NODES_SUFFIX = "-nodes"
 _DIGEST = 6
 
@@ -25,7 +27,7 @@ class StackName:
         return f"{self.organization}/{self.project}/{self.name}"
 
     def beside(self, other: StackName) -> str:
-        """Returns the name for `pulumi -s` in the project of `other`: short within one project."""
+        """Returns the name for `pulumi -s` in the project of `other`: the short name if the project is the same."""
         return self.name if (self.organization, self.project) == (other.organization, other.project) else str(self)
 
 
@@ -57,8 +59,9 @@ class Names:
 def global_name(names: Names, subscription_id: str, limit: int, key: str = "") -> str:
     """Returns a globally unique name: lower-case letters and digits of project and stack, then a digest.
 
-    The digest distinguishes equal stacks in two subscriptions, and names cut to `limit` characters; `key` (letters and
-    digits) distinguishes a stack's names: stack devinput differs from input of dev.
+    The digest distinguishes stacks of the same name in two subscriptions, and names that are cut to `limit` characters.
+    `key` (letters and digits) distinguishes several names of one stack. Key `input` of stack `dev` and stack `devinput`
+    get different names.
     """
     text = re.sub(r"[^a-z0-9]", "", f"{names.project}{names.stack}".lower())
     max_length = limit - _DIGEST - len(key)

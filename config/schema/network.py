@@ -19,11 +19,11 @@ POD_RANGE = "10.240.0.0/12"
 not overlap AKS's networks of nodes (10.224.0.0/12) and services (10.0.0.0/16).
 """
 SERVICE_RANGE = "172.20.0.0/16"
-"""The services' range in a custom network; most networks, and AKS's default for services, begin with 10."""
+"""The services' range in a custom network. It does not begin with 10, as most networks and AKS's default range do."""
 NODES, ENDPOINTS, JUMP_BOX, BASTION = "nodes", "endpoints", "jump-box", "AzureBastionSubnet"
 """The subnets of a network that the stack creates, the last two only with a jump box.
 
-Azure requires the last one's name and size (its page on Bastion's configuration settings).
+Azure requires the name and size of Bastion's subnet (Azure's page on Bastion's configuration settings).
 """
 _ENDPOINTS_PREFIX, _JUMP_BOX_PREFIX, _BASTION_PREFIX = 27, 27, 26
 RESERVED_ADDRESSES = 5
@@ -37,7 +37,7 @@ ZONE_NAMES: Mapping[Use, str] = {
     "dfs": "privatelink.dfs.core.windows.net",
     "file": "privatelink.file.core.windows.net",
 }
-"""The names in the public cloud (Azure's page on private endpoint DNS zone values)."""
+"""The names of private DNS zones in the public cloud (Azure's page on private endpoint DNS zone values)."""
 OF_REGISTRY: tuple[Use, ...] = ("registry",)
 OF_ACCOUNT: tuple[Use, ...] = ("blob", "dfs")
 OF_FILES: tuple[Use, ...] = ("file",)
@@ -47,7 +47,7 @@ OF_FILES: tuple[Use, ...] = ("file",)
 class NetworkSettings(Model):
     """The network of nodes and of private endpoints; by default AKS creates a network for the nodes."""
 
-    model_config = ConfigDict(json_schema_extra={"text_is": "addressSpace"})  # what text in place of the map means
+    model_config = ConfigDict(json_schema_extra={"text_is": "addressSpace"})  # text in place of the map sets this key
 
     address_space: NetworkRange | None = None
     """Create a network with these addresses, a /24 or larger; nodes get its first half. Cannot change under a cluster.
@@ -119,7 +119,7 @@ class NetworkSettings(Model):
 
 
 def zone_use(zone_id: str, region: str) -> Use | None:
-    """Returns the use of a zone by its name; None if a stack in this region has none.
+    """Returns the use of a zone, by its name; None if a stack in this region does not use it.
 
     AKS also accepts a subzone: `<subzone>.privatelink.<region>.azmk8s.io` (its page on private clusters).
     """
@@ -142,9 +142,9 @@ class Layout:
 
 
 def layout(address_space: str) -> Layout:
-    """Returns the subnets of an address space; the smallest, a /24, fits all.
+    """Returns the subnets of an address space. Even the smallest address space, a /24, has room for all of them.
 
-    They do not depend on the pools: Azure cannot resize a subnet in use, and pools grow.
+    The subnets do not depend on the pools, because pools grow, and Azure cannot resize a subnet in use.
     """
     nodes, rest = IPv4Network(address_space).subnets()
     endpoints = IPv4Network((rest.network_address, _ENDPOINTS_PREFIX))

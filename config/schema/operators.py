@@ -27,7 +27,7 @@ NODE_TOOLS_NAMESPACE = "node-tools"
 MAX_WARM_UP = 24 * 60
 """The longest warm-up in minutes, AppWrapper's limit."""
 MONITORING = "kube-prometheus-stack"
-"""The operator with the CRDs for metrics. If it is installed, operators after it create such objects."""
+"""The operator with the CRDs for metrics. If it is installed, later operators create objects of these kinds."""
 NODE_HEALTH = "node-health"
 MLBATCH_NAMESPACE = "mlbatch-system"
 
@@ -44,12 +44,12 @@ class OperatorSettings(Model):
 
     @property
     def failure_effect(self) -> str | None:
-        """The taint effect on nodes that fail a check; None if the operator lets no check taint nodes."""
+        """The taint effect on nodes that fail a check; None if the operator has no check that may taint nodes."""
         return None
 
     @property
     def preempts(self) -> bool:
-        """Whether it preempts pods with a lower priority class, in addition to Kubernetes."""
+        """Whether the operator preempts pods with a lower priority class, as Kubernetes also does."""
         return False
 
     @property
@@ -91,7 +91,7 @@ class OperatorSpec(Protocol[Own]):
 
     @property
     def summary(self) -> str:
-        """Its purpose and place, as docs/configuration.md describes its `enabled`."""
+        """Its purpose and place: the description of its `enabled` in docs/configuration.md."""
 
     @property
     def has_chart(self) -> bool:
@@ -127,7 +127,7 @@ class OperatorSpec(Protocol[Own]):
         return stack.operators.of(self).enabled and (bool(stack.gpu_pools()) or not self.is_for_gpu_pools)
 
     def problems(self, installation: Installation) -> Iterable[Problem]:
-        """Returns errors of its settings together with other operators."""
+        """Returns errors of its settings in combination with those of other operators."""
         return ()
 
 
@@ -180,7 +180,7 @@ class Operators(Model):
         return next(filter(None, (each.failure_effect for each in self._enabled())), None)
 
     def driver_minutes(self, *, infiniband: bool) -> int:
-        """Returns the longest build of a node's drivers in minutes, one after the other."""
+        """Returns the maximum minutes until a node has built its drivers, one after the other."""
         return sum(each.gpu_driver_minutes + infiniband * each.rdma_driver_minutes for each in self._enabled())
 
 
@@ -196,7 +196,7 @@ class Brought:
 
 @dataclass(frozen=True)
 class Installation:
-    """The operators and the stack's settings of them."""
+    """The operators, and the stack with their settings."""
 
     stack: StackFile
     operators: OperatorCatalogue
@@ -205,7 +205,9 @@ class Installation:
         return (each for each in self.operators.values() if self.stack.operators.of(each).enabled)
 
     def brought(self, capability: Capability) -> Brought:
-        """Returns the provider of a capability (the chosen scheduler); raises LookupError without one."""
+        """Returns the capability and the operator that provides it (for `scheduler`, the chosen one). Raises
+        LookupError if no operator provides it.
+        """
         name = self.stack.operators.scheduler if capability == "scheduler" else None
         for each in self.operators.values():
             settings = self.stack.operators.of(each)

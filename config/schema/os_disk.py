@@ -1,8 +1,8 @@
 """OS disks of GPU nodes, which also store images and container layers.
 
 AKS uses the VM size's own disks where possible (its page on storage, articles/aks/concepts-storage.md): nodes start
-sooner, and images of tens of GB are not limited to a managed disk's 100 to 200 MB/s. AKS cannot change a pool's disks
-in size or type.
+sooner, and images of tens of GB are not limited to a managed disk's 100 to 200 MB/s. AKS cannot change the size or type
+of a pool's disks.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Literal
 from config.data.skus import VmSku
 
 MIN_OS_DISK_GB, MAX_OS_DISK_GB = 30, 2048
-"""AKS's limits for both types. The GB of its API are GiB."""
+"""AKS's limits for both types of disks. The GB of its API are GiB."""
 _MAX_EPHEMERAL_GB = 2040
 """The limit in Azure's page on ephemeral OS disks."""
 USUAL_GB = 512
-"""The minimum managed disk in AKS's page on storage. Local space beyond it stays at /mnt."""
+"""The minimum size of a managed disk in AKS's page on storage. If the local disk is larger, its rest stays at /mnt."""
 
 DiskType = Literal["Managed", "Ephemeral"]
 

@@ -19,8 +19,8 @@ MERGE_KEYS = {
     "volumes": "name",
     "volumeMounts": "mountPath",
 }
-"""Lists merged by a key of their items, as in Kubernetes' strategic merge patch (`patchMergeKey` in the types of
-k8s.io/api/core/v1); others are replaced.
+"""The lists that are merged by a key of their items, as in Kubernetes' strategic merge patch (`patchMergeKey` in the
+types of k8s.io/api/core/v1). Other lists are replaced.
 """
 TEMPLATE_KEYS = ("metadata", "spec")
 
@@ -28,7 +28,7 @@ TEMPLATE_KEYS = ("metadata", "spec")
 def merge(base: Any, over: Any, key: str = "") -> Any:
     """Returns `base` with `over` merged into it: maps recursively, lists of named items by name, others replaced.
 
-    A null in a map removes the key. `base` is not changed. `key`, that of both values, identifies lists.
+    A null in a map removes the key. `base` is not changed. `key` is the key of both values, and identifies lists.
     """
     if isinstance(over, Mapping):
         under = base if isinstance(base, Mapping) else {}

@@ -61,10 +61,10 @@ GpuSku = Annotated[
 NodeCount = Annotated[int, Field(ge=0, le=MAX_NODES), PLAIN_DIGITS]
 
 REGULAR_PRICE = -1.0
-"""The maximum price of Spot nodes that allows the regular price, without evictions because of the price."""
+"""The maximum price of Spot nodes that stands for the regular price: Azure then evicts no node because of its price."""
 _CENTS = 5  # decimals that Azure accepts
 MAX_SLICES = 250
-"""The maximum of slices per GPU: AKS allows 250 pods per node (its page on quotas), each with a slice."""
+"""The maximum number of slices per GPU: AKS allows 250 pods per node (AKS's page on quotas), and each uses a slice."""
 
 
 def _spot_price(value: Any) -> float:
@@ -167,7 +167,7 @@ class PoolSettings(Model):
         known = {field.alias for field in Autoscale.model_fields.values()} - {"max"}
         least = (
             str(value.get("min")) if isinstance(value, dict) and value.keys() <= known else ""
-        )  # else it is misspelt
+        )  # other keys may misspell max
         if re.fullmatch("[0-9]{1,4}", least):
             raise unfit("is not set", max(info.data.get("count", 0), int(least)), "max")
         return value
@@ -190,7 +190,7 @@ class PoolSettings(Model):
 
     @property
     def shares(self) -> int:
-        """The GPUs that a node advertises for each of its own: slices or partitions."""
+        """The number of GPUs (slices or partitions) that a node advertises for each physical GPU."""
         return mig_profiles(self.sku.gpu_product).get(self.mig_profile, 1) if self.mig_profile else self.gpu_slices
 
     @property
@@ -199,7 +199,7 @@ class PoolSettings(Model):
 
     @property
     def slicing_profile(self) -> str | None:
-        """The device plugin's configuration on its nodes; None for whole GPUs, the default."""
+        """The time-slicing configuration of the device plugin on its nodes; None for unsliced GPUs, the default."""
         return slicing_profile(self.sku, self.gpu_slices) if self.gpu_slices > 1 else None
 
     @property
@@ -216,7 +216,7 @@ class PoolSettings(Model):
 
 
 def agent_pool_name(key: str, pool: PoolSettings) -> str:
-    """Returns the pool's ARM name: its key and a hash of immutable settings, so that old and new can coexist."""
+    """Returns the pool's ARM name: its key and a hash of immutable settings, so that old and new pool can coexist."""
     fixed: tuple[object, ...] = (pool.vm_sku, pool.spot, pool.disk.gb, pool.disk.type)
     if pool.spot_max_price != REGULAR_PRICE:
         fixed += (pool.spot_max_price,)
@@ -228,7 +228,7 @@ def agent_pool_name(key: str, pool: PoolSettings) -> str:
 
 
 def node_labels(key: str, pool: PoolSettings) -> dict[str, str]:
-    """Adds this program's labels, and AKS's Spot label, to the user's labels."""
+    """Returns the labels of the pool's nodes: those of the user, of this program, and AKS's Spot label."""
     ours = {POOL_LABEL: key, GPU_LABEL: "true", **({SCRATCH_LABEL: "true"} if pool.scratch else {})}
     spot = {SPOT_LABEL: "spot"} if pool.spot else {}
     shared = {SLICING_LABEL: pool.slicing_profile, MIG_LABEL: pool.mig_profile}

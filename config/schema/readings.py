@@ -37,7 +37,7 @@ def suggest(path: Path, schema: Schema, given: object, *, is_entry: bool = False
     begun = [each for each in choices if len(str(given)) > 2 and each.lower().startswith(str(given).lower())]
     likely = [each for each in meant(str(given), choices) if is_spelling(str(given), each) or begun == [each]]
     likely = likely or off_among(given, schema.get("enum", ()))
-    if len(likely) == 1 or (likely and not isinstance(path[-1], int)):  # an item can mean any of them
+    if len(likely) == 1 or (likely and not isinstance(path[-1], int)):  # a list item may mean any of several choices
         return set_command(path, likely[0])
     if given not in (None, "") and (spread := _spread(path, schema, given)):
         return spread
@@ -54,7 +54,7 @@ def suggest(path: Path, schema: Schema, given: object, *, is_entry: bool = False
         form = f"{path[-1]}: {{<name>: {{...}}}}"
         return say(f"write {path_text(path)} as a map in the stack file, with each entry under its name: {form}")
     is_off = given is False and kind in {"object", "array"} and "protects" not in schema
-    is_list_of_access = kind == "array" and "protects" in schema  # without it, access is open
+    is_list_of_access = kind == "array" and "protects" in schema  # without the list, access is open
     if (given not in (None, "", [], {}) and not is_off) or (is_item and is_protected) or is_list_of_access:
         return by_schema(path, schema)
     value = None if kind in {"object", "array"} or is_item or "default" in schema else example(schema)

@@ -29,7 +29,7 @@ def region_name(location: str) -> str:
 
 @dataclass(frozen=True)
 class Cloud:
-    """One of the Azure clouds, by the URLs of two of its services."""
+    """An Azure cloud: the URLs of two of its services."""
 
     management: str
     portal: str
@@ -62,7 +62,9 @@ def _known(name: str) -> str:
 
 
 def _of_same_letters(name: str) -> list[str]:
-    """Returns regions with the same words in another order (`us-east-1`), those with the same number first."""
+    """Returns the regions with the same letters in another order (as in `us-east-1`). First come regions that also have
+    the same number.
+    """
     found = [region for region in regions() if _letters(region) == _letters(name)]
     return sorted(found, key=lambda region: sorted(region) != sorted(name))
 

@@ -18,11 +18,11 @@ from config.schema.names import Names, global_name
 
 MAX_ACCOUNT_NAME = 24
 MAX_ACCOUNT_KEY = 10
-"""Leaves enough characters for the stack's name in a name that includes the key."""
+"""The longest key of an account. The account's name includes the key, and needs characters for the stack's name."""
 MAX_CLASS_NAME = 63
 MAX_DAYS = 365
 MAX_DELEGATION_DAYS = 7
-"""Azure's limit of days for user delegation keys, and SAS that they sign."""
+"""Azure's limit of days for user delegation keys, and for SAS that are signed with them."""
 FIRST_ROTATION = "1"
 UPLOAD_PERMISSIONS = "rcwl"
 """Permissions of the SAS for jobs that fill a container: read existing data, create missing data."""
@@ -54,9 +54,11 @@ SasKind = Literal["service", "user-delegation"]
 SharedFiles = Literal["smb", "nfs", "none"]
 KeptOn = SharedFiles | Literal["class"]
 SHARED_CLASS = "shared-files"
-"""The StorageClass of `nfs`; cluster-scoped."""
+"""The StorageClass for `nfs`. StorageClasses are cluster-scoped."""
 _FILES_KEY = "0files"
-"""The name key of the files account. Account keys cannot begin with a digit, so names cannot collide."""
+"""The key in the name of the account for shared files. Other account keys do not begin with a digit, so the names
+differ.
+"""
 
 
 def _is_of_files(name: str) -> str:
@@ -240,7 +242,7 @@ class StorageSettings(AccountSettings):
         return [account for account in self.all_accounts() if account.settings.auth == "identity"]
 
     def by_container(self) -> dict[str, Account]:
-        """Returns the account of each container. Their names are unique (config/rules/storage.py)."""
+        """Returns the account of each container, by its name. Container names are unique (config/rules/storage.py)."""
         return {name: account for account in self.all_accounts() for name in account.settings.containers}
 
     def next_account(self) -> Account:

@@ -10,12 +10,12 @@ from config.schema.base import PLAIN_DIGITS, Model, Text, may_be, protects, unfi
 from config.schema.resource_ids import ObjectId
 
 MAX_GPUS = 1_000_000
-"""A limit above any AKS cluster's GPUs (5,000 nodes), with GPU partitions."""
+"""A limit above the number of GPUs in any AKS cluster (5,000 nodes), even with GPU partitions."""
 _EXAMPLE = "a user name in the cluster, as in alice or alice@example.com"
 
 
 def _user(name: str) -> str:
-    """Rejects names that Kubernetes reserves (`system:`: its components and built-in groups), and invalid ones."""
+    """Rejects invalid names, and names that Kubernetes reserves for its components and built-in groups (`system:`)."""
     if name.startswith("system:"):
         raise unfit(f"is {name!r}, a name that Kubernetes reserves", None, allowed=_EXAMPLE)
     if not name.isprintable() or name != name.strip() or not name or {*name} & {*"*,;"}:

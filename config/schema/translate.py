@@ -28,7 +28,7 @@ def problems_of(
     prefix: Path = (),
     inventory: Inventory | None = None,
 ) -> Iterator[Problem]:
-    """Yields the problems of one validation of `given` as a `model`, with keys below `prefix` in the stack file.
+    """Yields the problems of a validation of `given` as a `model`. `prefix` is the path of `given` in the stack file.
 
     The `inventory` finds the right place of a misplaced key.
     """
@@ -58,7 +58,7 @@ def _extra(
     path: Path, location: Path, value: object, schema: Schema, given: Mapping[str, Any], inventory: Inventory | None
 ) -> Problem:
     beside, prefix = _at(given, location[:-1]), path[: len(path) - len(location)]
-    # Workload options are searched alone, because some have names of the platform's settings.
+    # Search a misplaced workload option only among its options: some have names of the platform's settings.
     there = elsewhere(path, location, schema, None if prefix else inventory)
     taken = _at(given, there[len(prefix) :]) if there else None
     lacking = chosen_for(schema, location, value, beside)

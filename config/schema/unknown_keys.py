@@ -67,10 +67,10 @@ def unknown_key(
         value: The key's value.
         beside: The other keys here, with their values.
         what: The error.
-        place: The correct place, if another one.
-        taken: The value there.
-        lacking: The sibling key that the value is for.
-        inventory: The settings, if the key is in a stack file, not in a chart's values or a pod template.
+        place: The correct place, if the key belongs in another one.
+        taken: The value that `place` already has.
+        lacking: The unset sibling key that should get the value.
+        inventory: All settings if the key is one of them; None for a key of a chart's values or a pod template.
     """
     known = sorted(known)
     allowed = ", ".join(known) or "no keys at all"
@@ -160,9 +160,10 @@ def _listed(protections: Mapping[str, list[Path]]) -> dict[str, bool]:
 def _stated(
     name: str, value: object, places: Collection[str], known: Iterable[str] = ()
 ) -> Iterator[tuple[str, list[str]]]:
-    """Yields each unknown key that resembles a protecting setting, with the names of those settings (`places`).
+    """Yields each key that resembles a setting in `places`, which protect access or data, with the names of these
+    settings.
 
-    Skips keys below it, and misspellings of `known` siblings that protect nothing.
+    Skips keys below such a key, and misspellings of `known` siblings that protect nothing.
     """
     found, is_other = resembled(name, tuple(places)), plainly(name, {*known} - {*places, name})
     if found and not is_other:
@@ -178,14 +179,17 @@ def _nearest(name: str, path: Path, inventory: Inventory) -> Path | None:
 
 
 def _is_around(path: Path, place: Path) -> bool:
-    """Returns whether a place is at the top, above the key or one level below it, not in another section."""
+    """Returns whether a map that contains the key, or a sibling of the key, also contains the place. Always true for
+    keys in the top two levels.
+    """
     return len(path) < 3 or place[:-2] == path[:-1] or path[: len(place) - 1] == place[:-1]
 
 
 def is_foreign(path: Path, place: Path) -> bool:
-    """Returns whether key and place are in sections of different resources with the same names of settings.
+    """Returns whether the sections of key and place are different resources that may have settings of the same name.
 
-    Users often confuse cluster and network.
+    Returns False for a key directly below `cluster` or `network`, because users often confuse these two, and for a name
+    that is clear without its section.
     """
     if len(path) < 2 or len(place) < 2 or path[0] == place[0]:
         return False
@@ -212,7 +216,9 @@ def below(path: Path, location: Path, schema: Schema) -> Path | None:
 
 
 def chosen_for(schema: Schema, location: Path, value: object, beside: Collection[str]) -> str:
-    """Returns an unset sibling key that has the value among its choices, and is required or similarly named."""
+    """Returns an unset sibling key with the value among its choices, if it is required or similarly named; else an
+    empty string.
+    """
     parent = schema_at(schema, location[:-1])
     names = [*parent.get("required", ()), *called(str(location[-1]), parent.get("properties", {}))]
     able = (each for each in names if value in schema_at(schema, (*location[:-1], each)).get("enum", ()))

@@ -1,6 +1,6 @@
-"""The workloads' interface to the settings, which reject stacks that cannot run a workload.
+"""The interface of workloads to the settings. The loader rejects a stack that cannot run one of its workloads.
 
-`workloads/` registers such an object per module. `config` never imports it: the program passes the registry to
+`workloads/` registers a WorkloadSpec per module. `config` never imports `workloads`: the program passes the registry to
 `config.reading.loader.load`.
 """
 
@@ -42,7 +42,7 @@ class GpuPods:
 
     container: str
     restart_policy: Literal["Never", "Always"] = "Never"
-    """The policy that the pods' owner needs: jobs retry with new pods, a Deployment accepts only Always."""
+    """The policy that the owner of the pods needs: jobs retry with new pods, and a Deployment accepts only Always."""
 
 
 NodeCheckDepth = Literal["off", "light", "full"]
@@ -51,7 +51,7 @@ NodeCheckDepth = Literal["off", "light", "full"]
 
 @dataclass(frozen=True)
 class Member:
-    """A user of a team; by default the first of its `users`."""
+    """A user of a team. None stands for the first of the team's `users`."""
 
     team: str
     user: str | None
@@ -99,7 +99,7 @@ class WorkloadOptions(Model):
 
     @property
     def member(self) -> Member | None:
-        """The team and its user; None in the stack's own namespace."""
+        """The team that the workload runs in, and its user; None if it runs in the stack's own namespace."""
         return None
 
     @property
@@ -137,7 +137,7 @@ class Candidate:
 
 
 def other_size(path: Path, what: str, sizes: Iterable[str], workload: str) -> Problem:
-    """Returns the problem of an unsuitable VM size. The user chooses another, which may cost more."""
+    """Returns the problem of an unsuitable VM size. The user chooses another size, which may cost more."""
     return Problem(path, what, f"{by_price(sizes)}; or a stack without {workload}", by_hand(path))
 
 
@@ -161,7 +161,7 @@ class WorkloadSpec(Protocol[Chosen]):
 
     @property
     def every_pool(self) -> bool:
-        """Whether it runs on every GPU pool, with a separate name on each, not on the best one."""
+        """Whether it runs on every GPU pool, with a separate name on each, instead of only on the best pool."""
         return False
 
     @property
@@ -171,7 +171,7 @@ class WorkloadSpec(Protocol[Chosen]):
     def nodes(self, options: Chosen, pool_nodes: int) -> int:
         """Returns how many nodes it uses on a pool with at least `pool_nodes` nodes.
 
-        The option `numNodes` sets it (unset: all nodes). A workload without it uses part of one.
+        The option `numNodes` sets it; unset means all nodes. A workload without this option uses part of one node.
         """
         chosen: int | None = getattr(options, "num_nodes", 1)
         return pool_nodes if chosen is None else chosen
