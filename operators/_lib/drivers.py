@@ -1,12 +1,12 @@
 """The rollout of changed drivers to nodes (`operators.driverUpgrades`), and the warning about such a change.
 
-Both NVIDIA operators use OnDelete for driver DaemonSets. A controller that they share restarts the pods
-(NVIDIA/k8s-operator-libs, pkg/upgrade): cordon, wait for jobs, evict pods with GPUs (only the GPU operator), drain,
-restart, uncordon. By default, it does not wait for jobs, cannot evict pods with an emptyDir (all of ours), and leaves
-their node cordoned (pod_manager.go, updateNodeToDrainOrFailed).
+Driver DaemonSets of both NVIDIA operators have the update strategy OnDelete. A controller that the operators share
+restarts the pods (NVIDIA/k8s-operator-libs, pkg/upgrade): cordon, wait for jobs, evict pods with GPUs (only the GPU
+operator), drain, restart, uncordon. By default, it does not wait for jobs. It also cannot evict pods with an emptyDir,
+which all our jobs have, and leaves their node cordoned (pod_manager.go, updateNodeToDrainOrFailed).
 
-Previews warn too, because Pulumi's steps do not show the rollout. Hooks of an update get a resource's old and new
-inputs (Pulumi, "Resource hooks").
+Previews also warn, because the steps that Pulumi shows do not include the rollout. The warning comes from an update
+hook, which gets a resource's old and new inputs (Pulumi, "Resource hooks").
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ import pulumi
 from config.schema.operators import DriverUpgrades
 
 NOT_OF_A_DAEMON_SET = "pod-template-generation!=0,!pod-template-generation"
-"""The selector of all pods without the label that DaemonSets put on theirs (pkg/controller/daemon/util).
+"""The selector of all pods without the label of DaemonSets' pods (pkg/controller/daemon/util).
 
-So the controller also waits for users' pods, and then has nothing to evict. The first term only hides the leading !,
-which YAML reads as a tag: the GPU operator's chart does not quote the text (clusterpolicy.yaml:235).
+So the controller also waits for users' pods, and then has nothing to evict. The first term is only there because YAML
+reads a leading ! as a tag: the GPU operator's chart does not quote the text (clusterpolicy.yaml:235).
 """
 Inputs = Mapping[str, Any]
 _THEN: Mapping[DriverUpgrades, str] = {
@@ -32,7 +32,7 @@ _THEN: Mapping[DriverUpgrades, str] = {
     "node to end",
 }
 _UPGRADES = "driverUpgrades"
-"""The change that rolls out outdated drivers, if the new value is when-idle."""
+"""The name of this setting among changed inputs. Its new value `when-idle` rolls out changes that are still pending."""
 
 
 def upgrade_policy(upgrades: DriverUpgrades) -> dict[str, Any]:
@@ -56,8 +56,8 @@ def change_hook(
         before, after = template_inputs(update.old_inputs or {}), template_inputs(update.new_inputs or {})
         changed = sorted(name for name in {**before, **after} if before.get(name) != after.get(name))
         if changed and (changed != [_UPGRADES] or upgrades == "when-idle"):
-            # The message omits the values of changed inputs, because one may be a secret. Without a resource, it is
-            # logged at once: the engine may end before a URN is known.
+            # The message omits the values of changed inputs, because a value may be a secret. It names no resource: the
+            # engine may end before it knows the resource's URN.
             pulumi.log.warn(
                 f"{driver} changes ({', '.join(changed)}): nodes keep the outdated driver until {_THEN[upgrades]}"
             )
@@ -67,6 +67,6 @@ def change_hook(
 
 
 def settings_of(driver: Inputs) -> dict[str, Any]:
-    """Returns a driver's settings in the policy of either operator. From `upgradePolicy`, only `autoUpgrade` counts."""
+    """Returns a driver's settings from an operator's policy, with only `autoUpgrade` from `upgradePolicy`."""
     rest = {name: value for name, value in driver.items() if name != "upgradePolicy"}
     return {**rest, _UPGRADES: (driver.get("upgradePolicy") or {}).get("autoUpgrade")}

@@ -19,7 +19,7 @@ from config.data.scheduling import SYSTEM_NODES, SYSTEM_PRIORITY, SYSTEM_TOLERAT
 from operators._lib.release import merge
 
 CHECKSUM = "checksum/config"
-"""The annotation that replaces pods when the configuration changes, which operators only read at start."""
+"""An annotation with a hash of the configuration. A new hash replaces pods, which only read it when they start."""
 _RUNS_PODS = ("Deployment", "DaemonSet", "StatefulSet")
 _FIRST, _SERVICES, _PODS, _CRDS = "first", "services", "pods", "crds"
 
@@ -28,19 +28,19 @@ _FIRST, _SERVICES, _PODS, _CRDS = "first", "services", "pods", "crds"
 class Changes:
     configuration: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     arguments: Sequence[str] = ()
-    """Containers' arguments, after those of the release."""
+    """Arguments to append to the containers' arguments in the release."""
     resources: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Containers' resources, over those of the release."""
+    """Resources of containers, which override those of the release."""
     without: Collection[str] = ()
 
 
 def install(
     name: str, context: InstallContext, changes: Changes, *, parent: Component, after: Iterable[pulumi.Resource] = ()
 ) -> list[pulumi.Resource]:
-    """Installs the pinned release of an operator in its namespace. Returns the resources that others wait for.
+    """Installs the pinned release of an operator in its namespace. Returns the resources to wait for.
 
-    Pods depend on all that they need, except Services, which Pulumi awaits until they have pods. CRDs are created last
-    and so deleted first: only the operator removes their objects' finalizers.
+    Pods depend on everything except Services and CRDs. Pulumi waits until Services have pods. CRDs are created last and
+    so deleted first, while the operator still runs: only it removes the finalizers of the CRDs' objects.
     """
     released = manifests(name, context.settings.charts.source)
     made: dict[str, list[pulumi.Resource]] = {_FIRST: [], _SERVICES: [], _PODS: [], _CRDS: []}
@@ -58,7 +58,7 @@ def _step(kind: str) -> str:
 
 
 def transformed(objects: Iterable[Manifest], changes: Changes, registry: str | None) -> list[Manifest]:
-    """Returns the released objects with the changes, pods on the system pool, and images from the mirror.
+    """Returns the released objects with the changes. Pods run on the system pool, with images from the mirror.
 
     Omits the namespace, which the program creates. Raises pulumi.RunError if the changes name a missing object.
     """

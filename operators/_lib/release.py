@@ -22,7 +22,7 @@ class ChartLocation:
     chart: str
     repository: str | None
     version: str | None
-    """The version, or None for a folder, whose Chart.yaml has it: a pin would always show as a difference."""
+    """The version, or None if the chart is a folder: Chart.yaml has the version, and a pin would show as a change."""
 
 
 def locate(chart: Chart, source: str | None) -> ChartLocation:
@@ -30,12 +30,12 @@ def locate(chart: Chart, source: str | None) -> ChartLocation:
         return ChartLocation(chart.oci or chart.name, chart.repository, chart.version)
     if source.startswith("oci://"):
         return ChartLocation(f"{source.rstrip('/')}/{chart.name}", None, chart.version)
-    # A path relative to the program's folder: an absolute one would be a difference on every other machine.
+    # The path is relative to the program's folder: an absolute path would show as a change on every other machine.
     return ChartLocation(f"{source.rstrip('/')}/{chart.name}", None, None)
 
 
 def merge(values: Mapping[str, Any], over: Mapping[str, Any]) -> Values:
-    """Returns `values` overridden by `over`: maps are merged, everything else is replaced, as Helm does."""
+    """Returns `values` overridden by `over`. Like Helm, merges maps and replaces everything else."""
     merged = dict(values)
     for key, value in over.items():
         below = merged.get(key)
@@ -74,6 +74,6 @@ def release(
         values=merge(merge(chart_values(name, context.settings.images.registry), values), user_values),
         timeout=chart.timeout_s,
         skip_await=None if awaited else True,
-        # Releases in other namespaces depend on it too: only namespaces are retried until the deployer's role applies.
+        # Releases in other namespaces depend on this namespace too: only namespaces are retried until the role applies.
         opts=parent.child(depends_on=[context.namespace, *depends_on], hooks=hooks),
     )

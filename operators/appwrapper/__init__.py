@@ -1,4 +1,4 @@
-"""AppWrapper: starts the objects of a team's job together, and restarts them if they fail or their node is bad."""
+"""AppWrapper: starts the objects of a team's job together, and restarts them if one fails or has a bad node."""
 
 from __future__ import annotations
 
@@ -40,15 +40,14 @@ class AppWrapper(Installed[QueuedOperatorSettings]):
 
 
 def configuration(warm_up_minutes: int, scheduler: str | None) -> dict[str, Any]:
-    """Returns the configuration of AppWrapper 1.2 (its pkg/config/config.go). Numbers without a comment are upstream's
-    defaults.
+    """Returns the configuration of AppWrapper 1.2 (its pkg/config/config.go), mostly with upstream's numbers.
 
-    Jobs can override `faultTolerance` by annotations, and only there list the exit codes that are worth a retry.
-    Members of teams may wrap objects that they may not create, because Kueue queues all of them.
+    Annotations of jobs can override `faultTolerance`. Only annotations can list the exit codes to retry. Members of
+    teams may wrap objects that they may not create, because Kueue queues all AppWrappers.
 
-    Pods without a scheduler get the one for GPU nodes. AppWrappers without a queue get that of teams, as in MLBatch
-    (its setup.k8s/appwrapper/coscheduling/config_patch.yaml). Kueue ignores that label outside of teams' namespaces
-    (0.19.2, feature gate ManagedJobsNamespaceSelectorAlwaysRespected, locked to true).
+    Pods without a scheduler get the scheduler for GPU nodes. AppWrappers without a queue get the queue name of teams,
+    as in MLBatch (its setup.k8s/appwrapper/coscheduling/config_patch.yaml). Kueue ignores queue names outside of teams'
+    namespaces (0.19.2, feature gate ManagedJobsNamespaceSelectorAlwaysRespected, locked to true).
     """
     return {
         "controllerManager": {
@@ -81,7 +80,7 @@ def configuration(warm_up_minutes: int, scheduler: str | None) -> dict[str, Any]
 
 
 def bad_nodes() -> list[dict[str, str]]:
-    """Returns node labels that keep jobs off a node's GPUs, or remove jobs from them, with taint effects."""
+    """Returns node labels with taint effects, which keep jobs off a node's GPUs or remove jobs from them."""
     found = {"WARN": "PreferNoSchedule", "TESTING": "NoSchedule", "EVICT": "NoExecute"}
     key, _, value = BAD_NODE.partition("=")
     return [

@@ -19,22 +19,22 @@ _TEST: Path = (*_KEY, "testSharedFiles")
 _INTERVALS = ("repeat", "invasive")
 NAME = "autopilot"
 IMAGE_TAG = "v2.1.3"
-"""The tag of its release. The chart's default `latest` is built from main, requires intervals with units (IBM/autopilot
-09a177d, pkg/cmd/main.go), and exits at once with this chart's whole hours.
+"""The tag of the release. The chart's default `latest` is built from main. It requires intervals with units
+(IBM/autopilot 09a177d, pkg/cmd/main.go), and exits because this chart sets whole hours.
 """
 NEVER_HOURS = 10 * 365 * 24
 """The interval that disables invasive checks, which take all GPUs of a node and bypass queue and scheduler
 (pkg/utils/functions.go, CreateJob: `nodeName`). 0 ends Autopilot: `time.NewTicker` panics.
 """
 CHECKS, LAST = ("pciebw", "remapped", "gpupower"), "ping"
-"""The checks of a round. One that fails to run ends the round (pkg/healthcheck/healthcheck.go, RunHealthLocalNode), so
-the one that depends on other nodes is last. `dcgm` is omitted: the image's DCGM 3 and CUDA 12.1
-(autopilot-daemon/Dockerfile) reject the CUDA 13 of the GPU Operator's driver (NVIDIA/DCGM#59, #249). Its script then
-prints ABORT, which counts as passed.
+"""The checks of a round. A check that cannot run ends the round (pkg/healthcheck/healthcheck.go, RunHealthLocalNode),
+so `ping`, which depends on other nodes, is last. `dcgm` is omitted: the image's DCGM 3 and CUDA 12.1
+(autopilot-daemon/Dockerfile) reject the CUDA 13 of the GPU Operator's driver (NVIDIA/DCGM#59, #249). The script of
+`dcgm` then prints ABORT, which counts as passed.
 """
 ANNOTATIONS = {"ai-on-aks/ping": "by-pod-ip"}
-"""An annotation of its pods, for `ping`, which looks for Multus' annotation and uses pod IPs after a KeyError. Without
-any annotation, it fails with a TypeError (network/ping-entrypoint.py, check_local_ifaces).
+"""An annotation of Autopilot's pods, so that `ping` uses pod IPs. It looks for Multus' annotation and handles the
+KeyError, but fails with a TypeError if pods have no annotations (network/ping-entrypoint.py, check_local_ifaces).
 """
 
 
@@ -52,8 +52,7 @@ class AutopilotSettings(ChartSettings):
 def problems(stack: StackFile, settings: AutopilotSettings) -> Iterator[Problem]:
     """Yields a problem for intervals that make Autopilot exit, and for a test of shared files in a stack without them.
 
-    `time.NewTicker` panics with 0 (pkg/cmd/main.go of 2.1.3), which should disable invasive checks according to its
-    help.
+    According to Autopilot's help, 0 disables invasive checks, but `time.NewTicker` panics (pkg/cmd/main.go of 2.1.3).
     """
     for name in _INTERVALS:
         given = settings.values.get(name)
@@ -86,14 +85,14 @@ class Autopilot(Installed[AutopilotSettings]):
 
 
 _NOT_AWAITED = {"pulumi.com/skipAwait": "true"}
-"""The annotation that makes Pulumi not wait for pods, which wait for each node's driver."""
+"""Pulumi does not wait for pods with this annotation, because they wait for the driver of each node."""
 
 
 def values(tested_class: str | None = None) -> Values:
     """Returns values of the chart. With `tested_class`, each round creates and deletes a claim of that class.
 
-    A list replaces the chart's, so `env` has all four variables. The list of fatal errors must exist and be empty:
-    otherwise each letter of the text counts (gpu-dcgm/entrypoint.py, patch_node).
+    Helm replaces lists, so `env` has all four variables of the chart. DCGM_FATAL_ERRORS must be empty: otherwise each
+    letter of the text counts as an error (gpu-dcgm/entrypoint.py, patch_node).
     """
     env = {
         "PERIODIC_CHECKS": ",".join([*CHECKS, *(["pvc"] if tested_class else []), LAST]),
@@ -112,12 +111,12 @@ def values(tested_class: str | None = None) -> Values:
 def pod() -> Values:
     """Returns the pod fields that the chart has no values for: tolerations of GPU nodes, and the runtime for GPUs.
 
-    Autopilot requests no GPU (`nvidia.com/gpu: 0`) and expects NVIDIA's runtime as the default, which the GPU Operator
-    does not set since 25.10 (v26.7.0, controllers/object_controls.go, transformToolkitCtrForCDI). With the runtime
-    class, a container gets the GPUs that its environment names. The image is based on nvidia/cuda and names all.
+    Autopilot requests no GPU (`nvidia.com/gpu: 0`) and expects NVIDIA's runtime to be the default. Since 25.10, the GPU
+    Operator no longer sets that default (v26.7.0, controllers/object_controls.go, transformToolkitCtrForCDI). With the
+    runtime class, a container gets the GPUs that its environment names. The image, based on nvidia/cuda, names all.
 
     Helm keeps fields that neither the old nor the new chart has (helm v3, pkg/kube/client.go, createPatch: a three-way
-    merge); the kubernetes plugin does not use Helm 4 yet (pulumi/pulumi-kubernetes#4190).
+    merge). The kubernetes plugin does not use Helm 4 yet (pulumi/pulumi-kubernetes#4190).
     """
     return {"tolerations": ANY_TAINT, "runtimeClassName": NVIDIA_RUNTIME}
 

@@ -1,7 +1,7 @@
 """The blob CSI driver from its chart, which mounts blob containers instead of AKS's add-on.
 
-Both have the same names, so a cluster can only have one (`storage.driver`). From add-on to chart, AKS first removes its
-driver. From chart to add-on, set `none` in between.
+Chart and add-on have objects with the same names, so a cluster can only have one (`storage.driver`). When a stack
+changes from add-on to chart, AKS first removes its driver. To change from chart to add-on, set `none` in between.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class BlobCsiDriver(Installed[ChartSettings]):
 
 def values() -> Values:
     return {
-        # The controller creates volumes, but this program's already exist. A second replica needs a second system node.
+        # The controller creates volumes, but this program's exist already. A second replica needs a second system node.
         "controller": {"replicas": 1, **ON_SYSTEM_POOL},
         "node": {"tolerations": ANY_TAINT, "enableAznfsMount": False},
     }
@@ -39,7 +39,7 @@ class _BlobCsiDriver(Operator[ChartSettings]):
     name = NAME
     title = "the blob CSI driver"
     summary = "The chart of the blob driver; installed if `storage.driver` is `chart` and there is a container."
-    namespace = NVIDIA_NAMESPACE  # not where its objects are, but it depends on it: see BlobCsiDriver
+    namespace = NVIDIA_NAMESPACE  # the release depends on it, but is in NAMESPACE
     settings = ChartSettings
     component = BlobCsiDriver
 

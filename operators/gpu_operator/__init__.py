@@ -22,8 +22,9 @@ WHOLE_GPUS = "whole-gpus"
 class GpuOperator(Installed[GpuOperatorSettings]):
     """The release, which also creates the ClusterPolicy.
 
-    It waits for the creation of a NicClusterPolicy, if any, but not until it is ready. The driver pod waits for OFED
-    after the Network Operator has labelled its node, so images are pulled while OFED compiles.
+    If the stack has a NicClusterPolicy, the release waits until it is created, but not until it is ready. After the
+    Network Operator has labelled a node, the driver's pod waits there for OFED. So images are pulled while OFED
+    compiles.
     """
 
     def create(self, context: InstallContext, settings: GpuOperatorSettings) -> None:
@@ -48,7 +49,7 @@ class GpuOperator(Installed[GpuOperatorSettings]):
 
 
 def driver_template_inputs(release: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the inputs of a release that affect the driver's DaemonSet. Its labels have the version.
+    """Returns the inputs of a release that affect the driver's DaemonSet, which has the chart's version in labels.
 
     gpu-operator v26.7.0: TransformDriver and applyCommonDaemonsetConfig (controllers/object_controls.go).
     """
@@ -65,10 +66,10 @@ def values(
     monitored: bool = False,
     modules: KernelModules = "auto",
 ) -> Values:
-    """Returns values of the chart for this pool configuration.
+    """Returns values of the chart for these pools.
 
-    `rdma` loads nvidia-peermem, which waits for OFED on every node, so it must be off if no operator installs OFED. The
-    settings reject pools with and without InfiniBand together, unless the user turns it off. `monitored` adds the
+    `rdma` loads nvidia-peermem, which waits for OFED on every node, so `rdma` must be off if no operator installs OFED.
+    The settings reject pools with and without InfiniBand together, unless the user turns RDMA off. `monitored` adds the
     exporter of the operator's validation results.
     """
     # The chart's default is `auto`. An explicit value would show as a change of the driver.
@@ -87,7 +88,7 @@ def values(
         "toolkit": {"enabled": True},
         **_slices(pools),
         "migManager": _mig_manager(pools),
-        # For virtual machines on nodes, which AKS does not have (Azure/ai-infrastructure-on-azure).
+        # These are for virtual machines on nodes, which AKS does not run (Azure/ai-infrastructure-on-azure).
         "vgpuDeviceManager": {"enabled": False},
         "vfioManager": {"enabled": False},
         "sandboxDevicePlugin": {"enabled": False},
@@ -96,9 +97,9 @@ def values(
 
 
 def _slices(pools: Mapping[str, PoolSettings]) -> Values:
-    """Returns the device plugin's configurations by name. Node labels select one.
+    """Returns values with the device plugin's configurations. Node labels select one; the default has whole GPUs.
 
-    The default has whole GPUs. Otherwise a node without a label would use the only configuration, if there is just one
+    Without a default, a node without a label would use the configuration if only one exists
     (NVIDIA/k8s-device-plugin, cmd/config-manager/main.go, fallback strategy single).
     """
     chosen = {name: pool.gpu_slices for pool in pools.values() if (name := pool.slicing_profile)}
@@ -116,7 +117,7 @@ def _time_slicing(slices: int) -> str:
 def _mig_manager(pools: Mapping[str, PoolSettings]) -> Values:
     """Returns values that let the MIG manager reboot a node if its GPUs cannot change their MIG mode otherwise.
 
-    An A100 needs a reset for that (NVIDIA/mig-parted, reconfigure_mig.go; NVIDIA's MIG User Guide). AKS's
+    An A100 needs a reset to change the mode (NVIDIA/mig-parted, reconfigure_mig.go; NVIDIA's MIG User Guide). AKS's
     gpuInstanceProfile has no effect with driver None (AgentBaker, cse_main.sh).
     """
     if not any(pool.mig_profile for pool in pools.values()):

@@ -36,8 +36,9 @@ def fabric_problems(operator: OperatorSpec[GpuOperatorSettings], installation: I
     """Yields a problem if driver.rdma is on and the stack has pools both with and without InfiniBand.
 
     With driver.rdma, the GPU driver waits for OFED on all nodes with a PCI function of vendor 15b3
-    (k8s-driver-manager), which accelerated networking gives each VM, for Ethernet. OFED is only installed on nodes with
-    InfiniBand, so others would wait forever. The ClusterPolicy has one driver for all.
+    (k8s-driver-manager). Accelerated networking gives each VM such a function, for Ethernet. OFED is only installed on
+    nodes with InfiniBand, so the driver of other nodes would wait forever. The ClusterPolicy has one driver for all
+    pools.
     """
     sizes = {key: pool.sku for key, pool in installation.stack.gpu_pools().items()}
     without = [key for key, size in sizes.items() if not size.infiniband]

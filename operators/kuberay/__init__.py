@@ -10,17 +10,17 @@ from operators._lib.manifests import Changes, install
 
 NAME = "kuberay"
 UNUSED = ("raycronjobs.ray.io",)
-"""The CRD of a kind that needs a feature gate and that Kueue does not queue."""
+"""CRDs that are not installed: this kind needs a feature gate, and Kueue does not queue it."""
 RESOURCES = {"requests": {"memory": "100Mi"}, "limits": {"cpu": "500m", "memory": "1000Mi"}}
-"""MLBatch's values (its setup.k8s/kuberay/manager_resources_patch.yaml). The released tenth of a CPU is too little for
-many jobs' clusters at once.
+"""MLBatch's values (its setup.k8s/kuberay/manager_resources_patch.yaml). The tenth of a CPU in the release is too
+little for the clusters of many jobs at once.
 """
 
 
 class KubeRay(Installed[QueuedOperatorSettings]):
     """The release without changes to scheduling.
 
-    Its `batchScheduler` would create gangs, but with scheduler-plugins, versions 1.5 to 1.7 fail every RayJob
+    KubeRay's `batchScheduler` would create gangs, but with scheduler-plugins, every RayJob fails in versions 1.5 to 1.7
     (ray-operator, controllers/ray/batchscheduler: "currently only RayCluster is supported").
     """
 

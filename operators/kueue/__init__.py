@@ -1,4 +1,4 @@
-"""Kueue: queues jobs until their team's quota, or quota that other teams lend, is enough for all of their pods."""
+"""Kueue: queues a job until the team's quota, with quota that other teams lend, is enough for all pods of the job."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ class KueueSettings(ChartSettings):
 def topology_problems(installation: Installation) -> Iterator[Problem]:
     """Yields a problem for each setting that does not work with a topology.
 
-    Kueue skips nodes without the label (0.19.2, pkg/util/tas, NodeMatchesFlavor), and only considers existing nodes.
-    New nodes would need ProvisioningRequests (keps/2724-topology-aware-scheduling, "support Cluster Autoscaler without
-    ProvisioningRequest" is not a goal).
+    Kueue skips nodes without the topology's label (0.19.2, pkg/util/tas, NodeMatchesFlavor), and only considers
+    existing nodes. For new nodes, it would need ProvisioningRequests (keps/2724-topology-aware-scheduling, "support
+    Cluster Autoscaler without ProvisioningRequest" is not a goal).
 
-    Both schedulers work: Kueue selects a pod's node while a scheduling gate holds it, and Volcano also skips such pods
-    (1.15.1, pkg/scheduler/actions/allocate/allocate.go, SchGated).
+    Both schedulers work: Kueue selects a pod's node while the pod has a scheduling gate, and Volcano also skips pods
+    with a gate (1.15.1, pkg/scheduler/actions/allocate/allocate.go, SchGated).
     """
     stack = installation.stack
     for name, key, why in _NEEDED:
@@ -85,9 +85,9 @@ class Kueue(Installed[KueueSettings]):
 
 
 def values(warm_up_minutes: int = Operators().warm_up_minutes, *, monitored: bool = False) -> Values:
-    """Returns values of the chart. Its configuration is complete, because the defaults change between versions.
+    """Returns values of the chart. They set the whole configuration, because the defaults change between versions.
 
-    `monitored` adds a ServiceMonitor, which requires that kind.
+    `monitored` adds a ServiceMonitor, which requires the CRD of ServiceMonitors.
     """
     text = yaml.safe_dump(configuration(warm_up_minutes), sort_keys=False)
     return {
@@ -104,10 +104,10 @@ def configuration(warm_up_minutes: int) -> Values:
     """Returns the configuration of Kueue 0.19 (its apis/config/v1beta2).
 
     Kueue waits for missing CRDs of job kinds, which may be installed later. In teams' namespaces, a job without a queue
-    never starts; elsewhere Kueue ignores all jobs. A job is admitted if it fits. If its pods are not ready in time, it
-    returns to its queue, and waits longer each time.
+    never starts. In other namespaces, Kueue ignores all jobs. If the pods of an admitted job are not ready in time, the
+    job returns to its queue, and waits longer each time.
     """
-    # As many AppWrappers as Jobs in parallel: one by one, the first would wait for the Workload of the last.
+    # Kueue reconciles as many AppWrappers as Jobs in parallel, so that none waits for the Workloads of the others.
     jobs = {"Job.batch": 5, "AppWrapper.workload.codeflare.dev": 5}
     timeout = warm_up_minutes + 10  # otherwise Kueue would evict jobs that AppWrapper still waits for
     concurrency = {**jobs, "Workload.kueue.x-k8s.io": 10, "LocalQueue.kueue.x-k8s.io": 5}
@@ -132,22 +132,22 @@ def configuration(warm_up_minutes: int) -> Values:
         "managedJobsNamespaceSelector": {"matchLabels": TEAM_LABELS},
         "waitForPodsReady": {
             "timeout": f"{timeout}m",
-            # Disabled (default: `timeout`), because AppWrapper restarts its own jobs. If Kueue evicts one during that,
-            # it may never release the quota (kubernetes-sigs/kueue#14811).
+            # Disabled (default: `timeout`), because AppWrapper restarts its own jobs. If Kueue evicts a job during its
+            # restart, Kueue may never release the quota (kubernetes-sigs/kueue#14811).
             "recoveryTimeout": "0s",
             "blockAdmission": False,
             "requeuingStrategy": requeuing,
         },
-        # Both may preempt in an endless loop (kubernetes-sigs/kueue#14543); the alert PreemptionLoop reports that.
+        # Both strategies may preempt in an endless loop (kubernetes-sigs/kueue#14543): see the alert PreemptionLoop.
         "fairSharing": {"preemptionStrategies": ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]},
     }
 
 
 def requeue_limit(timeout_minutes: int) -> int:
-    """Returns how often Kueue requeues a job with unready pods before it deactivates the job: for at least a day.
+    """Returns how often Kueue requeues a job with unready pods before it deactivates the job, after at least a day.
 
-    Each attempt takes the timeout and a pause, doubled from one minute to `PAUSE_MINUTES`. Three more make up for the
-    first, shorter ones. Kueue clears the count only when it deactivates the job (0.19.2,
+    Each attempt takes the timeout and a pause, which doubles from one minute to `PAUSE_MINUTES`. Three more attempts
+    make up for the short first pauses. Kueue resets the count only when it deactivates the job (0.19.2,
     pkg/controller/core/workload_controller.go).
     """
     return -(-DAY_MINUTES // (timeout_minutes + PAUSE_MINUTES)) + 3

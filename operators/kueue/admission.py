@@ -1,8 +1,8 @@
 """The admission policies of teams' namespaces (`policies/`), which reject objects that bypass the queue or affect other
 teams.
 
-RBAC is not enough (rights.py): jobs may have any content, AppWrapper creates objects that members may not, and others
-may have more rights there. Kueue holds jobs without a queue, but does not report it.
+RBAC is not enough (rights.py): jobs may have any content, AppWrapper creates objects that members may not create, and
+other users may have more rights in these namespaces. Kueue holds jobs without a queue, but does not report them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from operators.kueue.rights import CLASSES
 from operators.monitoring import NAMESPACE as MONITORING_NAMESPACE
 
 QUEUES, PODS, SERVICES, HOPELESS = "team-queues", "team-pods", "team-services", "team-hopeless-jobs"
-"""The policies, and their bindings. The last one only warns."""
+"""The names of the policies and of their bindings. The last policy only warns."""
 SECURITY = "team-pod-security"
 SECURITY_LABELS = {"ai-on-aks/pins-memory": "true"}
 ISOLATION = "team-isolation"
@@ -29,9 +29,9 @@ def policies(scheduler: str | None, gpus: int, of_node: Mapping[str, int], rdma_
     """Returns the specs of the policies of all teams by name.
 
     Args:
-        scheduler: The only scheduler that may place pods on GPU nodes, if any.
-        gpus: The GPUs of all quotas.
-        of_node: The largest number of each device on one node, by resource.
+        scheduler: The only scheduler that may place pods on GPU nodes, or None.
+        gpus: The number of GPUs in all quotas.
+        of_node: By resource, the largest number of devices on one node.
         rdma_resource: The resource of InfiniBand HCAs.
     """
     queue = {"label": QUEUE_LABEL, "queue": LOCAL_QUEUE}

@@ -21,7 +21,7 @@ FLAVOR, TOPOLOGY_FLAVOR = "default-flavor", "infiniband-flavor"
 TOPOLOGY = "infiniband"
 """Kueue's feature gate TopologyAwareScheduling is on by default since 0.14 (pkg/features/kube_features.go, v0.19.2)."""
 BLOCK = "ai-on-aks/ib-pkey"
-"""The node labeler's label. Nodes with the same value reach each other over InfiniBand."""
+"""A label from the node labeler. Nodes with the same value reach each other over InfiniBand."""
 COHORT = "default-cohort"
 FORCE_PATCH = {"pulumi.com/patchForce": "true"}
 """Annotations of the slack queue. The node-health job sets its lending limit (docker/node-health/slack_queue.py).
@@ -29,13 +29,13 @@ FORCE_PATCH = {"pulumi.com/patchForce": "true"}
 The program omits the limit. `pulumi up` sees no change, because the kubernetes plugin only compares what the program
 declares, also after a refresh (pulumi-kubernetes, provider/pkg/provider/provider.go, pruneLiveState). `ignore_changes`
 could not name the field: the plugin finds no paths through lists (provider/pkg/await/await.go, handleSSAIgnoreFields).
-For server-side apply, `spec.resourceGroups` is one field (Kueue's CRD: list type atomic), so after the job's patch, an
-update of the quota is a conflict unless it is forced. That removes the limit until the job's next round.
+For server-side apply, `spec.resourceGroups` is one field (Kueue's CRD: list type atomic). So after the job's patch, an
+update of the quota must be forced. This removes the limit until the job's next round.
 """
 
 
 def flavor_spec(pools: Iterable[PoolSettings], topology: bool = False) -> dict[str, Any]:
-    """Returns a flavor of GPU nodes that tolerates all taints of pools but Spot, which jobs tolerate themselves."""
+    """Returns a flavor of GPU nodes that tolerates the taints of pools, except Spot. Jobs tolerate Spot themselves."""
     taints = [taint for pool in pools for taint in pool.taints]
     spec = {"nodeLabels": {GPU_LABEL: "true"}, "tolerations": tolerations(taints)}
     return {**spec, "topologyName": TOPOLOGY} if topology else spec
@@ -67,11 +67,11 @@ def cluster_queue_spec(
 ) -> dict[str, Any]:
     """Returns the ClusterQueue of a team. Without `namespace`, no namespace can submit jobs to it.
 
-    If the owner's jobs wait, borrowers give back quota immediately, regardless of priorities. In a queue, the more
-    important or older job comes first. `borrowWithinCohort` is MLBatch's. It does not stop preemption by borrowers:
-    with fair sharing (`configuration` in operators/kueue), a job that borrows preempts jobs of a team that has borrowed
-    more (v0.19.2, pkg/scheduler/flavorassigner/flavorassigner.go:1382, canPreemptWhileBorrowing;
-    preemption/fairsharing/strategy.go). `limits` are those of lending and borrowing.
+    If jobs of a quota's owner wait, borrowers give back the quota immediately, regardless of priorities. In a queue,
+    the job with the higher priority or the older job comes first. `borrowWithinCohort` has MLBatch's value. It does not
+    stop preemption by borrowers: with fair sharing (`configuration` in operators/kueue), a job that borrows preempts
+    jobs of a team that has borrowed more (v0.19.2, pkg/scheduler/flavorassigner/flavorassigner.go:1382,
+    canPreemptWhileBorrowing; preemption/fairsharing/strategy.go). `limits` has the limits of lending and borrowing.
     """
     selector = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}}} if namespace else {}
     resources = [
@@ -95,7 +95,7 @@ def cluster_queue_spec(
 def team_queue_spec(
     name: str, team: TeamSettings, pools: Sequence[PoolSettings], rdma_resource: str, flavor: str = FLAVOR
 ) -> dict[str, Any]:
-    """Returns a team's own queue. The limits of GPUs also limit all other resources in proportion."""
+    """Returns a team's own queue. Its limits of GPUs also limit all other resources in proportion."""
     given = {"lendingLimit": team.lending_limit, "borrowingLimit": team.borrowing_limit}
     limits = {key: quotas(gpus, pools, rdma_resource) for key, gpus in given.items() if gpus is not None}
     return cluster_queue_spec(quotas(team.gpus, pools, rdma_resource), name, limits, flavor)
@@ -104,7 +104,7 @@ def team_queue_spec(
 def quotas(gpus: int, pools: Sequence[PoolSettings], rdma_resource: str) -> dict[str, str]:
     """Returns a quota of `gpus` GPUs, and of all other resources in proportion.
 
-    If pools differ, the largest share counts, so that a job of whole nodes fits anywhere.
+    If pools differ, uses the largest amount, so that a job of whole nodes fits on every pool.
     """
 
     def share(of_node: Callable[[PoolSettings], int]) -> int:

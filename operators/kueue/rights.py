@@ -13,7 +13,7 @@ CLASSES = {
 }
 """Classes of teams with their values and descriptions, from MLBatch (its setup.k8s/mlbatch-priorities.yaml).
 
-Unlike in MLBatch, no class is the default, because it would also apply to AKS's own and all other pods.
+Unlike in MLBatch, no class is the default, because a default would also apply to AKS's pods and all others.
 """
 ROLE = "mlbatch-edit"
 FRAMEWORKS = {
@@ -23,7 +23,7 @@ FRAMEWORKS = {
     "ray.io/rayjob": "rayjobs",
     "workload.codeflare.dev/appwrapper": "appwrappers",
 }
-"""Kinds of jobs that Kueue queues, by its names for them. Members can only create pods through these."""
+"""Kinds of jobs that Kueue queues, by the names that Kueue uses. Members can only create pods through these jobs."""
 _READ = ("get", "list", "watch")
 _END = ("delete", *_READ)
 _EDIT = ("create", "patch", "update", *_END)
@@ -31,7 +31,7 @@ _RBAC = "rbac.authorization.k8s.io"
 
 
 def priority_class(name: str) -> dict[str, Any]:
-    """Returns a class that never preempts. Only Kueue preempts jobs: a scheduler would also end other teams' pods."""
+    """Returns a class without preemption. Kueue preempts jobs; the scheduler would also preempt other teams' pods."""
     value, description = CLASSES[name]
     return {
         "metadata": {"name": name},
@@ -46,7 +46,7 @@ def rules() -> list[dict[str, Any]]:
     """Returns the rules of the ClusterRole that is bound in each team's namespace.
 
     They are MLBatch's, plus Jobs, which MLBatch only queues in AppWrappers. Members can view and delete Pods,
-    Deployments and StatefulSets, but not create them, which would bypass the queue.
+    Deployments and StatefulSets, but cannot create them, because these would bypass the queue.
     """
     core = ("services", "secrets", "configmaps", "persistentvolumeclaims")
     return [

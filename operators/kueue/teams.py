@@ -35,7 +35,8 @@ class Teams(Component):
         flavor_spec = queues.flavor_spec(pools, topology)
         flavor_name = queues.flavor_name(flavor_spec)
         flavor = self._flavor(flavor_name, flavor_spec, kueue)
-        # It depends on a namespace, so it is created after the deployer's role applies (components/azure/retries.py).
+        # The role depends on a namespace through Kueue, so the deployer's own role already applies
+        # (components/azure/retries.py).
         role = kubernetes.rbac.v1.ClusterRole(
             rights.ROLE, metadata={"name": rights.ROLE}, rules=rights.rules(), opts=self.child(depends_on=[kueue])
         )
@@ -79,9 +80,9 @@ class Team(Component):
     """The namespace, queue and members' rights of one team.
 
     The namespace depends on the ClusterQueue, which can only be deleted after its last job. Members get their rights
-    after all that keeps them within the queue (`rules`). Their pods may do what the level `baseline` allows, without
-    access to their node, which also runs others' pods. If they may lock memory, a policy enforces that level
-    (policies/team-pod-security.yaml).
+    only after the policies that make them use the queue (`rules`). Their pods have the rights of the level `baseline`,
+    without access to the node, which also runs other teams' pods. If pods may lock memory, a policy enforces that
+    level (policies/team-pod-security.yaml).
     """
 
     def __init__(

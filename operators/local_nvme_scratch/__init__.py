@@ -39,12 +39,12 @@ def pod_spec(image: str, *, wipe_foreign: bool = False) -> dict[str, Any]:
     """Returns a pod whose init container creates and mounts the file system, and whose main container watches the
     mount.
 
-    The file system stays when the pod is deleted: jobs use it, and the next pod finds it.
+    The file system stays mounted when the pod is deleted: jobs use it, and the next pod finds it.
     """
     return {
         "nodeSelector": {SCRATCH_LABEL: "true"},
         "tolerations": ANY_TAINT,
-        # Jobs on its node wait for it, so it must not wait for resources.
+        # Jobs on the node wait for this pod, so it must not wait for resources.
         "priorityClassName": "system-node-critical",
         "automountServiceAccountToken": False,
         "terminationGracePeriodSeconds": 1,
@@ -66,7 +66,7 @@ def _setup(image: str, wipe_foreign: bool) -> Manifest:
         "command": ["local-nvme-scratch"],
         "env": [{"name": "MOUNT_POINT", "value": SCRATCH_MOUNT}, *wipe],
         "resources": _SMALL,
-        # It opens the node's disks and mounts on the node (propagation Bidirectional).
+        # The container opens the node's disks and mounts on the node (propagation Bidirectional).
         "securityContext": {"privileged": True},
         "volumeMounts": [
             {"name": "dev", "mountPath": "/dev"},
@@ -83,7 +83,7 @@ def _watcher(image: str) -> Manifest:
         "command": ["sleep", "infinity"],
         "resources": _SMALL,
         "securityContext": {"runAsNonRoot": True, "runAsUser": UNPRIVILEGED["runAsUser"], **CONFINED},
-        # The folder is on the file system itself, so it is missing if that is not mounted.
+        # The folder is on the scratch file system, so it only exists if that is mounted.
         "readinessProbe": {"exec": {"command": ["test", "-d", SCRATCH_FOLDER]}, "periodSeconds": 10},
         "volumeMounts": [
             {"name": "mounts", "mountPath": _PARENT, "mountPropagation": "HostToContainer", "readOnly": True}

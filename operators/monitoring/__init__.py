@@ -22,16 +22,16 @@ DISKS = "managed-csi"
 NAME = MONITORING
 NAMESPACE = "monitoring"
 RELEASE = "prometheus"
-"""The label `release` of Autopilot's ServiceMonitor, which its chart cannot change."""
+"""The value of the label `release` of Autopilot's ServiceMonitor, which Autopilot's chart cannot change."""
 NODE_EXPORTER_PORT = 9110
-"""A port of the node (host network). Another node exporter there would use 9100."""
+"""A port on the node (host network). The default, 9100, may be in use by another node exporter."""
 _PROMETHEUS_GI, _ALERTMANAGER_GI, _GRAFANA_GI = 50, 50, 20
 PUBLISHED = (("nvidia-dcgm-exporter", 12239, 2), ("autopilot", 23123, 1))
 _NODE_LABELS = (AGENT_POOL_LABEL, SPOT_LABEL, AUTOPILOT_LABEL)
 
 
 def _require_disks(name: str) -> str:
-    """Rejects file shares: Prometheus supports neither NFS nor non-POSIX file systems (its storage.md)."""
+    """Rejects classes of file shares: Prometheus supports neither NFS nor non-POSIX file systems (its storage.md)."""
     if name in (SHARED_CLASS, *aks_classes().files, *aks_classes().blobs):
         raise unfit(f"is {name}, a class of file shares, which Prometheus does not support", DISKS)
     return name
@@ -53,7 +53,7 @@ class MonitoringSettings(ChartSettings):
 
 
 class Monitoring(Installed[MonitoringSettings]):
-    """The Helm release, then the monitors and rules, whose CRDs it installs."""
+    """The Helm release, and the monitors and rules, which need the release's CRDs."""
 
     def create(self, context: InstallContext, settings: MonitoringSettings) -> None:
         own = values(settings.storage_class, published=not context.settings.images.registry)
@@ -83,8 +83,8 @@ def _custom(kind: str, name: str, spec: dict[str, Any], opts: pulumi.ResourceOpt
 def values(storage_class: str, *, published: bool = True) -> Values:
     """Returns values of the chart, without components that AKS manages, and with monitors of all namespaces.
 
-    If `published`, Grafana downloads dashboards from grafana.com when it starts. If that fails, it waits a minute for
-    each and starts without them (grafana/helm-charts, _config.tpl: the exit code is that of sed, not of curl).
+    If `published`, Grafana downloads dashboards from grafana.com when it starts. If the downloads fail, it waits a
+    minute for each and starts without them (grafana/helm-charts, _config.tpl: the exit code comes from sed, not curl).
     """
     kept = {"whenDeleted": "Retain", "whenScaled": "Retain"}
     disk = {"persistentVolumeClaimRetentionPolicy": kept}
@@ -111,7 +111,7 @@ def values(storage_class: str, *, published: bool = True) -> Values:
             **(_published_dashboards() if published else {}),
         },
         "kube-state-metrics": {**ON_SYSTEM_POOL, "metricLabelsAllowlist": [f"nodes=[{','.join(_NODE_LABELS)}]"]},
-        # The port of its pods (templates/daemonset.yaml), and the target port of its Service.
+        # The port of node-exporter's pods (templates/daemonset.yaml), and the target port of their Service.
         "prometheus-node-exporter": {
             "service": {"port": NODE_EXPORTER_PORT, "targetPort": NODE_EXPORTER_PORT},
             "tolerations": ANY_TAINT,
@@ -137,8 +137,8 @@ def _grafana_disk(storage_class: str) -> Values:
 
 
 def _published_dashboards() -> Values:
-    # Their data source is a variable, in a text or in a map. The chart replaces a list in both, but a text only in
-    # texts.
+    # The data source of these dashboards is a variable, in a text or in a map. If the value here is a list, the chart
+    # replaces both; if it is a text, only texts.
     source = {"datasource": [{"name": "DS_PROMETHEUS", "value": "prometheus"}]}
     found = {name: {"gnetId": number, "revision": revision, **source} for name, number, revision in PUBLISHED}
     folder = "published"

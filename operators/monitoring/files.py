@@ -15,7 +15,7 @@ from config.schema.operators import MLBATCH_NAMESPACE, NVIDIA_NAMESPACE
 _HERE = Path(__file__).resolve().parent
 ALERTS = _HERE / "alerts.yaml"
 _DATA_SOURCE = {"type": "prometheus", "uid": "prometheus"}
-"""The data source as the chart names it (grafana.sidecar.datasources.uid)."""
+"""The data source, with the chart's name (grafana.sidecar.datasources.uid)."""
 _WIDTH, _HEIGHT, _PER_ROW = 12, 8, 2
 _SCHEMA_VERSION = 39
 """The schema of Grafana 11, which newer versions also read."""
@@ -26,10 +26,10 @@ _SECURE = {
     "tlsConfig": {"insecureSkipVerify": True},
     "bearerTokenFile": "/var/run/secrets/kubernetes.io/serviceaccount/token",
 }
-"""Endpoints that ask the API server whether Prometheus may read metrics, with self-signed certificates."""
+"""An endpoint with a self-signed certificate, which asks the API server whether Prometheus may read metrics."""
 _PLAIN = {"port": "monitoring-port"}
 _NETWORK_OPERATOR_PORT = 8080
-"""The operator's default, which its chart keeps (Mellanox/network-operator v26.4.1, main.go:168,
+"""The default of the operator, which the chart does not change (Mellanox/network-operator v26.4.1, main.go:168,
 templates/operator.yaml).
 """
 
@@ -93,7 +93,7 @@ def _panel(number: int, panel: Panel) -> dict[str, Any]:
 
 
 def service_monitors() -> dict[str, dict[str, Any]]:
-    """Returns specs of ServiceMonitors by name, for operators without one. Without the operator, they are harmless."""
+    """Returns specs of ServiceMonitors by name, for operators without one. They do no harm without the operator."""
     return {
         "appwrapper": _spec("appwrapper-system", {"app.kubernetes.io/name": "appwrapper"}, _SECURE),
         "kuberay": _spec(MLBATCH_NAMESPACE, {"app.kubernetes.io/name": "kuberay"}, _PLAIN),
@@ -104,7 +104,7 @@ def service_monitors() -> dict[str, dict[str, Any]]:
 def pod_monitors() -> dict[str, dict[str, Any]]:
     """Returns specs of PodMonitors by name, for operators whose charts have no Service.
 
-    The network operator's pod does not declare its port either: Prometheus finds its only container
+    The network operator's pod does not declare its port either. Prometheus finds the pod's only container
     (prometheus-operator v0.93.0, pkg/prometheus/promcfg.go:1570), and a relabeling sets the port.
     """
     address = {

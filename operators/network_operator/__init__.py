@@ -24,7 +24,7 @@ NAME = "network-operator"
 POLICY = "nic-cluster-policy"
 """The name of the only policy: the operator ignores others."""
 _NOT_AWAITED = {"pulumi.com/skipAwait": "true"}
-"""The annotation that makes Pulumi not wait: the policy is ready when all nodes have the new driver, after weeks."""
+"""Pulumi does not wait for objects with this annotation. All nodes may only have the policy's driver after weeks."""
 _OFED = {
     # Compiling the driver takes up to 12 minutes (network-operator#318); the operator's probes allow for 20.
     "forcePrecompiled": False,
@@ -58,9 +58,9 @@ class NetworkOperator(Installed[NetworkOperatorSettings]):
 
 
 def operator_template_inputs(release: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the inputs of a release that affect OFED's DaemonSet, which differs between versions.
+    """Returns the inputs of a release that affect OFED's DaemonSet: the chart's version, and one value.
 
-    The only chart value among them is the image of an init container (state_ofed.go, getInitContainerConfig,
+    The value is the image of an init container (state_ofed.go, getInitContainerConfig,
     network-operator v26.4.1).
     """
     operator = (release.get("values") or {}).get("operator") or {}
@@ -76,8 +76,8 @@ def ofed_template_inputs(policy: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def values() -> Values:
-    """Returns values of the chart. Its own feature rules are off: they match Ethernet functions, which every AKS node
-    has.
+    """Returns values of the chart. The chart's feature rules are off: they match Ethernet functions, which every AKS
+    node has.
     """
     return {
         "nfd": {"enabled": False, "deployNodeFeatureRules": False},

@@ -28,9 +28,9 @@ EnvName = Annotated[
 
 
 def autoscaler_problems(installation: Installation, resource: str) -> Iterator[Problem]:
-    """Yields a problem if the resource's name contains `_`, which a scale set's tag cannot express.
+    """Yields a problem if the resource's name contains `_` and the autoscaler reads it from a scale set's tag.
 
-    The autoscaler reads each `_` there as `/`, like `~2` (cluster-autoscaler 1.35, azure_template.go,
+    There, the autoscaler replaces each `_` by `/` (cluster-autoscaler 1.35, azure_template.go,
     extractAllocatableResourcesFromScaleSet).
     """
     pools = installation.stack.gpu_pools().items()

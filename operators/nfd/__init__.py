@@ -17,14 +17,14 @@ from operators._lib.release import Values, release
 
 NAME = "node-feature-discovery"
 PCI_CLASSES = ["03", "0300", "0302", "0207"]
-"""Display controllers and InfiniBand. 02 and 0200 are excluded: every VM with accelerated networking has an Ethernet
-function of vendor 15b3, and its label would install OFED on nodes without InfiniBand.
+"""Display controllers and InfiniBand. The classes 02 and 0200 are excluded: every VM with accelerated networking has an
+Ethernet function of vendor 15b3, and a label for it would install OFED on nodes without InfiniBand.
 """
 NVIDIA, MELLANOX = pci_vendor("nvidia"), pci_vendor("mellanox")
 
 
 class NodeFeatureDiscovery(Installed[ChartSettings]):
-    """The release, a rule for GPUs, and one for InfiniBand."""
+    """The release, a rule for GPUs, and a rule for InfiniBand."""
 
     def create(self, context: InstallContext, settings: ChartSettings) -> None:
         self.release = release(NAME, context, parent=self, values=values(), user_values=settings.values)
@@ -91,7 +91,7 @@ class _NodeFeatureDiscovery(Operator[ChartSettings]):
         return {_OWN_LABELS: "feature.node.kubernetes.io"}
 
     def problems(self, installation: Installation) -> Iterator[Problem]:
-        """Yields a problem if another chart installs its own NFD: two would overwrite each other's node labels."""
+        """Yields a problem if another chart also installs NFD: both would overwrite each other's node labels."""
         for other in installation.operators.values():
             if _OWN_LABELS in other.needs and installation.value(other, "nfd", "enabled") is True:
                 path = ("operators", key_of(other.name), "values", "nfd", "enabled")

@@ -19,7 +19,7 @@ from operators._lib.release import Values, release
 
 CLASS = "nfs-client-pokprod"
 PROVISIONER = "k8s-sigs.io/pokprod-nfs-subdir-external-provisioner"
-"""The names in project-codeflare/mlbatch."""
+"""The names of class and provisioner in project-codeflare/mlbatch."""
 _LABEL = r"[a-z0-9]([a-z0-9-]*[a-z0-9])?"
 _FOLDER = r"[A-Za-z0-9_-][A-Za-z0-9._-]*"
 Server = Annotated[
@@ -30,7 +30,7 @@ Server = Annotated[
     may_be("the name or the IPv4 address of an NFS server, as in 10.1.0.4"),
     Field(examples=["10.1.0.4"]),
 ]
-"""The chart does not quote it in YAML, where a text that begins with a digit may be a number."""
+"""The chart does not quote the server in YAML, where a text that begins with a digit may be a number."""
 Export = Annotated[
     str,
     StringConstraints(pattern=rf"^/({_FOLDER}(/{_FOLDER})*)?$", max_length=255),
@@ -40,7 +40,7 @@ Export = Annotated[
 NAME = "nfs-subdir-external-provisioner"
 NAMESPACE = "nfs-provisioner"
 RELEASE = "pokprod"
-"""The name in project-codeflare/mlbatch."""
+"""The release's name in project-codeflare/mlbatch."""
 
 
 def _require_unused(name: str) -> str:
@@ -98,8 +98,8 @@ def own_values(settings: NfsProvisionerSettings) -> dict[tuple[str, str], str | 
 def values(settings: NfsProvisionerSettings) -> Values:
     """Returns values of the chart.
 
-    By the chart's default, a deleted claim's folder is renamed to `archived-<folder>`: no files are lost. A class could
-    not change it later (immutable parameters).
+    As the chart's default, the folder of a deleted claim is renamed to `archived-<folder>`, so no files are lost. A
+    class cannot change that later, because its parameters are immutable.
     """
     made: Values = {**ON_SYSTEM_POOL}
     for (part, key), value in own_values(settings).items():

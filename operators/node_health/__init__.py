@@ -67,7 +67,7 @@ MINUTES = 5
 
 
 class NodeHealth(Installed[NodeHealthSettings]):
-    """The role of checks, after the policy that limits it; accounts of checks in teams' namespaces; the CronJob."""
+    """The policy for checks, their role, their accounts in teams' namespaces, and the CronJob."""
 
     def create(self, context: InstallContext, settings: NodeHealthSettings) -> None:
         after = [context.namespace]
@@ -81,7 +81,7 @@ class NodeHealth(Installed[NodeHealthSettings]):
         self._cron_job(context, settings)
 
     def _accounts(self, teams: list[str], role: pulumi.Resource, kueue: list[Installed[Any]]) -> None:
-        """Creates the service accounts of checks, which members of teams cannot. Kueue's component creates the
+        """Creates the service accounts of checks, which members of teams cannot create. `kueue` creates the
         namespaces.
         """
         for team in teams:
@@ -130,7 +130,7 @@ def policy_spec() -> dict[str, Any]:
 
 
 def cron_job_spec(pod: dict[str, Any]) -> dict[str, Any]:
-    """Returns a spec that runs one round at a time. A failed round is visible, and the next one repeats its work."""
+    """Returns a spec that runs one round at a time. A failed round stays visible, and the next round repeats it."""
     template = {"metadata": {"labels": {"app.kubernetes.io/name": NODE_HEALTH}}, "spec": pod}
     return {
         "schedule": f"*/{MINUTES} * * * *",
@@ -145,14 +145,14 @@ def cron_job_spec(pod: dict[str, Any]) -> dict[str, Any]:
 
 
 def critical() -> list[str]:
-    """Returns condition types that should keep jobs off a node. They exist only with node-problem-detector."""
+    """Returns the condition types that keep jobs off a node. Nodes only have them with node-problem-detector."""
     return [condition_type(name) for name, each in conditions().items() if each.alert.severity == "critical"]
 
 
 def slack_variables(settings: Settings) -> dict[str, str]:
     """Returns the pod's environment variables for the lending limit of the slack queue; empty without such a queue.
 
-    Autoscaled pools are excluded, because missing nodes can still be added there.
+    Autoscaled pools are excluded, because the autoscaler can still add their missing nodes.
     """
     if not settings.slack_gpus:
         return {}

@@ -44,7 +44,7 @@ def pod_spec(image: str) -> dict[str, Any]:
                 "volumeMounts": [{"name": "hyperv", "mountPath": _HYPERV, "readOnly": True}],
             }
         ],
-        # Without Hyper-V's daemon, it is missing: the node then only gets InfiniBand's labels.
+        # The folder is missing without Hyper-V's daemon. The node then only gets the labels of InfiniBand.
         "volumes": [{"name": "hyperv", "hostPath": {"path": _HYPERV, "type": "DirectoryOrCreate"}}],
     }
 

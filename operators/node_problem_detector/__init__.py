@@ -27,7 +27,7 @@ NODE_RULES = [
     {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get"]},
     {"apiGroups": [""], "resources": ["nodes/status"], "verbs": ["patch"]},
 ]
-"""The rights for its requests: its node, once, and conditions (v1.34.0,
+"""The rights for its requests: it reads its node once, and patches conditions (v1.34.0,
 pkg/exporters/k8sexporter/problemclient/problem_client.go).
 """
 EVENT_RULES = [{"apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch"]}]
@@ -56,7 +56,7 @@ class NodeProblemDetector(Installed[NodeProblemDetectorSettings]):
             called = daemon_set_name(sku)
             config = kubernetes.core.v1.ConfigMap(
                 f"{called}-config",
-                # It is only read at start, so other files need other pods.
+                # Pods read the ConfigMap only at start, so changed files need a new name and new pods.
                 metadata={"name": f"{called}-{_digest(files)}", "namespace": self._space},
                 data=files,
                 opts=self.child(),
@@ -116,7 +116,7 @@ def pod_spec(image: str, sku: VmSku, config: str, files: list[str]) -> Manifest:
     return {
         "nodeSelector": {GPU_LABEL: "true", INSTANCE_TYPE: sku.name},
         "tolerations": ANY_TAINT,
-        # It reports why other pods cannot run, so it must not wait for resources.
+        # The pod reports why other pods cannot run, so it must not wait for resources.
         "priorityClassName": "system-node-critical",
         "serviceAccountName": NAME,
         "containers": [
@@ -135,8 +135,8 @@ def pod_spec(image: str, sku: VmSku, config: str, files: list[str]) -> Manifest:
                     {"name": "KERNEL_LOGS", "value": _LOGS},
                 ],
                 "resources": {"requests": {"cpu": "20m", "memory": "64Mi"}, "limits": {"memory": "512Mi"}},
-                # nvidia-smi opens each GPU of the node, which a pod without GPUs may only do with this. NVIDIA's
-                # runtime would add them too, but a node without driver starts no pod of that class.
+                # nvidia-smi opens each GPU of the node. A pod that requests no GPUs must be privileged for that, or use
+                # NVIDIA's runtime class, but a node without driver starts no pod of that class.
                 "securityContext": {"privileged": True, "readOnlyRootFilesystem": True},
                 "volumeMounts": _mounts(),
             }
@@ -146,7 +146,7 @@ def pod_spec(image: str, sku: VmSku, config: str, files: list[str]) -> Manifest:
 
 
 def _mounts() -> list[dict[str, Any]]:
-    # Drivers may mount their root on the node later (HostToContainer).
+    # Drivers may mount their root on the node after this pod starts (HostToContainer).
     of_node = [
         {"name": name, "mountPath": path, "readOnly": True, "mountPropagation": "HostToContainer"}
         for name, path in _HOST_PATHS.items()

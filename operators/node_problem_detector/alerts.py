@@ -1,8 +1,8 @@
 """An alert for each condition, and for unknown conditions.
 
-They query kube-state-metrics, not node-problem-detector: it reports the state `unknown` (a gauge of
-node-problem-detector is 0 for unknown and for no problem, pkg/problemmetrics/problem_metrics.go of v1.34.0) and the
-node's name, and works without a pod of node-problem-detector.
+The alerts query kube-state-metrics, which reports the state `unknown` and the node's name, and works without a pod of
+node-problem-detector. A gauge of node-problem-detector is 0 both for unknown and for no problem
+(pkg/problemmetrics/problem_metrics.go of v1.34.0).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ UNKNOWN, AWAY = "NodeConditionUnknown", "NodeProblemDetectorAway"
 
 
 def alert_name(condition: str) -> str:
-    """Returns the name of a condition's alert, which must differ from those of DCGM and node-exporter."""
+    """Returns the name of a condition's alert, which must differ from alerts of DCGM and node-exporter."""
     return f"Node{condition}"
 
 

@@ -15,11 +15,11 @@ from config.data.skus import VmSku, gpu_models
 
 CHECKS = "/opt/checks"
 TIMEOUT_S = 25
-"""The timeout of a check: nvidia-smi takes seconds, because each call loads the driver's state."""
+"""The timeout of a check. nvidia-smi takes seconds, because each call loads the driver's state."""
 MESSAGE_BYTES = 256
 REMAPPED_SINCE = 8.0
-"""The compute capability of Ampere, the first with row remapping (NVIDIA, GPU memory error management). Older VM sizes
-with several GPUs have no NVLink.
+"""The compute capability of Ampere, the first architecture with row remapping (NVIDIA, GPU memory error management).
+Older VM sizes with several GPUs have no NVLink.
 """
 _FILE = Path(__file__).with_name("conditions.yaml")
 
@@ -54,13 +54,13 @@ class NodeCondition(_Data):
 
 @functools.cache
 def conditions() -> dict[str, NodeCondition]:
-    """Returns the conditions by name, which is a problem's reason and the suffix of the condition's type."""
+    """Returns the conditions by name. The name is a problem's reason and the suffix of the condition's type."""
     read = yaml.safe_load(_FILE.read_text(encoding="utf-8"))
     return TypeAdapter(dict[str, NodeCondition]).validate_python(read)
 
 
 def condition_type(name: str) -> str:
-    """Returns a condition type. Its prefix prevents conflicts with AKS's node-problem-detector, which uses none."""
+    """Returns a condition type. The prefix prevents conflicts with the types of AKS's node-problem-detector."""
     return f"{CONDITION_PREFIX}{name}"
 
 
@@ -79,7 +79,7 @@ def conditions_of(sku: VmSku, *, ofed: bool) -> dict[str, NodeCondition]:
 def configurations(sku: VmSku, *, ofed: bool) -> dict[str, str]:
     """Returns configuration files of node-problem-detector by name, one for each condition.
 
-    With each result, a monitor reports all conditions of its file, those not checked yet as False
+    With several conditions in a file, the first result would report the conditions not checked yet as False
     (pkg/custompluginmonitor/custom_plugin_monitor.go of v1.34.0, generateStatus).
     """
     found = sorted(conditions_of(sku, ofed=ofed).items())
@@ -99,7 +99,7 @@ def _monitor(name: str, each: NodeCondition, sku: VmSku) -> dict[str, Any]:
             "max_output_length": MESSAGE_BYTES,
             "concurrency": 1,
             "enable_message_change_based_condition_update": True,
-            "skip_initial_status": True,  # not checked yet
+            "skip_initial_status": True,  # the node is not checked yet
         },
         "source": "ai-on-aks-node-problem-detector",
         "metricsReporting": False,

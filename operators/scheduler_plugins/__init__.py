@@ -19,9 +19,9 @@ from operators._lib.release import Values, release
 
 NAME = "scheduler-plugins"
 PLUGINS = ("Coscheduling",)
-"""The plugins to enable. The chart's other three count quotas, as Kueue does, and spread pods."""
+"""The plugins to enable. The chart's other three plugins count quotas, which Kueue does, or spread pods."""
 GANG_WAITS_S = 300
-"""The maximum time that a gang's pods keep their nodes while others are created and placed."""
+"""The maximum time that pods of a gang keep their nodes while the gang's other pods are created and placed."""
 _VALUES: Path = ("operators", "schedulerPlugins", "values")
 
 
@@ -33,9 +33,9 @@ class SchedulerPlugins(Installed[ChartSettings]):
 
 
 def values() -> Values:
-    """Returns values of the chart: everything runs on the system pool, and is evicted last there.
+    """Returns values of the chart. Its pods run on the system pool, and are evicted last there.
 
-    Nodes with the most GPUs in use come first, so that jobs of whole nodes find free ones.
+    Pods go to nodes with the most GPUs in use, so that jobs of whole nodes find free nodes.
     """
     place = {**ON_SYSTEM_POOL, "priorityClassName": SYSTEM_PRIORITY}
     shape = [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}]

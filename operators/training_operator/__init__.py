@@ -13,17 +13,17 @@ from operators._lib.manifests import Changes, install
 
 NAME = "training-operator"
 KIND = "pytorchjob"
-"""The kind of jobs that it runs. Kueue does not queue its others here, and members of teams may not create them."""
+"""The kind of jobs that the operator runs. Kueue does not queue its other kinds, which members may not create."""
 OTHERS = tuple(f"{kind}s.kubeflow.org" for kind in ("jaxjob", "mpijob", "paddlejob", "tfjob", "xgboostjob"))
 WAITING_IMAGE = "docker.io/library/alpine:3.10"
-"""The image of the init container that waits for the master (pkg/config/config.go): `alpine:3.10`, in full."""
+"""The full reference of `alpine:3.10`, the init container that waits for the master (pkg/config/config.go)."""
 
 _TRY_S = 2
 """The interval between two attempts (pkg/controller.v1/pytorch/initcontainer.go)."""
 
 
 class TrainingOperator(Installed[QueuedOperatorSettings]):
-    """The release, for PyTorchJobs only. At its start, it looks for the CRD of the scheduler's gangs."""
+    """The release, for PyTorchJobs only. When the operator starts, it looks for the CRD of the scheduler's gangs."""
 
     def create(self, context: InstallContext, settings: QueuedOperatorSettings) -> None:
         schedulers = [each for other in context.installed.values() for each in other.webhooks]
@@ -35,9 +35,9 @@ class TrainingOperator(Installed[QueuedOperatorSettings]):
 def arguments(scheduler: str | None, registry: str | None, warm_up_minutes: int) -> list[str]:
     """Returns the operator's arguments: the scheduler of gangs, if any, and the init container of waiting workers.
 
-    Workers wait until the master's name resolves, after its image pull: a Service only has addresses of Ready pods
-    (pkg/controller.v1/common/service.go). Upstream's 100 attempts end after 200 s, which fails the pod. The operator
-    uses Coscheduling for every scheduler except Volcano (cmd/training-operator.v1/main.go).
+    Workers wait until the master's name resolves. This includes the master's image pull, because a Service only has
+    addresses of Ready pods (pkg/controller.v1/common/service.go). Upstream's 100 attempts end after 200 s, and the pod
+    fails. The operator uses Coscheduling for every scheduler except Volcano (cmd/training-operator.v1/main.go).
     """
     gangs = [f"--gang-scheduler-name={scheduler}"] if scheduler else []
     return [
@@ -58,7 +58,7 @@ class _TrainingOperator(Operator[QueuedOperatorSettings]):
     settings = QueuedOperatorSettings
     component = TrainingOperator
     needs: Mapping[Capability, str] = {"queues": "runs the jobs that Kueue admits"}
-    follows = ("scheduler-plugins", "volcano")  # it creates gangs of their kinds
+    follows = ("scheduler-plugins", "volcano")  # the operator creates their gang objects
 
 
 OPERATOR = _TrainingOperator()

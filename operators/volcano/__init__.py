@@ -32,10 +32,10 @@ tiers:
 """
 """The chart's own configuration of the scheduler, without overcommit and proportion.
 
-These two prevent the creation of a job's pods until nodes for all of them exist, but the autoscaler only adds nodes for
-pending pods (volcano#3910). They also prevent preemption, because a job must be admitted first
+With these two plugins, a job's pods are only created when nodes for all pods exist, but the autoscaler only adds nodes
+for pending pods (volcano#3910). They also prevent preemption, because the job must be admitted first
 (pkg/scheduler/actions/preempt/preempt.go, v1.15.1: pending jobs are skipped). The plugin gang still places gangs as a
-whole. Without proportion, queues have no shares, but this program uses only one.
+whole. Without proportion, queues have no shares, but this program uses only one queue.
 """
 
 
@@ -62,7 +62,7 @@ class Volcano(Installed[VolcanoSettings]):
 
 
 def values(*, autoscaled: bool, preemption: bool = False) -> Values:
-    """Returns values of the chart. `autoscaled` is whether pending pods make pools scale up."""
+    """Returns values of the chart. `autoscaled` is whether pools scale up for pending pods."""
     actions = ["enqueue", "allocate", *(["preempt"] if preemption else []), "backfill"]
     override = {"scheduler_config_override": _SCHEDULER.format(actions=", ".join(actions))}
     return {
