@@ -9,7 +9,7 @@ Object = dict[str, Any]
 
 
 def condition(obj: Object, kind: str) -> Object:
-    """Returns the condition of that type, or empty."""
+    """Returns the condition of the type `kind`, or an empty map."""
     found: Sequence[Object] = obj.get("status", {}).get("conditions") or []
     return next((entry for entry in found if entry["type"] == kind), {})
 

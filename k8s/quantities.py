@@ -20,7 +20,7 @@ _FORM = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))(?:([KMGTPE]i)|([numkMGT
 _LARGEST = 2**63 - 1
 _NANO = 10**9
 _MOST_DIGITS = 999
-"""The maximum of digits and exponent: above real quantities, but cheap to compute."""
+"""The maximum number of digits, and the maximum exponent: above real quantities, but cheap to compute."""
 
 
 def is_quantity(text: Any) -> bool:
@@ -42,7 +42,7 @@ def value(text: Any) -> Fraction:
 
 
 def count(text: Any) -> int:
-    """Returns a quantity as a whole number, rounded up as by `Quantity.Value()`, or 0 for other values, which objects
+    """Returns a quantity as a whole number, rounded as by `Quantity.Value()`. Returns 0 for other values, which objects
     of other vendors may have.
     """
     return _away_from_zero(value(text)) if is_quantity(text) else 0

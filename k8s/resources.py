@@ -1,7 +1,7 @@
 """Resources that pods request and nodes offer.
 
 Follows PodRequests of Kubernetes (component-helpers, resource/helpers.go, 1.35.4), which scheduler, kubelet and cluster
-autoscaler use. Pod templates lack the API server's defaults, such as requests copied from limits.
+autoscaler use. Also sets defaults that pod templates lack: the API server would copy missing requests from limits.
 """
 
 from __future__ import annotations

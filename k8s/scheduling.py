@@ -1,4 +1,4 @@
-"""Tolerations, and whether the scheduler may place a pod on a node, except for free resources.
+"""Tolerations, and whether the scheduler may place a pod on a node, without a check of free resources.
 
 Follows the scheduler's plugins NodeAffinity, TaintToleration and NodeUnschedulable, as the cluster autoscaler does
 (component-helpers, scheduling/corev1/nodeaffinity/nodeaffinity.go and helpers.go; api, core/v1/toleration.go;
@@ -67,7 +67,7 @@ def _tolerates(toleration: Object, taint: Object) -> bool:
 
 
 def _matches(term: Object, node: Object, labels: Mapping[str, str]) -> bool:
-    """Returns whether a node meets all requirements of a term; without any, it matches no node."""
+    """Returns whether a node meets all requirements of a term. A term without requirements matches no node."""
     fields = {"metadata.name": node["metadata"]["name"]}
     met = [_meets(labels.get(each["key"]), each) for each in term.get("matchExpressions") or []]
     met += [_meets(fields.get(each["key"]), each) for each in term.get("matchFields") or []]
