@@ -1,8 +1,9 @@
 """Reads from the cluster autoscaler whether nodes for pending pods are on their way, or why not.
 
 The events and their reasons are those of cluster-autoscaler 1.35 (processors/status/eventing_scale_up_processor.go,
-core/scaleup/orchestrator/skippedreasons.go, clusterstate/clusterstate.go). Its status is a ConfigMap in kube-system
-(clusterstate/api/types.go). On AKS, a node group is a scale set whose name contains the pool's.
+core/scaleup/orchestrator/skippedreasons.go, clusterstate/clusterstate.go). The autoscaler writes its status to a
+ConfigMap in kube-system (clusterstate/api/types.go). On AKS, a node group is a scale set; its name contains the name of
+the pool.
 """
 
 from __future__ import annotations
@@ -36,13 +37,13 @@ _LIMITS = re.compile(r"max total nodes in cluster reached|max cluster .*limit re
 _UNFIT = re.compile(
     r"Insufficient |didn't match|untolerated taint|had taint|didn't satisfy|anti-affinity|free ports|Too many pods"
 )
-"""Why a pod does not fit on a new node of a pool, in the scheduler's words."""
+"""The scheduler's words for a pod that does not fit on a new node of a pool."""
 _LOOK = f"kubectl get configmap -n {_NAMESPACE} {_STATUS} -o yaml"
 _RAISE = "pulumi config set --path 'pools.{key}.autoscale.max' <nodes>    # then pulumi up"
 
 
 def scaling(cluster: Cluster, pods: Sequence[Object], *, there: bool) -> list[Finding]:
-    """Returns the autoscaler's latest statement, if any, on pods without a node.
+    """Returns what the autoscaler last reported on pods without a node; empty if it reported nothing.
 
     `there` is whether the cluster has a node that matches the pods.
     """
@@ -65,15 +66,15 @@ def may_grow(cluster: Cluster, pod: Object, nodes: int) -> bool:
 
 
 def may_add_pool(cluster: Cluster, pod: Object) -> bool:
-    """Returns whether the autoscaler may add a node to an empty pool, perhaps of a larger VM size."""
+    """Returns whether the autoscaler may add a node to an empty pool, which may have a larger VM size."""
     names = [node["metadata"]["name"] for node in cluster.all(NODE)]
     return any(not any(name.startswith(group) for name in names) for group in _groups(cluster, pod) or ())
 
 
 def _stopped(cluster: Cluster, pod: Object) -> Finding | None:
-    """Returns a finding if a GPU node without GPUs in a fixed pool blocks all scale-ups.
+    """Returns a finding if a GPU node of a fixed pool offers no GPUs, and so blocks all scale-ups.
 
-    The autoscaler reports this nowhere (kubernetes/autoscaler#10301, since 1.35).
+    This happens since 1.35, and the autoscaler does not report it (kubernetes/autoscaler#10301).
     """
     groups = tuple(_status(cluster))
     newest = max(map(_version, cluster.all(NODE)), default=())
@@ -97,13 +98,15 @@ def _has_gpus(node: Object) -> bool:
 
 
 def _version(node: Object) -> tuple[int, ...]:
-    """Returns a node's kubelet version, never newer than the autoscaler's; ALL_GPUS_COUNTED_SINCE if unknown."""
+    """Returns a node's kubelet version (not newer than the autoscaler's), or ALL_GPUS_COUNTED_SINCE if unknown."""
     found = re.match(r"v(\d+)\.(\d+)", node.get("status", {}).get("nodeInfo", {}).get("kubeletVersion", ""))
     return tuple(map(int, found.groups())) if found else ALL_GPUS_COUNTED_SINCE
 
 
 def _on_its_way(cluster: Cluster, pod: Object) -> Iterator[Finding]:
-    """Yields pools that already grow: the autoscaler writes no event for a pod that fits on new nodes."""
+    """Yields a pause of the autoscaler, and pools that already grow. The autoscaler writes no event for a pod that fits
+    on the new nodes.
+    """
     if _read(cluster).get("clusterWide", {}).get("health", {}).get("status") == "Unhealthy":
         yield Finding("the autoscaler pauses, since too many nodes of the cluster are not ready", "kubectl get nodes")
     for name, group in (_groups(cluster, pod) or {}).items() if required_pools(pod) else ():
@@ -113,7 +116,7 @@ def _on_its_way(cluster: Cluster, pod: Object) -> Iterator[Finding]:
 
 
 def _growth(cluster: Cluster, event: Object) -> Iterator[Finding]:
-    """Omits pools with new nodes: something else keeps pods off those."""
+    """Yields the pools that grow. Omits pools that already have all new nodes: another cause keeps pods off these."""
     message = event.get("message") or ""
     found = list(_GROWTH.finditer(message))
     if not found:
@@ -178,9 +181,9 @@ def _azure_error(cluster: Cluster, groups: Sequence[str], since: str = "") -> st
 
 
 def _groups(cluster: Cluster, pod: Object) -> dict[str, Any] | None:
-    """Returns the status of the node groups that the pod may use, by name; empty if unreadable.
+    """Returns the status of the node groups that the pod may use, by name; empty if it cannot be read.
 
-    None means that the pod requires a pool that does not autoscale.
+    Returns None if the pod requires a pool that does not autoscale.
     """
     status, wanted = _status(cluster), required_pools(pod)
     if not status or not wanted:
@@ -193,7 +196,7 @@ def _status(cluster: Cluster) -> dict[str, Any]:
 
 
 def _read(cluster: Cluster) -> dict[str, Any]:
-    """Returns the autoscaler's status; empty before 1.30, which wrote plain text."""
+    """Returns the autoscaler's status; empty for versions before 1.30, which write plain text."""
     return cluster.config(_NAMESPACE, _STATUS, "status")
 
 

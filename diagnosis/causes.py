@@ -49,7 +49,7 @@ def causes(it: Workload, phase: str) -> Iterable[Finding]:
 def _on_nodes(it: Workload, phase: str) -> list[Object]:
     """Returns pods that are not ready, on nodes that are not lost.
 
-    Volcano does not replace a failed pod. Kubernetes does: there it matters only while its replacement is pending.
+    Volcano does not replace a failed pod. Kubernetes does, so a failed pod counts only while the workload is pending.
     """
     counts = it.pods if it.kind == "vcjob" or phase == PENDING else it.live_pods
     on_nodes = (pod for pod in counts if pod["spec"].get("nodeName") and not is_ready(pod))

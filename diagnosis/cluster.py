@@ -18,7 +18,7 @@ class Kind:
     name: str
     plural: str
     others: tuple[str, ...] = field(default=(), compare=False)
-    """API versions of other releases, with the same fields as far as they are read."""
+    """API versions of other releases. All fields that a diagnosis reads are the same in them."""
 
     @property
     def resource(self) -> str:
@@ -56,7 +56,7 @@ RAY_CLUSTER = Kind("ray.io/v1", "RayCluster", "rayclusters")
 APP_WRAPPER = Kind("workload.codeflare.dev/v1beta2", "AppWrapper", "appwrappers")
 POD_GROUP = Kind("scheduling.volcano.sh/v1beta1", "PodGroup", "podgroups")
 KUEUE_BEFORE = ("kueue.x-k8s.io/v1beta1",)
-"""The only version in Kueue before 0.15."""
+"""The only API version in Kueue before 0.15."""
 QUEUED = Kind("kueue.x-k8s.io/v1beta2", "Workload", "workloads", KUEUE_BEFORE)
 TRAIN_JOB = Kind("trainer.kubeflow.org/v1alpha1", "TrainJob", "trainjobs")
 JOB_SET = Kind("jobset.x-k8s.io/v1alpha2", "JobSet", "jobsets")
@@ -83,7 +83,7 @@ WORKLOADS = {
     "raycluster": RAY_CLUSTER,
     "pod": POD,
 }
-"""Workload kinds by their kubectl names, before the kinds that their objects create."""
+"""Workload kinds by their kubectl names. Each kind comes before the kinds that its objects create."""
 MAKERS = (REPLICA_SET, *(kind for kind in WORKLOADS.values() if kind not in (APP_WRAPPER, RAY_CRON_JOB, POD)))
 
 Read = Callable[[Kind, str], list[Object]]
@@ -95,7 +95,7 @@ class ReadFailed(Exception):
 
 
 class Cluster:
-    """A snapshot of the cluster, cached at the first read: a later check needs a new one."""
+    """A snapshot of the cluster: it reads each kind once and keeps it, so a later check needs a new Cluster."""
 
     def __init__(self, read: Read, only: str = "") -> None:
         self._read = read
@@ -107,7 +107,7 @@ class Cluster:
     def all(self, kind: Kind, namespace: str = "") -> list[Object]:
         """Returns all objects of a kind, in one namespace or in all.
 
-        Pods of all namespaces are read together: a pod has one state in the whole diagnosis.
+        Reads pods of all namespaces together, so that a pod has the same state in the whole diagnosis.
         """
         if self._only and namespace != self._only:
             return []
@@ -130,7 +130,7 @@ class Cluster:
         return ((called, each) for called, kind in WORKLOADS.items() for each in self.all(kind, namespace))
 
     def others(self, namespace: str) -> list[tuple[Kind, Object]]:
-        """Returns owners of pods, jobs and Kueue Workloads that are of unknown kinds, and their owners."""
+        """Returns owners of unknown kinds of pods, jobs and Kueue Workloads, and in turn the owners of these owners."""
         if namespace not in self._others:
             kinds = dict.fromkeys((POD, QUEUED, *WORKLOADS.values(), *MAKERS))
             made = [obj for kind in kinds for obj in self.all(kind, namespace)]
@@ -166,7 +166,7 @@ class Cluster:
         return next((document(name, each.get("data", {}).get(key, "")) for each in maps), {})
 
     def named_in_events(self, namespace: str, name: str) -> list[tuple[str, Object]]:
-        """Returns objects with this name, of any kind, that events are about; they may own nothing."""
+        """Returns the objects of this name, of any kind, that events are about. Such an object may own nothing."""
         about = [event["involvedObject"] for event in self.all(EVENT, namespace)]
         kinds = dict.fromkeys(kind_of(each) for each in about if each.get("name") == name and each.get("kind"))
         objects = ((kind, each) for kind in kinds for each in self.allowed(kind, namespace))
@@ -180,7 +180,7 @@ class Cluster:
         return [obj for obj in self.all(kind, namespace) if owners_of(obj) & set(owners)]
 
     def node(self, name: str) -> Object | None:
-        """Returns the node of this name, or None. Nodes are indexed, since batches look up thousands."""
+        """Returns the node of this name, or None. Uses an index, because a large batch needs thousands of look-ups."""
         self._nodes = self._nodes or {node["metadata"]["name"]: node for node in self.all(NODE)}
         return self._nodes.get(name)
 
@@ -197,7 +197,7 @@ class Cluster:
 
 
 def _is_about(event: Object, obj: Object) -> bool:
-    """Compares uids, or kind and name for an event without uid, which some controllers omit."""
+    """Returns whether an event is about an object: compares uids, or kind and name if a controller omitted the uid."""
     about, metadata = event["involvedObject"], obj["metadata"]
     if about.get("uid"):
         return bool(about["uid"] == metadata["uid"])
@@ -223,7 +223,7 @@ def labelled(obj: Object, labels: Mapping[str, str]) -> bool:
 
 
 def event_time(event: Object) -> str:
-    """Returns an event's time in RFC 3339 and UTC, which sorts as text. Reporters fill different fields."""
+    """Returns an event's time in RFC 3339 and UTC, which sorts as text. Controllers write it to different fields."""
     series: str | None = (event.get("series") or {}).get("lastObservedTime")
     made = event["metadata"].get("creationTimestamp", "")
     return series or str(event.get("lastTimestamp") or event.get("eventTime") or made)

@@ -1,8 +1,8 @@
 """Reports cordoned nodes: who cordoned them, and until when.
 
-Labels, annotations and upgrade states are those of NVIDIA/k8s-operator-libs (pkg/upgrade/consts.go), by which both
-NVIDIA operators roll out drivers. Other writers are in the node's managedFields, and AKS's actions in its events
-(Azure/AKS#2692; learn.microsoft.com/azure/aks: node-auto-repair, node-problem-detector).
+Labels, annotations and upgrade states are those of NVIDIA/k8s-operator-libs (pkg/upgrade/consts.go), with which both
+NVIDIA operators roll out drivers. The node's managedFields name other clients that cordoned it, and its events show
+AKS's actions (Azure/AKS#2692; learn.microsoft.com/azure/aks: node-auto-repair, node-problem-detector).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def cordon(cluster: Cluster, node: Object) -> Obstacle:
         what, fix = f"{what}; {doing}", f"{look}do not uncordon it: wait until AKS has finished"
     elif other_problems(cluster, node):
         fix = f"{look}uncordon it only after its other problems are fixed"
-    elif who and not is_of_person(who):  # a controller, which would also evict new pods
+    elif who and not is_of_person(who):  # after an uncordon, a controller would evict new pods
         fix = f"{look}wait for {who}"
     elif taints:
         fix = f"{look}do not uncordon it, unless pools.<key>.taints lists the taint: a controller is removing the node"
@@ -90,7 +90,7 @@ def _upgrade(cluster: Cluster, node: Object, driver: str, what: str) -> Obstacle
 
 
 def _waited_for(cluster: Cluster, node: Object, driver: str, state: str) -> list[Object]:
-    """Returns the pods that block the next upgrade state, and must end or start. Pods with devices come first."""
+    """Returns the pods that must end or be ready before the next upgrade state. Pods with devices come first."""
     there = sorted(cluster.on_node(node), key=lambda pod: not device_requests(pod))
     if state in (_JOBS, _DRAIN, _DELETION):
         return [pod for pod in there if not _of_daemon_set(pod) and (state != _DELETION or device_requests(pod))]

@@ -1,4 +1,6 @@
-"""Calculates how many devices a node should offer: those of its VM size (config/data/skus.yaml), times any sharing."""
+"""Calculates how many devices a node should offer: the devices of its VM size (config/data/skus.yaml), times the pods
+that may share each.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +15,12 @@ from k8s.objects import Object
 from k8s.quantities import count
 
 SHARED_GPU = f"{GPU_RESOURCE}.shared"
-"""Time-sliced GPUs, if the device plugin renames them (NVIDIA/k8s-device-plugin, renameByDefault)."""
+"""The name of time-sliced GPUs if the device plugin renames them (NVIDIA/k8s-device-plugin, renameByDefault)."""
 _MIG = "nvidia.com/mig-"
-"""Prefix of partitions with the strategy `mixed`."""
+"""Prefix of the names of partitions with MIG's strategy `mixed`."""
 _AMD = "amd.com/gpu"
 _EXCLUSIVE = ("nvidia.com/mlnxnics", "rdma/ib")
-"""Whole HCAs if no NicClusterPolicy names them: this program's, and that of Azure/aks-rdma-infiniband."""
+"""The names of whole HCAs, in this program and in Azure/aks-rdma-infiniband, if no NicClusterPolicy names them."""
 _SHARES = "nvidia.com/gpu.replicas"
 _STRATEGY = "nvidia.com/mig.strategy"
 """Labels of GPU feature discovery: time slices per GPU, and the naming strategy of partitions."""

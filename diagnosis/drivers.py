@@ -1,8 +1,8 @@
 """Finds why a node does not offer GPUs or HCAs: which part of NVIDIA's two operators is not ready there, and why.
 
 Labels are those of network-operator 26.4 (manifests/state-*/) and gpu-operator 26.7 (assets/state-*/). A device plugin
-starts after its driver and, with GPUDirect RDMA, the GPU driver after OFED. The first part in this order that is not
-ready is the cause.
+starts after its driver. With GPUDirect RDMA, the GPU driver starts after OFED. The cause is the first part in this
+order that is not ready.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from k8s.scheduling import untolerated
 
 _GENERATION = "deprecated.daemonset.template.generation"
 _POD_GENERATION = "pod-template-generation"
-"""Annotation of a DaemonSet and label of its pods. Different numbers mean an older template of the pod."""
+"""An annotation of a DaemonSet, and a label of its pods. If their numbers differ, the pod has an older template."""
 _SET_UP_MINUTES = 30
-"""Longest setup: 12 and 8 minutes for the drivers (docs/drivers.md), and 10 to pull their images."""
+"""The longest setup: 12 and 8 minutes for the two drivers (docs/drivers.md), and 10 minutes to pull their images."""
 _DEPLOYS = ("nvidia.com/gpu.deploy.device-plugin", "nvidia.com/gpu.deploy.operands")
-"""Labels that exclude a node from the GPU operator unless true (gpu-operator, state_manager.go)."""
+"""Labels that exclude a node from the GPU operator if they are set and not "true" (gpu-operator, state_manager.go)."""
 
 _NO_PLUGIN = Obstacle(
     "no ClusterPolicy of the GPU operator installs the device plugin",
@@ -47,18 +47,18 @@ _NO_PLUGIN = Obstacle(
 )
 _MODE = "kubernetes.azure.com/mode"
 _DRA = "gpu.nvidia.com"
-"""Driver of ResourceSlices, whose GPUs are claimed, not counted (NVIDIA/k8s-dra-driver-gpu)."""
+"""Driver of ResourceSlices. Pods claim their GPUs, so the node offers no number (NVIDIA/k8s-dra-driver-gpu)."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """An operator's component: a DaemonSet, or one for each kind of host."""
+    """A part of an operator: a DaemonSet, or a DaemonSet for each kind of host."""
 
     name: str
     policy: Kind
     labels: Mapping[str, str]
     installs: bool = False
-    """Whether it is a driver: some nodes need none, and installing takes minutes."""
+    """Whether the part is a driver. Some nodes do not need it, and its installation takes minutes."""
 
 
 OFED = Part("DOCA OFED", NIC_POLICY, {"nvidia.com/ofed-driver": ""}, installs=True)
@@ -104,7 +104,7 @@ def _parts(resource: str) -> tuple[Part, ...]:
 def broken(cluster: Cluster, node: Object) -> Iterator[Obstacle]:
     """Yields an obstacle if the node is not ready or offers fewer devices than its VM size has.
 
-    After a reboot, the node's capacity also lacks a lost device.
+    After a reboot, the node's capacity does not include a lost device either.
     """
     look, ready = f"kubectl describe node {node['metadata']['name']}", condition(node, "Ready")
     if ready and ready.get("status") != "True":
@@ -181,14 +181,16 @@ def _missing(cluster: Cluster, node: Object, part: Part) -> Obstacle | None:
 
 
 def is_old(daemon_set: Object, pod: Object) -> bool:
-    """Returns whether the pod has an older template, which only a user's deletion replaces."""
+    """Returns whether the pod has an older template, and is replaced only after a user deletes it."""
     generation = daemon_set["metadata"].get("annotations", {}).get(_GENERATION)
     on_delete = daemon_set["spec"].get("updateStrategy", {}).get("type") == "OnDelete"
     return on_delete and bool(pod["metadata"].get("labels", {}).get(_POD_GENERATION, generation) != generation)
 
 
 def in_use(cluster: Cluster, pods: Iterable[Object]) -> str:
-    """Returns a hint to wait for running pods: deleting a driver pod removes their devices."""
+    """Returns a hint to wait until pods with devices end: they lose the devices if a driver pod is deleted. Empty if no
+    such pod runs there.
+    """
     nodes = {pod["spec"].get("nodeName") for pod in pods}
     busy = any(
         pod["spec"].get("nodeName") in nodes and device_requests(pod) for pod in cluster.all(POD) if not has_ended(pod)
@@ -214,7 +216,7 @@ def _absent(node: Object, part: Part, daemon_set: Object) -> Obstacle | None:
     spec, labels = daemon_set["spec"]["template"]["spec"], node["metadata"].get("labels", {})
     lacking = {key: value for key, value in spec.get("nodeSelector", {}).items() if labels.get(key) != value}
     name, namespace = daemon_set["metadata"]["name"], daemon_set["metadata"]["namespace"]
-    if lacking and part.installs:  # another driver or no such hardware: the next component explains more
+    if lacking and part.installs:  # the node has another driver or no such hardware: see the next part
         return None
     if lacking and is_new(node):
         what = f"{part.name} does not run yet: the operators have not labelled the new node"

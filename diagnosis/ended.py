@@ -1,7 +1,7 @@
 """Reports on a workload that has ended: its verdicts, how its pods ended, and where to look.
 
-A Job replaces failed pods up to its backoffLimit, with delays of 10 seconds, doubled up to six minutes (kubernetes.io,
-"Jobs", Pod backoff failure policy).
+A Job replaces failed pods up to its backoffLimit, with a delay of 10 seconds that doubles up to six minutes
+(kubernetes.io, "Jobs", Pod backoff failure policy).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _VERDICT = "VERDICT:"
 _PASSED = f"{_VERDICT} PASS"
 _GOING = "being evicted or preempted"
 _UNLIMITED = 2**31 - 1
-"""The backoffLimit of a Job that only counts by index (kubernetes.io, "Jobs", Backoff limit per index)."""
+"""The backoffLimit of a Job that has only a limit per index (kubernetes.io, "Jobs", Backoff limit per index)."""
 
 
 def selector(kind: str, name: str, uid: str) -> str:

@@ -24,20 +24,20 @@ V = TypeVar("V")
 
 @dataclass(frozen=True)
 class Finding:
-    """One cause for which a workload waits, with the command that shows more or fixes it."""
+    """One cause why a workload waits, with the command that shows more or fixes the cause."""
 
     why: str
     fix: str = ""
     """The command that fixes the cause or shows more; empty if it only takes time."""
     lasts: bool = False
-    """Whether it stays until a user fixes it."""
+    """Whether the cause stays until a user fixes it."""
     shared: bool = False
     """Whether it is about the platform, which all workloads share."""
     passing: bool = False
     """Whether no problem is known and the state changes by itself."""
 
     def lines(self) -> list[str]:
-        """Returns the printed lines, indented below the workload's. A command stays on one line, to be copied."""
+        """Returns the lines to print below the workload. A command stays on one line, so that users can copy it."""
         causes = wrapped(f"  waits: {self.why}", "         ")
         command, _, comment = self.fix.partition("    # ")
         line = f"    do: {self.fix}"
@@ -52,16 +52,16 @@ class Obstacle:
 
     what: str
     fix: str = ""
-    """A command. `{nodes}` stands for all nodes reported together; without it, it is for the first."""
+    """A command. `{nodes}` stands for all nodes that are reported together. Without `{nodes}`, it is for the first."""
     since: str = ""
     """The start time in RFC 3339, as in Kubernetes."""
     passing: bool = False
 
 
 def merge_obstacles(obstacles: Iterable[tuple[str, Obstacle]]) -> list[Finding]:
-    """Returns a finding for each obstacle, given as (node, obstacle), with all its nodes.
+    """Returns a finding for each different obstacle, with all its nodes. `obstacles` are pairs of node and obstacle.
 
-    A command for all nodes of a finding names no node that needs another.
+    A command for several nodes names no node that needs another command.
     """
     found = []
     keyed = (((each.what, _ALL in each.fix), (node, each)) for node, each in obstacles)
@@ -111,7 +111,7 @@ def wrapped(text: str, indent: str) -> list[str]:
 
 
 def one_line(text: str) -> str:
-    """Returns a message on one line, without secrets. A long one loses its middle: causes come last."""
+    """Returns a message on one line, without secrets. Cuts the middle of a long message, because causes come last."""
     words = _SECRET.sub(r"\1=***", re.sub(r"\s+", " ", text).strip())
     words = _STRUCTS.sub("{...} ", words).strip() if len(words) > _LONGEST else words
     return words if len(words) <= _LONGEST else f"{words[: _LONGEST // 3]} ... {words[-(_LONGEST * 2 // 3) :]}"

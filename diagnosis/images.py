@@ -24,9 +24,9 @@ _DOCKER_HUB = "docker.io"
 _ACR = re.compile(r"[\w-]+(\.[\w-]+)*\.azurecr\.(io|cn|us|de)")
 _REFERENCE = re.compile(r"(?P<host>[^/]+)/(?P<name>[^:@/]+):(?P<tag>[^:@/]+)")
 _NAMES = re.compile(r"/v2/\S+|scope=\S+")
-"""Parts of URLs that contain image names, which may look like an error."""
+"""Parts of URLs with image names. A name may contain words that look like an error."""
 _FAILED = "Failed to pull image"
-"""Prefix of the kubelet's event for a failed pull, which has the cause if the container only shows Back-off."""
+"""Prefix of the kubelet's event for a failed pull. The event has the cause if the container only shows Back-off."""
 _NO_SECRET = "FailedToRetrieveImagePullSecret"  # noqa: S105 - the reason of an event
 _NO_REASON = "the kubelet gives no reason"
 WRONG_PLATFORM = re.compile(
@@ -79,7 +79,7 @@ def never_pulled(image: str, look: str) -> Finding:
 
 
 def _refused(pull: _Pull) -> Finding:
-    """Returns why a registry refuses the image. A role may take effect later; a missing pull secret stays missing."""
+    """Returns why a registry refuses the image. A role may take effect later, but a pull secret stays missing."""
     if _ACR.fullmatch(pull.host) and not _is_of_others(pull):
         why = f"its nodes may not pull {pull.image}: the role AcrPull is missing, or has not taken effect yet"
         return Finding(f"{why} ({pull.message})", pull.look)
@@ -112,9 +112,9 @@ def _is_of_others(pull: _Pull) -> bool:
 
 
 def _missing(pull: _Pull) -> Finding:
-    """Returns that the image is missing, and how to push it.
+    """Returns a finding that the image is missing, and how to push it.
 
-    Tags in `docker/` depend on the content; other images are the user's.
+    `make images` pushes an image of `docker/` only with the tag of its current content. Users push all other images.
     """
     found = _REFERENCE.fullmatch(pull.image)
     fix = f"{pull.look}    # then push it, or name another image in the pod's spec or workloadOptions"

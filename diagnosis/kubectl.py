@@ -20,22 +20,22 @@ from diagnosis.cluster import NODE, POD, Kind, Read, ReadFailed
 from k8s.objects import Object
 
 _PREFIX = re.compile(r"\[pod/[^\]]+\] ")
-"""Prefix of a log's line (kubectl, pkg/cmd/logs/logs.go)."""
+"""Prefix of a line in a pod's log (kubectl, pkg/cmd/logs/logs.go)."""
 _TIMEOUT_S = 60
 _NO_SUCH_KIND = "the server doesn't have a resource type"
 _LOG_LINE = re.compile(r"[EWI]\d{4} \d\d:\d\d:\d\d\.\d+ ")
-"""Prefix of kubectl's own log (klog), which repeats its last line."""
+"""Prefix of lines in kubectl's own log (klog). They repeat the error in its last line."""
 
 
 @functools.cache
 def _hints() -> Mapping[str, str]:
-    """Returns hints by regular expressions for kubectl's errors, most specific first."""
+    """Returns hints for kubectl's errors by regular expressions. The most specific expression comes first."""
     read = data.parsed(Path(__file__).with_name("hints.yaml").read_text("utf-8"))
     return {each["matches"]: each["hint"].format(**read["texts"]) for each in read["hints"]}
 
 
 class KubectlFailed(ReadFailed):
-    """Raised if kubectl is missing or fails. The message is kubectl's."""
+    """Raised if kubectl is missing or fails. The message has the command, kubectl's error and a hint."""
 
 
 class Forbidden(KubectlFailed):
@@ -61,9 +61,9 @@ def read(kind: Kind, namespace: str) -> list[Object]:
 
 
 def read_own(kind: Kind, namespace: str) -> list[Object]:
-    """Reads like `read`, for users with rights in one namespace. Kinds that they may not read are empty, except pods.
+    """Reads like `read`, for users with rights in one namespace. Returns an empty list if they may not read this kind.
 
-    Raises KubectlFailed.
+    Raises KubectlFailed, also if they may not read pods.
     """
     try:
         return read(kind, namespace)
@@ -75,7 +75,7 @@ def read_own(kind: Kind, namespace: str) -> list[Object]:
 
 @contextlib.contextmanager
 def reading_often() -> Iterator[Read]:
-    """Yields a `diagnosis.cluster.Read` with one `kubectl proxy`, and so one login, for all kinds.
+    """Yields a `diagnosis.cluster.Read` that uses one `kubectl proxy`, and so only one login, for all kinds.
 
     The proxy only allows reads, through a socket that other users cannot open. Raises KubectlFailed.
     """

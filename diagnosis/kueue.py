@@ -26,14 +26,16 @@ CLUSTER_QUEUE = Kind("kueue.x-k8s.io/v1beta2", "ClusterQueue", "clusterqueues", 
 LOCAL_QUEUE = Kind("kueue.x-k8s.io/v1beta2", "LocalQueue", "localqueues", KUEUE_BEFORE)
 _MANAGER = {"app.kubernetes.io/name": "kueue", "control-plane": "controller-manager"}
 _GROUP_LABEL = "kueue.x-k8s.io/pod-group-name"
-"""Pod label with the name of its group's Workload; a StatefulSet may own that (pkg/controller/jobs)."""
+"""Label of a pod with the name of its group's Workload. A StatefulSet may own this Workload (pkg/controller/jobs)."""
 _REFUSED = ("ErrWorkloadCompose", "JobNestingTooDeep", "WorkloadNameConflict")
 """Events of jobs that Kueue cannot turn into a Workload (pkg/controller/jobframework/events.go, jobs/pod)."""
 _BARRED = ("QueueStopped", "Inadmissible")
-"""Suffixes of Requeued's reasons that block requeueing until queue or spec change."""
+"""Suffixes of reasons of the condition Requeued. With them, Kueue requeues the job only if queue or spec changes."""
 _DEACTIVATED = "Deactivated"
 _LASTING_REASONS = ("ExceedsMaxQuota", "NoMatchingFlavor", "Misconfigured", "Suspended")
-"""Reasons of QuotaReserved with feature gate UnadmittedWorkloadsObservability; else only messages have them."""
+"""Reasons of the condition QuotaReserved for which waiting does not help. Without the feature gate
+UnadmittedWorkloadsObservability, only messages show them.
+"""
 _LASTING = re.compile(
     r"LocalQueue \S+ (doesn't exist|is (terminating or missing|stopped|inactive))"
     r"|ClusterQueue \S* (doesn't exist|not found|is (terminating or missing|stopped))"
@@ -109,7 +111,7 @@ def _held(cluster: Cluster, queued: Object, look: str) -> Iterator[Finding]:
 
 
 def _too_large(cluster: Cluster, queued: Object, look: str) -> Iterator[Finding]:
-    """Yields devices that a pod requests more of than any eligible node has. A larger quota cannot help."""
+    """Yields a finding if a pod requests more devices than any node that it may use has. A larger quota cannot help."""
     for pod in (pod_set["template"] for pod_set in queued["spec"].get("podSets", [])):
         nodes = [node for node in cluster.all(NODE) if selects(pod, node)]
         for resource, count in device_requests(pod).items():
@@ -153,10 +155,10 @@ def _waiting(cluster: Cluster, queued: Object, queue: str, look: str) -> Finding
 
 
 def _lends_less(cluster: Cluster, message: str) -> str:
-    """Returns how many GPUs the slack queue lends, if the job would fit into its full quota.
+    """Returns how many GPUs the slack queue lends, if the job would fit with the queue's full quota; empty otherwise.
 
-    It lends fewer while nodes are bad (docker/node-health/slack_queue.py), and Kueue excludes the rest from each
-    maximum.
+    The queue lends fewer GPUs while nodes are bad (docker/node-health/slack_queue.py). Kueue excludes the other GPUs
+    from each maximum.
     """
     sizes = [found.groupdict() for found in _TOO_MUCH.finditer(message) if found["resource"] == GPU_RESOURCE]
     sums = ({name: quantities.count(size[name]) for name in ("before", "asked", "most")} for size in sizes)

@@ -1,9 +1,9 @@
-"""Reports pods on lost nodes: the kubelet is silent or not ready, or the Node was deleted.
+"""Reports pods on lost nodes. A node is lost if its kubelet is silent or not ready, or if the Node object was deleted.
 
 A lost node gets the taint `unreachable` or `not-ready`. Tolerations set how long its pods stay, 300 seconds by default
-(kubernetes.io, "Taints and Tolerations"). Then they are marked for deletion, and remain until the kubelet returns, the
-Node is deleted, or a user forces deletion (kubernetes.io, "Force Delete StatefulSet Pods"). Pod GC deletes pods of a
-deleted Node after 40 seconds, and checks every 20 (Kubernetes, pkg/controller/podgc/gc_controller.go).
+(kubernetes.io, "Taints and Tolerations"). Then the pods are marked for deletion. They remain until the kubelet returns,
+the Node is deleted, or a user forces the deletion (kubernetes.io, "Force Delete StatefulSet Pods"). Pod GC checks every
+20 seconds, and deletes pods of a deleted Node after 40 seconds (Kubernetes, pkg/controller/podgc/gc_controller.go).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class _State:
     where: str
     then: str
     forced: bool = False
-    """Whether only the node's return or forced deletion ends them."""
+    """Whether the pods end only if the node returns or is deleted, or if a user forces the deletion."""
 
 
 def lost_pods(cluster: Cluster, pods: Iterable[Object]) -> list[Finding]:
@@ -74,7 +74,9 @@ def _state(cluster: Cluster, pod: Object) -> _State:
 
 
 def _deleted(node: Object, pod: Object) -> str:
-    """Returns when the taint evicts the pod: its shortest toleration (pkg/controller/tainteviction of Kubernetes)."""
+    """Returns when the taint evicts the pod: after the pod's shortest toleration (Kubernetes,
+    pkg/controller/tainteviction).
+    """
     evicting = [each for each in node["spec"].get("taints", []) if each["effect"] == "NoExecute"]
     taint = next((each for each in evicting if each["key"] in _TAINTS), None)
     if taint is None:

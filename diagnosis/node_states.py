@@ -21,19 +21,19 @@ Entry = Mapping[str, Any]
 _OF_PERSONS = re.compile(
     r"(?i)(kubectl|oc$|k9s|(open)?lens|freelens|headlamp|node-fetch|axios|mozilla|python|openapi-generator|curl|okhttp)"
 )
-"""Prefix of people's field managers: a tool, or a browser or library without a controller's name."""
+"""Prefixes of people's field managers: tools, browsers, and libraries without a name of their own program."""
 _UNKNOWN = "an unknown client"
 _FINE = re.compile(r"(?<!Not)(Healthy|Ready|OK|Ok|Succeeded)$")
-"""Suffix of conditions that are True without a problem."""
+"""Suffix of conditions that are True if there is no problem."""
 _VERDICT = f"{HEALTH_TAINT}-verdict"
 _UNLABEL = f"kubectl label node {{nodes}} {BAD_NODE.partition('=')[0]}-    # once their GPUs work again"
 CHECK_AGAIN = "check it: pulumi up -s <stack> --replace '**:Job::health-check*' (docs/health-check.md)"
 _LABELS = {BAD_NODE: _UNLABEL, f"{AUTOPILOT_LABEL}=EVICT": "kubectl describe nodes {nodes}"}
-"""Labels that make AppWrapper move jobs off a node, and the fix."""
+"""Labels that make AppWrapper move jobs off a node, with the command to run."""
 _UNFIT = re.compile(
     rf"{AUTOPILOT_LABEL}=(?!PASS$|EVICT$)|nvidia\.com/(mig\.config\.state=(?!success$|failed$)|gpu\.deploy\..+=paused)"
 )
-"""Labels that make a cordoned node unusable: of a check, of NVIDIA/mig-parted and of k8s-driver-manager."""
+"""Labels with which a cordoned node must not be used. A check, NVIDIA/mig-parted and k8s-driver-manager set them."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def of_taints(taints: Iterable[Object], *groups: str) -> NodeState | None:
 
 
 def leaving(node: Object) -> NodeState | None:
-    """Returns the state that explains why a node is being removed; None without one."""
+    """Returns the state that explains why a node is being removed; None if it is not being removed."""
     metadata, conditions = node["metadata"], node["status"].get("conditions", [])
     if tainted := of_taints(node["spec"].get("taints", []), "leaving"):
         return tainted
@@ -103,9 +103,9 @@ def is_problem(node: Object, condition: Object) -> bool:
 
 
 def like_ours(condition: str) -> str | None:
-    """Returns this program's condition for the problem that another detector reports.
+    """Returns the name of this program's condition for a problem that another detector reports.
 
-    Empty if this program lacks it; None if the problem is unknown.
+    Returns an empty string if this program has no such condition, and None if the problem is unknown.
     """
     entry = _entry("conditions", condition, ["problems"])
     return None if entry is None else str(entry.get("like", ""))
@@ -118,7 +118,7 @@ def writers(node: Object, field: str) -> list[str]:
 
 
 def manager(node: Object, field: str) -> str:
-    """Returns one writer of the field, a controller rather than a person: only controllers keep writing."""
+    """Returns a client that wrote the field, or an empty string. Prefers controllers: only they keep writing it."""
     return min(writers(node, field), key=is_of_person, default="")
 
 

@@ -52,7 +52,7 @@ def required_labels(pod: Object) -> list[str]:
 
 
 def required_pools(pod: Object) -> set[str]:
-    """Returns the names of the pools that the pod requires; empty if any will do."""
+    """Returns the names of the pools that the pod requires; empty if it may use any pool."""
     named = [wish.removeprefix(_OF_POOL) for wish in _requirements(pod) if wish.startswith(_OF_POOL)]
     return {name for names in named for name in names.split(" or ")}
 
@@ -63,7 +63,7 @@ def format_taint(taint: Object) -> str:
 
 
 def is_of_program(taint: Object) -> bool:
-    """Returns whether this program sets the taint on pools by default; a stack may add others."""
+    """Returns whether this program sets the taint on pools by default. A stack may also set other taints."""
     return format_taint(taint) in (GPU_TAINT, SPOT_TAINT, SYSTEM_TAINT)
 
 

@@ -1,8 +1,8 @@
-"""Finds the objects between a workload and its pods, and why one cannot create the next.
+"""Finds the objects between a workload and its pods, and why one of them cannot create the next.
 
 Events and conditions are those of Kubernetes' controllers (pkg/controller), the training operator 1.9.4
 (pkg/controller.v1/control), KubeRay 1.6.2 (ray-operator/controllers/ray/utils/constant.go) and Volcano 1.15.1
-(pkg/controllers/job). Volcano and the training operator create a gang's pods after its admission by Volcano
+(pkg/controllers/job). Volcano and the training operator create a gang's pods only after Volcano has admitted the gang
 (DelayPodCreationDueToPodGroup).
 """
 
@@ -21,7 +21,7 @@ from k8s.objects import Object, condition, is_ready
 from k8s.quantities import count
 
 _CREATION = re.compile(r"^Failed(To)?Create|^(PodGroup|Plugin|PVC|JobStatus)Error$|^Invalid")
-"""Event reasons of failed creations, not all of them warnings."""
+"""Event reasons of failed creations. Not all of these events are warnings."""
 _SYMPTOM = re.compile(r"^PodGroupPending$|Delete|Restarting$|^BackoffLimitExceeded$|^Unhealthy$")
 """Reasons of warnings that do not explain missing pods. The PodGroup has the cause of PodGroupPending."""
 _CAUSE = re.compile(r"forbidden|denied|exceeded quota|not found|invalid|no matches for kind|already exists")
@@ -78,15 +78,15 @@ def _exceeds_alone(message: str) -> bool:
 
 
 def _condition(maker: Object) -> tuple[str, str]:
-    """Returns the failure in the status, which is current and outlasts events."""
+    """Returns reason and message of a failure in the status, which is current and stays longer than events."""
     failure = condition(maker, "ReplicaFailure")
     return (failure.get("reason", ""), failure.get("message", "")) if failure.get("status") == "True" else ("", "")
 
 
 def _of_ray(kind: Kind, maker: Object, pods: Sequence[Object]) -> str:
-    """Returns the error of a RayCluster from its status or the copy in its RayJob or RayService.
+    """Returns the error of a RayCluster, from its status or from the copy in its RayJob or RayService; empty if none.
 
-    Unless the state is `failed`, it is ignored while pods start: it may be obsolete.
+    Ignores the error while pods start, because it may be obsolete, unless the state is `failed`.
     """
     status = maker["status"]
     owners = (status, status.get("pendingServiceStatus", {}), status.get("activeServiceStatus", {}))

@@ -22,7 +22,7 @@ _FAILED = re.compile(r"(fail(ed|ure)?|error)$", re.IGNORECASE)
 _BAD = re.compile(r"fail|error|degraded|stalled|invalid|unhealthy", re.IGNORECASE)
 _GOOD = re.compile(r"(ready|available|created|accepted|healthy|synced|valid|provisioned)$", re.IGNORECASE)
 _READY = ("Available", "Ready", "Running")
-"""Conditions of running workloads, the first of Deployments and LeaderWorkerSets."""
+"""Conditions of running workloads. Deployments and LeaderWorkerSets have the first."""
 _PARTS = ("applicationState", "jobStatus")
 """Status fields of SparkApplication and FlinkDeployment."""
 _UNHEALTHY = "Unhealthy"
@@ -32,7 +32,7 @@ RUNNING = "Running"
 
 
 def phase_of_any_kind(workload: Object) -> tuple[str, str]:
-    """Returns phase and message. A failure comes before completion, and that before running."""
+    """Returns phase and message. If several phases match, a failure comes first, then completion, then running."""
     status = workload["status"]
     if (wanted := status.get("desiredNumberScheduled")) is not None:
         ready = status.get("numberReady", 0)
@@ -88,7 +88,7 @@ def unfinished_rollout(deployment: Object) -> str:
 def unfinished_set(stateful_set: Object) -> str:
     """Returns why a StatefulSet's rollout is unfinished, as in `kubectl rollout status`; empty if it is done.
 
-    Pods below its partition keep the old version.
+    Pods below the StatefulSet's partition keep the old version.
     """
     spec, status = stateful_set["spec"], stateful_set["status"]
     wanted, ready, new = spec.get("replicas", 1), status.get("readyReplicas", 0), status.get("updatedReplicas", 0)

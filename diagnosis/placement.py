@@ -1,6 +1,6 @@
 """Finds why pods have no node: the reasons of schedulers and autoscaler, and the obstacles on each node.
 
-Also reports the pods' claims without a volume, in the provisioner's words.
+Also reports claims of the pods that have no volume, with the provisioner's message.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from k8s.resources import allocatable, device_requests
 from k8s.scheduling import selects, untolerated
 
 _WHY = ("ExternalProvisioning", "FailedBinding", "VolumeMismatch", "ClaimMisbound", "ClaimLost", "ProvisioningFailed")
-"""Event reasons of claims (pkg/controller/volume/events), from waiting for a provisioner to a failed volume."""
+"""Event reasons of claims (pkg/controller/volume/events), ordered from a wait for a provisioner to a failed volume."""
 
 _NO_CLAIM = re.compile(r'persistentvolumeclaim "([^"]+)" not found')
 """Message of Kubernetes' scheduler (pkg/scheduler/framework/plugins/volumebinding)."""
@@ -77,7 +77,7 @@ def _claims(pod: Object) -> Iterator[str]:
 
 
 def not_placed(cluster: Cluster, pods: Sequence[Object]) -> list[Finding]:
-    """Returns why pods have no node. Those of a gang that Volcano has not admitted come from their templates."""
+    """Returns why pods have no node. Pods of a gang that Volcano has not admitted come from their templates."""
     held = [pod for pod in pods if schedulers.gates(pod)]
     pods = [pod for pod in pods if not schedulers.gates(pod)]
     gated = list(schedulers.gated(cluster, held))
@@ -89,7 +89,7 @@ def not_placed(cluster: Cluster, pods: Sequence[Object]) -> list[Finding]:
     scaled = scaling(cluster, pods, there=there)
     findings = [finding for alike in _alike(pods) for finding in _behind(cluster, alike)] if cluster.is_complete else []
     policies = unready_policies(cluster) if any(_lack_devices(cluster, pod) for pod in pods) else []
-    if scaled and not there:  # the autoscaler's reason is the cause of the scheduler's
+    if scaled and not there:  # the autoscaler's reason explains the scheduler's reason
         return [*gated, *scaled, *policies, *without_volume(cluster, pods)]
     claims = list(missing_claims(cluster, pods))
     reasons = claims or schedulers.explain(cluster, pods, known=bool(findings))

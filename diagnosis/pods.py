@@ -28,21 +28,21 @@ _FAILED = "Failed"
 _PROGRESS = ("Pulling", "Pulled", "Started", "SuccessfulAttachVolume")
 _VARIES = r"\d+ restarts?|back-off \S+ |[0-9a-f]{8}-[0-9a-f-]{27}"
 _KILLED = re.compile(r"Container (\S+) failed (liveness|startup) probe")
-"""The kubelet's event Killing (pkg/kubelet/kuberuntime/kuberuntime_manager.go); the probe has its own."""
+"""The kubelet's event Killing (pkg/kubelet/kuberuntime/kuberuntime_manager.go). The failed probe has another event."""
 _DRIVEN_OUT = ("Evicted", "Preempting", "Terminated", "NodeShutdown", "Shutdown", "DeadlineExceeded")
 """Kubelet reasons for ending an accepted pod (eviction, preemption and nodeshutdown)."""
 
 
 @dataclass(frozen=True)
 class Waiting:
-    """A waiting container: why, and how it ended before."""
+    """A waiting container: why it waits, and how its last run ended."""
 
     reason: str
     message: str
     image: str
     container: str = ""
     ended: str = ""
-    """Reason, exit code and message of its last end."""
+    """Reason, exit code and message of the end of its last run."""
 
     @property
     def fails(self) -> bool:
@@ -100,7 +100,7 @@ def _common(pod: Object, why: str) -> str:
 
 
 def not_started(cluster: Cluster, pod: Object) -> Finding | None:
-    """Returns why the pod's containers do not start; None without a known problem."""
+    """Returns why the pod's containers do not start; None if no problem is known."""
     look = f"kubectl describe pod {where(pod)}"
     if pod["status"].get("phase") == "Failed":
         return _rejected(pod, look)
@@ -153,7 +153,7 @@ def _probe(cluster: Cluster, pod: Object, container: str) -> str:
 
 
 def _rejected(pod: Object, look: str) -> Finding | None:
-    """Returns why the node rejected or ended the pod, which then has a reason (kubelet.go, rejectPod)."""
+    """Returns why the node rejected or ended the pod; None if the pod has no reason (kubelet.go, rejectPod)."""
     status = pod["status"]
     if not status.get("reason") or status.get("containerStatuses"):
         return None

@@ -1,4 +1,4 @@
-"""Reports policies of NVIDIA's operators that are not ready: operators' messages, and pods that they wait for."""
+"""Reports policies of NVIDIA's operators that are not ready, with the operators' messages and pods that block them."""
 
 from __future__ import annotations
 

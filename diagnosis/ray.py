@@ -2,7 +2,7 @@
 
 States and reasons are those of KubeRay 1.6.2 (ray-operator/apis/ray/v1/rayjob_types.go, rayservice_types.go and
 raycronjob_types.go) and of Ray Serve (Ray's src/ray/protobuf/serve.proto). KubeRay retries a RayJob with another
-cluster and removes the reason of the failure (ray-operator/controllers/ray/rayjob_controller.go,
+cluster, and then removes the reason of the failure (ray-operator/controllers/ray/rayjob_controller.go,
 checkBackoffLimitAndUpdateStatusIfNeeded, JobDeploymentStatusRetrying).
 """
 
@@ -15,7 +15,7 @@ from diagnosis.finding import Finding, clock, joined, one_line
 from k8s.objects import Object, condition, holds
 
 RETRYING = "Retrying"
-"""Status of a RayJob when its cluster is deleted for a retry."""
+"""Status of a RayJob while its cluster is deleted for a retry."""
 _PHASES = {"Running": "Running", "Failed": "Failed", "ValidationFailed": "Failed"}
 _ENDED = {
     "InitializingTimeout": "KubeRay does not retry: delete the RayService and create it again",
@@ -23,7 +23,7 @@ _ENDED = {
 }
 _COMING = ("NOT_STARTED", "DEPLOYING", "DELETING")
 _SUBMISSION = ("AppFailed", "SubmissionFailed", "JobDeploymentStatusTransitionGracePeriodExceeded")
-"""Reasons with the cause in the submitter's log, which follows the job's, not in the head's.
+"""Reasons of a failure with the cause in the log of the submitter, not of the head. It also prints the job's log.
 
 The submitter runs `ray job logs --follow` (ray-project/kuberay 1.6.2, ray-operator/controllers/ray/common/job.go).
 """
@@ -87,7 +87,7 @@ def scheduled(cron_job: Object, kind: str) -> Finding:
 
 
 def _of_deployments(application: Object) -> str:
-    """Returns the messages of unhealthy deployments, which have the cause, or else the application's."""
+    """Returns the messages of unhealthy deployments, which have the cause, or else the application's message."""
     deployments = application.get("serveDeploymentStatuses", {}).items()
     messages = [f"{name} {each.get('status', '')}: {each['message']}" for name, each in deployments
             if each.get("status") != "HEALTHY" and each.get("message")]  # fmt: skip
@@ -95,7 +95,7 @@ def _of_deployments(application: Object) -> str:
 
 
 def retries(job: Object) -> str:
-    """Returns how many attempts have failed; empty for none. The last reason is lost once its cluster is deleted."""
+    """Returns how many attempts have failed; empty for none. KubeRay keeps the last reason only until the retry."""
     status = job["status"]
     if not (failed := status.get("failed") or 0):
         return ""

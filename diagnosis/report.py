@@ -38,13 +38,13 @@ class Report:
     uid: str = ""
     findings: tuple[Finding, ...] = field(default=())
     verdicts: tuple[str, ...] = ()
-    """After it ended: its pods' verdict lines, and errors when reading logs."""
+    """The verdict lines of its pods, and errors of reading their logs; empty before it has ended."""
     remarks: tuple[str, ...] = ()
-    """Remarks on its nodes and, after it ended, its pods."""
+    """Remarks on its nodes, pods and retries."""
     exits: tuple[str, ...] = ()
-    """After it failed: how its containers ended; printed only without verdicts."""
+    """How its containers ended, if it has failed. Printed only if there are no verdicts."""
     log: str = ""
-    """After it failed: the command that shows its log."""
+    """The command that shows its log, if it has failed."""
 
     @property
     def outcome(self) -> str:
@@ -55,9 +55,9 @@ class Report:
         return wrapped(f"{self.name}: {self.phase} {one_line(self.message)}".rstrip(), "  ")
 
     def lines(self, printed: Mapping[Finding, str] | None = None) -> list[str]:
-        """Returns the state, and below it verdicts, remarks, causes, and where to look.
+        """Returns lines with the state, and below it verdicts, remarks, causes, and where to look.
 
-        `printed` maps findings printed with another workload to its name.
+        `printed` maps findings that were printed for another workload to the name of that workload.
         """
         texts = (*(self.verdicts or self.exits), *self.remarks)
         same = dict.fromkeys((printed or {})[each] for each in self.findings if each in (printed or {}))
@@ -75,7 +75,7 @@ class Report:
 
 
 def report(cluster: Cluster, namespace: str, name: str) -> Report:
-    """Reports on `name` or `kind/name`. Of several matches, the first that no other created is used."""
+    """Reports on `name` or `kind/name`. If several objects match, uses the first: owners come before owned objects."""
     found = _found(cluster, namespace, name)
     if not found:
         return Report(name, GONE, "the cluster has no such object")
@@ -132,14 +132,16 @@ def platform(cluster: Cluster) -> Report:
 
 
 def names(cluster: Cluster, namespace: str) -> list[str]:
-    """Returns all workloads of a namespace, with kinds if names are ambiguous; pods only without an owner."""
+    """Returns all workloads of a namespace, with kinds if names are ambiguous. Excludes pods with an owner."""
     found = Counter(_name(each) for kind, each in cluster.workloads(namespace) if kind != "pod" or not owners_of(each))
     alike = {name: with_kinds(cluster, namespace, name) for name, count in found.items() if count > 1}
     return [each for name in sorted(found) for each in alike.get(name, [name])]
 
 
 def with_kinds(cluster: Cluster, namespace: str, name: str) -> list[str]:
-    """Returns `kind/name` of each workload with this name that no other created, or the name if it is unique."""
+    """Returns `kind/name` of each workload with this name, except those that another one created. Returns only the name
+    if it is unique.
+    """
     found = _found(cluster, namespace, name)
     makers = {uid for _, each in found for uid in makers_of(cluster, namespace, each["metadata"]["uid"])}
     first = [f"{kind}/{_name(each)}" for kind, each in found if not owners_of(each) & makers]

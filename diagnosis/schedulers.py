@@ -1,4 +1,4 @@
-"""Reports schedulers' messages on pods without a node: what pods lack, gangs' states, and scheduling gates."""
+"""Reports schedulers' messages on pods without a node: what pods lack, states of gangs, and scheduling gates."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ _SCHEDULERS = {
 }
 _DEFAULT = "default-scheduler"
 _GATED = "SchedulingGated"
-"""The API server's reason for new pods with gates (pkg/registry/core/pod/strategy.go)."""
+"""The API server's reason for new pods with scheduling gates (pkg/registry/core/pod/strategy.go)."""
 _FAILED = "FailedScheduling"
 _FITS = "can possibly be assigned to"
-"""Volcano's text in conditions and events of a pod that would fit if its gang's rest did (api/job_info.go)."""
+"""Volcano's text in conditions and events of a pod that would fit if the rest of its gang did (api/job_info.go)."""
 _NODES = re.compile(r"0/\d+ nodes ")
 """Prefix of a single pod's placement message, in Kubernetes' scheduler and Volcano."""
 _ORIGIN = "Origin reason is "
-"""Text in Volcano's gang messages (api/job_info.go, FitError), before what a pod of the gang lacks."""
+"""Text in Volcano's messages on gangs (api/job_info.go, FitError). The text behind it is what a pod lacks."""
 _GANG = re.compile(
     "pod group is not ready"
     "|cannot find enough sibling pods|optimistic rejection in PostFilter|rejection in Unreserve|due to timeout after"
 )
-"""Messages with only a gang's state, from Volcano and Coscheduling (scheduler-plugins' pkg/coscheduling)."""
+"""Messages that only have a gang's state, from Volcano and Coscheduling (scheduler-plugins' pkg/coscheduling)."""
 _NO_PODS = re.compile(r"\d+/0 tasks in gang unschedulable: (?!.*Origin reason is )")
-"""Volcano's message for a gang without pods yet (cache.go, RecordJobStatusEvent), without information."""
+"""Volcano's message for a gang that has no pods yet (cache.go, RecordJobStatusEvent). It contains no cause."""
 _KUEUES = "kueue.x-k8s.io/"
 
 
@@ -76,9 +76,9 @@ def gated(cluster: Cluster, pods: Sequence[Object]) -> Iterator[Finding]:
 
 
 def explain(cluster: Cluster, pods: Sequence[Object], *, known: bool) -> list[Finding]:
-    """Returns the scheduler's message, from the pods, or from their PodGroup before it has pods.
+    """Returns the scheduler's message from the pods, or from their PodGroup before the pods exist.
 
-    If the cause is `known`, it omits a gang's state, which changes with each read.
+    If the cause is `known`, omits the state of a gang, because it changes with each read.
     """
     group = volcano.gang(cluster, pods[0])
     if closed := volcano.closed_queue(cluster, group):
@@ -102,7 +102,7 @@ def explain(cluster: Cluster, pods: Sequence[Object], *, known: bool) -> list[Fi
 
 
 def _before(cluster: Cluster, pods: Sequence[Object]) -> list[str]:
-    """Returns what a pod lacked last, which Coscheduling overwrites with the gang's state."""
+    """Returns what a pod last lacked, from events. In conditions, Coscheduling replaces it with the gang's state."""
     failed = [event for pod in pods for event in cluster.events(pod) if event.get("reason") == _FAILED]
     return [message for message in _causes(sorted(failed, key=event_time)) if not _GANG.search(message)][-1:]
 

@@ -1,6 +1,6 @@
 """Normalizes Kubernetes objects to the fields and types that a diagnosis reads (fields.yaml).
 
-Many custom resources accept anything: nulls, missing fields, other types. On reading, `shaped` removes what does not
+Many custom resources accept anything: nulls, missing fields, other types. `shaped` removes all values that do not
 match, so that other modules need no checks.
 """
 
@@ -17,7 +17,7 @@ import yaml
 from config.data import data
 
 _MOST_PODS = 100_000
-"""The limit for pod counts: a template may request more than can be listed."""
+"""The limit for numbers of pods: an object may request more pods than this program can list."""
 _TYPES = {"text": str, "number": int, "flag": bool, "map": dict}
 REPLICA_SPECS = tuple(f"{name}ReplicaSpecs" for name in ("pytorch", "tf", "mpi", "xgb", "paddle", "jax"))
 _NEW_EVENT = {"note": "message", "regarding": "involvedObject", "deprecatedLastTimestamp": "lastTimestamp"}
@@ -41,7 +41,7 @@ def shaped(kind: str, obj: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def document(name: str, text: str) -> dict[str, Any]:
-    """Returns the parsed YAML of a ConfigMap's document without what does not fit; empty if it is not YAML."""
+    """Returns the parsed YAML of a ConfigMap's document, without values that do not fit; empty if it is not YAML."""
     try:
         return fit(yaml.safe_load(text), _fields()["documents"][name]) or {}
     except yaml.YAMLError:
@@ -49,7 +49,7 @@ def document(name: str, text: str) -> dict[str, Any]:
 
 
 def fit(value: Any, shape: Any) -> Any:
-    """Returns the part of the value that fits the shape (fields.yaml explains them), or None for another type."""
+    """Returns the part of the value that fits the shape (fields.yaml explains shapes), or None for another type."""
     if isinstance(shape, dict):
         return _fit_map(value, shape) if isinstance(value, dict) else None
     if isinstance(shape, list):

@@ -2,9 +2,9 @@
 
 The messages are those of Volcano's plugins (v1.15.1, pkg/scheduler/plugins: proportion, capacity, overcommit); 1.10
 omits names of resources. If a queue's `capability` omits a resource, only the nodes limit it (proportion.go and
-capacity.go: `realCapability.MinDimensionResource(attr.capability, api.Infinity)`); before 1.8.2 the queue had none of
-it. The plugin overcommit admits up to 1.2 times all nodes, including admitted gangs that are not placed
-(overcommit.go).
+capacity.go: `realCapability.MinDimensionResource(attr.capability, api.Infinity)`). Before 1.8.2, such a queue had
+nothing of that resource. The plugin overcommit admits gangs up to 1.2 times the resources of all nodes, and counts
+admitted gangs that are not placed (overcommit.go).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _QUOTA = "queue resource quota insufficient"
 _OVERUSED = "resource in cluster is overused"
 _REFUSALS = (_QUOTA, _OVERUSED, "resource quota insufficient")
 _PENDING = "Pending"
-"""Phase of a PodGroup that Volcano has not admitted. For its own jobs, it creates pods only after admission."""
+"""Phase of a PodGroup that Volcano has not admitted. Volcano creates the pods of a Volcano Job only after admission."""
 _INQUEUE = "Inqueue"
 _CHANGES = {
     "Restarting": "Volcano deletes its pods, then restarts it",
@@ -53,9 +53,9 @@ def messages_of(cluster: Cluster, group: Object | None) -> list[str]:
 
 
 def closed_queue(cluster: Cluster, group: Object | None, *, sure: bool = False) -> list[Finding]:
-    """Returns why the queue of a gang or job accepts no jobs, which Volcano does not report.
+    """Returns why the queue of a gang or job accepts no jobs; empty if it does. Volcano does not report this.
 
-    `sure` is whether a queue that is not found does not exist. Volcano creates `default`.
+    If `sure`, a queue that is not found does not exist, except `default`, which Volcano creates.
     """
     name, queue = _queue(cluster, group)
     if not group or not name or _is_in(group):
@@ -77,7 +77,7 @@ def _queue(cluster: Cluster, group: Object | None) -> tuple[str, Object | None]:
 def refusal(cluster: Cluster, group: Object | None, message: str, *, known: bool) -> list[Finding] | None:
     """Returns the cause of a refusal, or None for another message.
 
-    `known` is whether the nodes are known to lack what the gang requests.
+    `known` is whether another finding already shows what the nodes lack.
     """
     if message.startswith(_OVERUSED):
         return [_overused(cluster, group, message.removeprefix(_OVERUSED), known=known)]
@@ -95,7 +95,7 @@ def changing(job: Object) -> Iterator[Finding]:
 
 
 def restarts(job: Object) -> str:
-    """Returns how often Volcano restarted its job; empty if never."""
+    """Returns how often Volcano has restarted a Volcano Job; empty if never."""
     spent = job["status"].get("retryCount")
     return f"{spent} of {job['spec'].get('maxRetry', _MOST_RETRIES)} restarts used" if spent else ""
 
@@ -129,7 +129,7 @@ def _queue_full(cluster: Cluster, group: Object | None, names: str, *, known: bo
         never = f"it never fits in Volcano's queue {name}: it requests {'; '.join(large)}"
         return [Finding(never, f"{look}    # request less, or raise spec.capability", lasts=True)]
     used_up = f"{joined('the quota of its queue', name, 'is used up', by=' ')}{names}"
-    if not capability:  # it has what all nodes offer; where they lack it, that is the cause
+    if not capability:  # the queue may use all nodes: their lack of resources is the cause
         return [] if known else [Finding(used_up, "kubectl describe queues")]
     limits = ", ".join(f"{most} {each}" for each, most in capability.items())
     free = [each for each in asked if "/" in each and each not in capability]

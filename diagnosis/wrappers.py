@@ -23,7 +23,7 @@ _PERIODS = {
     "retryPausePeriodDuration": "resetPause",
     "forcefulDeletionGracePeriodDuration": "deletionGracePeriod",
 }
-"""Annotations, and their defaults: keys of the controller's configuration (pkg/config/config.go)."""
+"""Annotations, and the keys of their defaults in the controller's configuration (pkg/config/config.go)."""
 _NO_RETRY = "AutopilotNoExecute"
 """Reason of a restart that does not count as a retry."""
 _GOING = ("Suspending", "Terminating")
@@ -34,7 +34,7 @@ _PART = re.compile(r"(\d+(?:\.\d+)?)(h|ms|m|s)")
 
 
 def wrapped_pods(cluster: Cluster, wrapper: Object) -> list[Object]:
-    """Returns the AppWrapper's pods, also those of a deleted job: it waits for them too."""
+    """Returns the AppWrapper's pods, including pods of a deleted job, because the AppWrapper also waits for these."""
     metadata = wrapper["metadata"]
     pods = cluster.all(POD, metadata["namespace"])
     return [pod for pod in pods if labelled(pod, {WRAPPER_LABEL: metadata["name"]})]
@@ -62,10 +62,8 @@ def holding(cluster: Cluster, wrapper: Object) -> Iterator[Finding]:
 
 
 def _not_created(wrapper: Object) -> str:
-    """Returns the kinds that the API server rejected, and why the previous try failed. A reset keeps the condition
-    Unhealthy.
-
-    Only the controller's log has this try's error.
+    """Returns the kinds that the API server rejected, and why the previous try failed: a reset keeps the condition
+    Unhealthy. Only the controller's log has the error of the current try.
     """
     failed = [
         part for part in _parts(wrapper) if any(each.get("reason") == _ERRORED for each in part.get("conditions", []))
@@ -76,7 +74,7 @@ def _not_created(wrapper: Object) -> str:
 
 
 def _going(cluster: Cluster, wrapper: Object, look: str) -> Finding:
-    """Returns the progress of its deletion, endless if the API server does not know a resource's kind
+    """Returns the progress of the deletion. It never ends if the API server does not know the kind of a resource
     (resource_management.go, deleteComponents: only NotFound counts as deleted).
     """
     deleted = wrapper["metadata"].get("deletionTimestamp", "")
@@ -101,7 +99,7 @@ def retries(cluster: Cluster, wrapper: Object) -> str:
 
 
 def restarted(cluster: Cluster, wrapper: Object) -> Iterator[str]:
-    """Reads the last cause from the AppWrapper's events: the status does not keep it."""
+    """Yields the number of restarts, and the last cause from the AppWrapper's events: the status does not keep it."""
     if _used(wrapper) and wrapper["status"].get("phase") == "Running":
         messages = [event["message"] for event in cluster.events(wrapper) if event.get("reason") == "Unhealthy"]
         last = f", the last one because of {one_line(messages[-1])}" if messages else ""
