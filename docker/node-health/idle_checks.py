@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Starts checks of a few idle GPU nodes. With its CronJob, each node is checked once a day.
+"""Starts checks of a few idle GPU nodes. A CronJob runs it so often that each node is checked once a day.
 
-A check is a pod with the lowest priority, which any job preempts. Each round checks those with the oldest check, just
-enough for all within a day; none while a job's pod waits for GPUs. If a node offers fewer devices than it has, the
-check requests those, and reports the missing ones. Nodes without any device of a kind are skipped.
+A check is a pod with the lowest priority, which any job preempts. Each round checks the nodes with the oldest checks,
+just enough to check all nodes within a day. While a job's pod waits for GPUs, no check starts. If a node offers fewer
+devices than it has, the check requests the offered ones, and reports the missing ones. If a node offers no device of a
+kind, it is skipped.
 
-Schedulers preempt no pods for a pod whose priority class has `preemptionPolicy: Never`, like those of teams. So a round
-lasts until its checks end or the next round is near, and deletes them if such a pod waits for GPUs.
+If a pod's priority class has `preemptionPolicy: Never`, as teams' classes have, schedulers preempt no pods for it. So a
+round lasts until its checks end or the next round is near, and deletes its checks if such a pod waits for GPUs.
 
 The pod's service account needs `list` of nodes and pods, and `create` and `delete` of pods in its own namespace.
 """
@@ -47,7 +48,7 @@ def chosen(
     every: timedelta,
     devices: Mapping[str, Mapping[str, str]],
 ) -> list[str]:
-    """Returns the nodes to check in this round. `every` is the time between rounds, `devices` a node's by its pool."""
+    """Returns the nodes to check in this round. `every` is the time between rounds. `devices` are a node's, by pool."""
     busy = {_node_of(pod) for pod in pods if _takes_gpus(pod)}
     if "" in busy:
         print("a pod waits for GPUs: no check starts", flush=True)
@@ -59,7 +60,7 @@ def chosen(
 
 
 def _node_of(pod: Object) -> str:
-    """Returns the pod's node, or the one that a check waits for; empty for other waiting pods."""
+    """Returns the pod's node, or the node that a pending check waits for. Returns "" for other pending pods."""
     own = pod["spec"].get("nodeSelector", {}).get(HOSTNAME, "") if pod["metadata"]["name"].startswith(PREFIX) else ""
     return str(pod["spec"].get("nodeName") or own)
 
@@ -73,7 +74,7 @@ def _takes_gpus(pod: Object) -> bool:
 
 
 def _ready(node: Object, devices: Mapping[str, str]) -> bool:
-    """Returns whether a check can start there. Tainted nodes are checked too: they may be repaired."""
+    """Returns whether a check can start on the node. Tainted nodes are checked too: they may be repaired."""
     conditions = {each["type"]: each["status"] for each in node.get("status", {}).get("conditions", [])}
     none = [name for name, count in offered(node, devices).items() if count < 1]
     if none:
@@ -82,7 +83,7 @@ def _ready(node: Object, devices: Mapping[str, str]) -> bool:
 
 
 def offered(node: Object, devices: Mapping[str, str]) -> dict[str, int]:
-    """Returns how many of a node's `devices` it offers."""
+    """Returns how many of its `devices` a node offers, by resource."""
     allocatable = node.get("status", {}).get("allocatable", {})
     counts = {name: allocatable.get(name, "0") for name in devices}
     return {name: min(int(text), int(devices[name])) if text.isdecimal() else 0 for name, text in counts.items()}
@@ -97,7 +98,7 @@ def _last(node: Object) -> datetime:
 
 
 def check(template: Object, node: Object, owner: Object) -> Object:
-    """Returns the pod that checks the node, with all offered devices. It is deleted with its Job."""
+    """Returns the pod that checks the node, with all offered devices. The pod is deleted with the Job `owner`."""
     pod = copy.deepcopy(template)
     name = node["metadata"]["name"]
     counts = {device: str(count) for device, count in offered(node, _devices(template)).items()}
@@ -111,14 +112,14 @@ def check(template: Object, node: Object, owner: Object) -> Object:
 
 
 def cannot_evict(pod: Object) -> bool:
-    """Returns whether a pod waits for GPUs for which no scheduler preempts other pods."""
+    """Returns whether the pod waits for GPUs and no scheduler preempts other pods for it."""
     return pod["spec"].get("preemptionPolicy") == "Never" and _takes_gpus(pod) and not _node_of(pod)
 
 
 def give_way(checks: str, until: float) -> None:
-    """Deletes the pods of `checks`, a path of the API, when a pod that cannot evict them waits for GPUs.
+    """Deletes the pods of checks (API path `checks`) when a pod that cannot evict them waits for GPUs.
 
-    Returns when none is left, or at the time `until` of the monotonic clock.
+    Returns when no check runs, or at the time `until` of the monotonic clock.
     """
     own = f"{checks}?labelSelector={urllib.parse.quote(os.environ['LABEL'])}"
     while time.monotonic() < until:
@@ -136,7 +137,7 @@ def give_way(checks: str, until: float) -> None:
 
 
 def main() -> int:
-    """Runs one round. Returns 1 if a check could not be created, unless it exists or its node was deleted."""
+    """Runs one round. Returns 1 if the API server rejected a check, unless it exists or its node was deleted."""
     begun, checks = time.monotonic(), f"/api/v1/namespaces/{os.environ['NAMESPACE']}/pods"
     templates = {file.stem: json.loads(file.read_text()) for file in Path(os.environ["TEMPLATES"]).glob("*.json")}
     nodes = {node["metadata"]["name"]: node for node in _nodes(templates)}

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Taints and labels bad GPU nodes. A CronJob runs it every few minutes.
 
-A check's pod taints its bad node itself (docker/aksnhc/update-node.sh). This program treats others' findings
-(Autopilot's label, the node's conditions) as failed checks. After a grace period for jobs, it labels the node for
-AppWrapper, which does not read taints, and in the next round changes the taint to NoExecute. Only a passing check
-removes a taint. If SLACK_QUEUE is set, it also sets how many GPUs this queue lends (slack_queue.py). The pod's service
-account needs `list` and `patch` of nodes, and `get` and `patch` of that queue.
+The pod of a failed check taints its node itself (docker/aksnhc/update-node.sh). This program also taints a node if
+Autopilot's label or the node's conditions report a problem. After a grace period for jobs, it labels the node for
+AppWrapper, which does not read taints. In the next round, it changes the taint to NoExecute. Only a passing check
+removes a taint. If SLACK_QUEUE is set, the program also sets how many GPUs this queue lends (slack_queue.py). The pod's
+service account needs `list` and `patch` of nodes, and `get` and `patch` of that queue.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from api import CONFLICT, GONE, Object, call
 TAINT, FAILED = "aznhc", "failed"
 VERDICT, RESULTS = "aznhc-verdict", "aznhc-results"
 FAILED_AT, LABELLED = "aznhc-failed", "aznhc-labelled"
-"""Annotations: the verdict; the verdict with the log; the time of the taint; and this program's label."""
+"""Annotations: the verdict; the verdict with the log; the time of the taint; whether this program set its label."""
 STAYS, GOES = "NoSchedule", "NoExecute"
 LASTS = timedelta(minutes=2)
-"""Least duration of a condition: links and drivers may recover without help."""
+"""Minimum duration of a condition that counts: links and drivers may recover without help."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Rules:
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> Rules:
-        """Reads the container's variables, with lists separated by commas."""
+        """Returns the rules in the container's variables. Commas separate lists."""
         return cls(
             effect=environment["TAINT_EFFECT"],
             grace=timedelta(minutes=0 if environment["TAINT_EFFECT"] == GOES else int(environment["GRACE_MINUTES"])),
@@ -58,7 +58,7 @@ class Rules:
 
 
 def change(node: Object, rules: Rules, now: datetime) -> tuple[Object, str]:
-    """Returns the node's merge patch, maybe empty, and a log line."""
+    """Returns the node's merge patch and a log line; both are empty if nothing changes."""
     metadata, taints = node["metadata"], node.get("spec", {}).get("taints") or []
     annotations, labels = metadata.get("annotations") or {}, metadata.get("labels") or {}
     effects = {taint["effect"] for taint in taints if taint["key"] == TAINT}
@@ -85,8 +85,9 @@ def change(node: Object, rules: Rules, now: datetime) -> tuple[Object, str]:
     if GOES in wanted and labels.get(key) != value:
         patched["labels"][key] = value
         patched["annotations"][LABELLED] = "true"
-        # AppWrapper moves jobs without using a retry only while their pods still run (appwrapper 1.2.1,
-        # internal/controller/appwrapper/appwrapper_controller.go, getPodStatus). It looks once a minute.
+        # NoExecute waits for the next round: AppWrapper checks the label once a minute, and only moves a job without
+        # using a retry while its pods still run (appwrapper 1.2.1,
+        # internal/controller/appwrapper/appwrapper_controller.go, getPodStatus).
         wanted = effects or {STAYS}
     elif GOES not in wanted and LABELLED in annotations:
         patched["labels"][key] = None
@@ -143,7 +144,7 @@ def main() -> int:
 
 
 def _limit_lending(path: str, nodes: list[Object], rules: Rules) -> bool:
-    """Sets the slack queue's lending limit. Returns False if the API server rejects it."""
+    """Sets the slack queue's lending limit. Returns False if the API server rejects the change."""
     labels = {*rules.bad_labels, rules.label}
     lost = slack_queue.lost(nodes, slack_queue.Rules.of(os.environ, TAINT, labels), datetime.now(UTC))
     try:
@@ -154,7 +155,7 @@ def _limit_lending(path: str, nodes: list[Object], rules: Rules) -> bool:
 
 
 def _patched(path: str, found: Object, body: Object, changes: str) -> Object | None:
-    """Returns the patched object, or the old one if the next round retries; None if the patch is rejected."""
+    """Returns the patched object, the old one if the next round retries, or None if the patch is rejected."""
     if not body:
         return found
     try:
@@ -166,7 +167,7 @@ def _patched(path: str, found: Object, body: Object, changes: str) -> Object | N
 
 
 def _next_round_retries(path: str, error: urllib.error.HTTPError) -> bool:
-    """Returns whether the object was deleted or changed meanwhile. Logs other errors."""
+    """Returns whether the error means that the object was deleted or changed meanwhile. Logs other errors."""
     if error.code in (CONFLICT, GONE):
         return True
     print(f"ERROR: {path}: {error.code} {error.read().decode(errors='replace')}", file=sys.stderr)

@@ -1,7 +1,8 @@
 """Lowers the lending limit of Kueue's slack queue by the GPUs that no job can use.
 
-Quotas count all nodes: without this, Kueue admits jobs that no node can run. Running jobs keep their GPUs: the limit
-only affects waiting ones. AppWrapper did this until 1.0.7 (project-codeflare/mlbatch, QUOTA_MAINTENANCE.md).
+Quotas count all nodes, so without a lower limit, Kueue admits jobs that no node can run. The limit only affects waiting
+jobs: running jobs keep their GPUs. AppWrapper set the limit until 1.0.7 (project-codeflare/mlbatch,
+QUOTA_MAINTENANCE.md).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ GPU = "nvidia.com/gpu"
 POOL = "ai-on-aks/pool"
 _CLOSED = ("NoSchedule", "NoExecute")
 _KUBERNETES = "node.kubernetes.io/"
-"""Kubernetes' taints: a node that is cordoned, not ready, not reachable or under pressure."""
+"""Prefix of Kubernetes' taints on a node that is cordoned, not ready, not reachable or under pressure."""
 
 
 @dataclass(frozen=True)
@@ -39,11 +40,11 @@ class Rules:
     labels: Collection[str]
     """KEY=VALUE of bad nodes."""
     pools: Mapping[str, Pool]
-    """Pools by key. For nodes of other pools, their capacity counts, without GPUs that were lost before the device
-    plugin started.
+    """Fixed pools by key. In other pools, the capacity of the nodes counts. It omits GPUs that were lost before the
+    device plugin started.
     """
     warm_up: timedelta
-    """How long a new node of a fixed pool may have no GPUs while its drivers are installed."""
+    """How long a new node of a fixed pool may have no GPUs, because its drivers are being installed."""
 
     @classmethod
     def of(cls, environment: Mapping[str, str], taint: str, labels: Collection[str]) -> Rules:
@@ -54,7 +55,7 @@ class Rules:
 
 
 def lost(nodes: Iterable[Object], rules: Rules, now: datetime) -> int:
-    """Returns the number of GPUs that no job can use. `nodes` are all with GPUs."""
+    """Returns the number of GPUs that no job can use. `nodes` are all nodes with GPUs."""
     left, others = {key: pool.nodes * pool.gpus for key, pool in rules.pools.items()}, 0
     for node in nodes:
         key, capacity = (node["metadata"].get("labels") or {}).get(POOL, ""), _gpus(node, "capacity")
@@ -84,9 +85,9 @@ def _created(node: Object) -> datetime:
 
 
 def change(queue: Object, lost: int) -> tuple[Object, str]:
-    """Returns the queue's merge patch, to lend its quota minus the lost GPUs, and a log line.
+    """Returns a log line, and the merge patch with which the queue lends its quota minus the lost GPUs.
 
-    The patch is empty if nothing changes. Without a limit, the queue lends its whole quota.
+    Both are empty if nothing changes. Without a limit, the queue lends its whole quota.
     """
     groups, changes = copy.deepcopy(queue["spec"]["resourceGroups"]), ""
     resources = [each for group in groups for flavor in group["flavors"] for each in flavor["resources"]]
@@ -97,7 +98,7 @@ def change(queue: Object, lost: int) -> tuple[Object, str]:
             each["lendingLimit"], changes = str(lent), f"lends {lent} of {quota} GPUs"
     if not changes:
         return {}, ""
-    version = queue["metadata"]["resourceVersion"]  # the patch replaces the list
+    version = queue["metadata"]["resourceVersion"]  # the patch replaces the list: it must fail after changes
     return {"metadata": {"resourceVersion": version}, "spec": {"resourceGroups": groups}}, changes
 
 

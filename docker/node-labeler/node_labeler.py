@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Labels its node with data of Azure's host and InfiniBand, and removes stale labels.
+"""Labels its node with data about the Azure host and InfiniBand, and removes stale labels.
 
 Hyper-V describes the VM and its host in a file of fixed-size records; sysfs has the InfiniBand partition (pkey) and the
 HCAs' GUIDs. Azure's support asks for these data. The pod's service account needs `get` and `patch` of nodes.
@@ -20,13 +20,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 KEY_BYTES, VALUE_BYTES = 512, 2048
-"""Sizes in the pool's records; text is UTF-8, padded with zero bytes (linux/hyperv.h: HV_KVP_EXCHANGE_MAX_*_SIZE)."""
+"""Sizes in records of the pool file. Text is UTF-8, padded with zeros (linux/hyperv.h: HV_KVP_EXCHANGE_MAX_*_SIZE)."""
 MAX_LABEL = 63
 """Kubernetes' maximum length of a label's value, and of its name after the prefix."""
 HYPERV = "hyperv/"
 INFINIBAND = "ai-on-aks/ib-"
 PREFIXES = (HYPERV, INFINIBAND)
-"""Prefixes of this program's labels, removed if stale."""
+"""Prefixes of this program's labels. Stale labels with these prefixes are removed."""
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 TIMEOUT_S = 30
 _SIGNS = "-_."
@@ -45,22 +45,22 @@ def records(pool: bytes) -> dict[str, str]:
 
 
 def label_text(text: str) -> str:
-    """Returns the text as a valid name or value of a label, maybe empty."""
+    """Returns the text as a valid name or value of a label; it may be empty."""
     allowed = re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip(_SIGNS)
     return allowed[:MAX_LABEL].strip(_SIGNS)
 
 
 def hyperv_labels(pool: bytes) -> Labels:
-    """Returns `hyperv/<key>=<value>` for each record that has both."""
+    """Returns `hyperv/<key>=<value>` for each record that has a key and a value."""
     pairs = {label_text(key): label_text(value) for key, value in records(pool).items()}
     return {HYPERV + name: value for name, value in pairs.items() if name and value}
 
 
 def infiniband_labels(folder: Path) -> Labels:
-    """Returns `ai-on-aks/ib-pkey`, and `ai-on-aks/ib-guid-<device>` for each device of a /sys/class/infiniband.
+    """Returns `ai-on-aks/ib-pkey`, and `ai-on-aks/ib-guid-<device>` for each device in a folder /sys/class/infiniband.
 
-    Nodes only connect with the same pkey. If this node's HCAs differ, `_` joins their pkeys. Ethernet devices
-    (accelerated networking) are skipped. A GUID has 16 hexadecimal digits, without colons.
+    Nodes only connect if they have the same pkey. If this node's HCAs have several pkeys, `_` joins them. Ethernet
+    devices (accelerated networking) are skipped. A GUID has 16 hexadecimal digits, without colons.
     """
     labels: Labels = {}
     pkeys = set()
@@ -75,7 +75,7 @@ def infiniband_labels(folder: Path) -> Labels:
 
 
 def changes(present: Mapping[str, str], wanted: Mapping[str, str]) -> dict[str, str | None]:
-    """Returns the patch that leaves only the wanted labels of this program; None removes a label."""
+    """Returns the patch after which the node has only the wanted labels of this program; None removes a label."""
     stale = {name: None for name in present if name.startswith(PREFIXES) and name not in wanted}
     return {**stale, **{name: value for name, value in wanted.items() if present.get(name) != value}}
 
@@ -119,7 +119,7 @@ class Node:
 
 
 def update(node: Node, pool: Path, infiniband: Path) -> None:
-    """Updates the node's labels, without `hyperv/` if there is no pool file (Hyper-V's daemon does not run)."""
+    """Updates the node's labels, without `hyperv/` if the file `pool` is missing (Hyper-V's daemon does not run)."""
     hyperv = hyperv_labels(pool.read_bytes()) if pool.exists() else {}
     needed = changes(node.labels(), {**hyperv, **infiniband_labels(infiniband)})
     if needed:
@@ -129,7 +129,7 @@ def update(node: Node, pool: Path, infiniband: Path) -> None:
 
 
 def main() -> int:
-    """Repeats forever: a VM may move to another host, and a new fabric manager assign another pkey."""
+    """Updates labels forever: a VM may move to another host, and a new fabric manager may assign another pkey."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     environment = os.environ
     api = f"https://{environment['KUBERNETES_SERVICE_HOST']}:{environment['KUBERNETES_SERVICE_PORT']}"

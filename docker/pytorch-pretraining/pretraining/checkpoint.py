@@ -1,6 +1,6 @@
-"""Saves checkpoints: each process writes its share of masters and moments while training continues.
+"""Saves checkpoints: each process writes its share of fp32 weights (masters) and moments while training continues.
 
-A share lists its elements: any number of processes, sharded or not, can read it.
+A share lists its elements, so that any number of processes, sharded or not, can read it.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from pretraining import folders
 from pretraining.optimizer import Segments, world
 
 _WHERE = "where"
-"""Name of the files with a share's elements: each segment's first element and length."""
+"""Name of the files that list the elements of a share: the first element and the length of each segment."""
 
 
 class Optimizer(Protocol):
-    """The state that a checkpoint has."""
+    """The state that a checkpoint saves."""
 
     steps: int
 
@@ -36,13 +36,13 @@ class Checkpoints:
     """A training's checkpoints, in a folder that all processes share."""
 
     def __init__(self, folder: Path, about: Mapping[str, Any], keep: int = 2) -> None:
-        """Sets the folder. A checkpoint of this training must have the same `about`."""
+        """`about` describes the training: only checkpoints with the same `about` can be loaded."""
         self.folder, self.about, self.keep = folder, dict(about), keep
         self._writer: threading.Thread | None = None
         self._failure: BaseException | None = None
 
     def save(self, optimizer: Optimizer) -> None:
-        """Returns once the state is copied, and writes it in a thread. Raises the previous write's error."""
+        """Copies the state, and then writes it in a thread. Raises the error of the previous write, if any."""
         self.wait()
         state = optimizer.state()
         copied = {name: _joined(segments) for name, segments in state.items()}
@@ -51,7 +51,7 @@ class Checkpoints:
         self._writer.start()
 
     def wait(self) -> None:
-        """Waits until all is written."""
+        """Waits until the thread has written the checkpoint. Raises the error of that write, if any."""
         if self._writer:
             self._writer.join()
             self._writer = None
@@ -74,7 +74,7 @@ class Checkpoints:
     def load(self, optimizer: Optimizer) -> int:
         """Restores the newest checkpoint and returns its steps, or 0. Raises CheckpointError for another model."""
         if world()[0] == 0:
-            folders.clear(self.folder)  # no process saves before all have taken a step together
+            folders.clear(self.folder)  # no process saves yet: all must first take a step together
         found = folders.newest(self.folder, self.about)
         if found is None:
             return 0
@@ -90,7 +90,7 @@ class Checkpoints:
 
 
 def _joined(segments: Segments) -> Tensor:
-    """Returns a copy of all segments on the CPU: the GPU may lack the memory."""
+    """Returns a copy of all segments on the CPU, because the GPU may lack memory for it."""
     into = torch.empty(sum(part.numel() for _, part in segments))
     at = 0
     for _, part in segments:
@@ -100,7 +100,7 @@ def _joined(segments: Segments) -> Tensor:
 
 
 def _read(share: np.ndarray, where: Sequence[tuple[int, int]], into: Tensor, start: int) -> None:
-    """Copies the part of a share that belongs to `into`, whose first element is number `start`; the end is padding."""
+    """Copies the elements of a share that belong to `into`. `start` is the number of the first element of `into`."""
     stop, at = start + into.numel(), 0
     for first, length in where:
         low, high = max(start, first), min(stop, first + length)

@@ -1,6 +1,6 @@
-"""Training data: a source with known entropy, or files of token numbers. A batch only depends on its number.
+"""Training data: a source with known entropy, or files of token numbers.
 
-So a restarted training sees the same data, on any number of GPUs.
+A batch only depends on its number. So a restarted training reads the same data, on any number of GPUs.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class Synthetic:
-    """A source in which one of four tokens follows each of 256, equally likely: no loss stays below `entropy`."""
+    """A source with 256 tokens. Four tokens can follow each, equally likely, so no loss stays below `entropy`."""
 
     vocabulary: int
     seed: int
@@ -53,9 +53,9 @@ class Synthetic:
 
 
 class TokenFiles:
-    """A folder's files `*.bin` of little-endian numbers of 16 bits, or 32 if the vocabulary needs them.
+    """A folder's files `*.bin` of little-endian token numbers with 16 bits, or 32 if the vocabulary needs them.
 
-    Sequences follow each other without gaps; each pass has another order.
+    Sequences follow each other without gaps. Each pass over the data has another order.
     """
 
     def __init__(self, folder: Path, vocabulary: int, seed: int) -> None:

@@ -1,4 +1,4 @@
-"""Manages folders of checkpoints. A complete one is `step-<n>`; incomplete ones are ignored."""
+"""Manages folders of checkpoints. A complete checkpoint is in `step-<n>`; incomplete checkpoints are ignored."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class CheckpointError(ValueError):
 
 
 def begin(folder: Path, steps: int) -> Path:
-    """Returns the folder for all processes' shares, which each marks as `written`."""
+    """Returns the folder where all processes write their shares and mark them as `written`."""
     part = folder / f"step-{steps}{_UNFINISHED}"
     part.mkdir(parents=True, exist_ok=True)
     return part
@@ -30,7 +30,7 @@ def written(part: Path, rank: int) -> Path:
 
 
 def finish(part: Path, processes: int, about: Mapping[str, Any], keep: int) -> None:
-    """Renames the folder once it has all shares, and deletes all checkpoints except the newest `keep`."""
+    """Waits for all shares, renames the folder, and deletes all checkpoints except the newest `keep`."""
     until = time.monotonic() + _LONGEST_S
     while any(not written(part, rank).exists() for rank in range(processes)):
         if time.monotonic() > until:
@@ -46,7 +46,7 @@ def finish(part: Path, processes: int, about: Mapping[str, Any], keep: int) -> N
 
 
 def _rename(part: Path, done: Path) -> None:
-    """Renames a folder, which on SMB is busy while another node has a file open; Linux closes files a second late."""
+    """Renames a folder. On SMB, this fails while another node has a file open; Linux closes files a second late."""
     until = time.monotonic() + _BUSY_S
     while True:
         try:
@@ -60,7 +60,7 @@ def _rename(part: Path, done: Path) -> None:
 
 
 def newest(folder: Path, about: Mapping[str, Any]) -> tuple[Path, int] | None:
-    """Returns the newest checkpoint and its steps. Raises CheckpointError if its `about` differs."""
+    """Returns the newest checkpoint and its steps, or None. Raises CheckpointError if its `about` differs."""
     complete = _complete(folder)
     if not complete:
         return None
@@ -73,7 +73,7 @@ def newest(folder: Path, about: Mapping[str, Any]) -> tuple[Path, int] | None:
 
 
 def clear(folder: Path) -> None:
-    """Deletes incomplete checkpoints: a process that repeats such a step must find no old shares."""
+    """Deletes incomplete checkpoints. If the training repeats their steps, it must find no old shares."""
     for part in folder.glob(f"step-*{_UNFINISHED}"):
         shutil.rmtree(part)
 

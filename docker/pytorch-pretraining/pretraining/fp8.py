@@ -1,6 +1,6 @@
 """Linear layers that multiply eight-bit floats: e4m3 forward, e5m2 for gradients, one scale per tensor.
 
-Scales are the current tensors' (no history), results are bf16, and weights keep their precision.
+Scales come from the current tensors (no history), results are bf16, and weights keep their precision.
 """
 
 from __future__ import annotations

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pretraining.shape import Shape
 
 USABLE = 0.92
-"""Usable share of a GPU's memory, without driver, NCCL and fragmentation."""
+"""The share of a GPU's memory that a training can use. The driver, NCCL and fragmentation take the rest."""
 _PER_LAYER, _PER_LAYER_FP8, _PER_LAYER_RECOMPUTED, _PER_SYMBOL = 28, 21, 2, 2.4
-"""Measured bytes per token kept for backward, per unit of a layer's `width` and of the vocabulary."""
+"""Measured bytes per token that are kept for backward, per unit of a layer's `width` and of the vocabulary."""
 _GATHERED_BLOCK, _GATHERED_REST = 8, 2
-"""Bytes per parameter that FSDP gathers together: weights and gradients of two blocks, and of all other parts."""
+"""Bytes per parameter that FSDP gathers at once: weights and gradients of two blocks, and the parts outside blocks."""
 _MOST_AT_ONCE = 32
-"""Maximum number of sequences together; more are not faster."""
+"""Maximum number of sequences in a micro-batch; more are not faster."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Way:
     """A way to distribute a model over GPUs."""
 
     sharded: bool = False
-    """Whether each GPU has a share of all (FSDP2), or all weights and a share of the optimizer (ZeRO stage 1)."""
+    """Whether weights and optimizer are sharded (FSDP2). Otherwise only the optimizer is sharded (ZeRO stage 1)."""
     recomputes: bool = False
     """Whether backward recomputes activations instead of keeping them."""
 
@@ -40,16 +40,16 @@ class Plan:
 
     way: Way
     micro: int
-    """Sequences that each process computes together."""
+    """Sequences in a micro-batch, which a process computes together."""
 
 
 def ways(processes: int) -> list[Way]:
-    """Returns the possible ways for this many processes, fastest first."""
+    """Returns the ways that are possible with this number of processes, fastest first."""
     return [each for each in WAYS if processes > 1 or not each.sharded]
 
 
 def needed(shape: Shape, micro_batch: int, processes: int, way: Way = WAYS[0], *, fp8: bool = False) -> float:
-    """Returns the bytes of one process: weights, gradients, masters and moments, and activations for backward."""
+    """Returns the bytes that a process needs: weights, gradients, masters, moments, and activations for backward."""
     per_layer = _PER_LAYER_FP8 if fp8 else _PER_LAYER
     kept = _PER_LAYER_RECOMPUTED * shape.layers + per_layer if way.recomputes else per_layer * shape.layers
     per_token = kept * shape.width + _PER_SYMBOL * shape.vocabulary
@@ -65,8 +65,8 @@ def needed(shape: Shape, micro_batch: int, processes: int, way: Way = WAYS[0], *
 def plan(shape: Shape, batch: int, processes: int, gpu: float | None, chosen: int = 0, *, fp8: bool = False) -> Plan:
     """Returns the fastest way that fits, with the largest micro-batch that divides a process's part of the batch.
 
-    `gpu` is a GPU's memory in bytes; without one, it is the first way. A micro-batch of `chosen` sequences is used even
-    if it should not fit. Raises ValueError with the allowed values.
+    `gpu` is a GPU's memory in bytes, or None without a GPU; the plan then has the first way. If `chosen` is set, it is
+    the micro-batch, even if it does not fit. Raises ValueError with the allowed values.
     """
     if shape.width % shape.heads:
         raise ValueError(f"{shape.heads} heads cannot share the width {shape.width} equally")

@@ -1,7 +1,7 @@
 """A decoder-only transformer with OPT's sizes: pre-norm, learned positions, ReLU, tied embeddings, no biases.
 
-ReLU and no biases are faster: ReLU's backward pass only needs its output, and biases would need reductions over all
-tokens. Heads have 128 dimensions, which Hopper's attention kernels run faster than OPT's 64.
+This is fast: ReLU's backward pass only needs its output, and biases would need reductions over all tokens. Heads have
+128 dimensions, because Hopper's attention kernels are slower with OPT's 64.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Transformer(nn.Module):
     """Predicts each next token of sequences."""
 
     def __init__(self, shape: Shape, linear: type[nn.Linear] = nn.Linear) -> None:
-        """Builds the model. `linear` is the class of the blocks' layers; logits have the weights' precision."""
+        """Builds the model. `linear` is the class of the blocks' layers. Logits have the precision of the weights."""
         super().__init__()
         self.shape = shape
         self.tokens = nn.Embedding(shape.vocabulary, shape.width)
@@ -65,13 +65,13 @@ class Transformer(nn.Module):
         self.last = nn.Parameter(torch.ones(shape.width))
 
     def initialize(self) -> None:
-        """Initializes the matrices; vectors are already ones."""
+        """Initializes the matrices. All elements of vectors are already 1."""
         for name, parameter in self.named_parameters():
             if parameter.dim() > 1:
                 nn.init.normal_(parameter, std=self.spread(name))
 
     def spread(self, name: str) -> float:
-        """Returns the standard deviation of a matrix's first values, smaller for deep residuals (GPT-2's rule)."""
+        """Returns the standard deviation of initial values. Matrices that end a residual branch get less (GPT-2)."""
         deep = name.endswith(("out.weight", "down.weight"))
         return 0.02 / (2 * self.shape.layers) ** 0.5 if deep else 0.02
 
@@ -91,5 +91,5 @@ class Transformer(nn.Module):
 
 
 def attention() -> object:
-    """Returns the context in which the model runs."""
+    """Returns the context in which the model must run, to use the attention kernels in `BACKENDS`."""
     return sdpa_kernel(BACKENDS, set_priority=True)

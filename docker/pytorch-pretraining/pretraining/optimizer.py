@@ -1,7 +1,7 @@
-"""AdamW in fp32 for a model in bf16: gradients are accumulated in fp32, weights rounded from fp32 masters.
+"""AdamW in fp32 for a model in bf16: gradients are accumulated in fp32, and weights are rounded from fp32 masters.
 
 All values are in flat tensors. Each GPU keeps and updates its share of masters and moments (ZeRO stage 1,
-arXiv:1910.02054): gradients are reduced and weights gathered once per update, for any number of micro-batches.
+arXiv:1910.02054). Gradients are reduced and weights are gathered once per update, for any number of micro-batches.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from torch import Tensor, distributed, nn
 ALIGNED = 64
 """Alignment of parameters in elements, for fast kernels."""
 Segments = Sequence[tuple[int, Tensor]]
-"""Parts of a tensor of all processes: number of the first element, and the elements."""
+"""Parts of a tensor that all processes share: the number of the first element, and the elements."""
 
 
 def world() -> tuple[int, int]:
@@ -25,7 +25,7 @@ def world() -> tuple[int, int]:
 
 
 class MasterAdamW:
-    """Accumulates each gradient once backward has computed it, so that none is kept twice."""
+    """The optimizer. It accumulates each gradient as soon as backward has computed it, so that none is kept twice."""
 
     def __init__(
         self, parameters: Iterable[nn.Parameter], *, betas: tuple[float, float] = (0.9, 0.95), decay: float = 0.1
@@ -61,7 +61,7 @@ class MasterAdamW:
         return {name: [(self.start, share)] for name, share in shares.items()}
 
     def restore(self, steps: int) -> None:
-        """Sets the weights from the masters, after `state` was filled in."""
+        """Sets the weights from the masters, after the caller has copied a checkpoint into `state`."""
         self.steps = steps
         self.weights[self.start : self.stop] = self.masters
         self._gather()
@@ -102,7 +102,7 @@ def _accumulator(into: Tensor) -> Callable[[Tensor], None]:
 
 
 def places(parameters: Iterable[nn.Parameter]) -> Iterator[tuple[int, int]]:
-    """Yields each parameter's begin and end in the flat tensor."""
+    """Yields the position and the end of each parameter in the flat tensor."""
     start = 0
     for parameter in parameters:
         stop = start + -(-parameter.numel() // ALIGNED) * ALIGNED

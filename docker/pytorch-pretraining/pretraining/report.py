@@ -23,14 +23,14 @@ def begun(shape: Shape, processes: int, plan: Plan, accumulate: int, step: int) 
 def metrics(
     shape: Shape, batch: int, peak: float, *, step: int, loss: float, gradient: float, seconds: float
 ) -> Metrics:
-    """Returns the metrics of a step. `peak` is the FLOP/s of all GPUs; MFU is the reached share."""
+    """Returns the metrics of a step. `peak` is the FLOP/s of all GPUs; MFU is the share of it that is reached."""
     rate = batch * shape.sequence / seconds
     mfu = rate * shape.flops_per_token / peak
     return {"step": step, "loss": loss, "gradient": gradient, "tokens_per_s": rate, "mfu": mfu}
 
 
 def line(found: Metrics) -> str:
-    """Returns the log line."""
+    """Returns the log line of a step."""
     return (
         f"step {found['step']}: loss {found['loss']:.4f}, gradient {found['gradient']:.2f}, "
         f"{found['tokens_per_s']:,.0f} tokens/s, MFU {found['mfu']:.3f}"

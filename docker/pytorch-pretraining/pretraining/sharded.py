@@ -1,7 +1,7 @@
 """AdamW for a sharded model: each GPU has a share of weights in fp32, gradients and moments (FSDP2, arXiv:2304.11277).
 
-A block's weights are gathered in bf16 when needed, and its gradients reduced in fp32 after each micro-batch. It is
-slower than `MasterAdamW`, and for models whose weights and gradients do not fit on each GPU.
+A block's weights are gathered in bf16 when needed, and its gradients are reduced in fp32 after each micro-batch. This
+is slower than `MasterAdamW`. It is for models with weights and gradients that do not fit on each GPU.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _POLICY = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.fl
 
 
 class ShardedAdamW:
-    """An optimizer with `MasterAdamW`'s methods, which can also read its checkpoints."""
+    """An optimizer with the methods of `MasterAdamW`. Both read each other's checkpoints."""
 
     def __init__(
         self,
@@ -32,9 +32,9 @@ class ShardedAdamW:
         betas: tuple[float, float] = (0.9, 0.95),
         decay: float = 0.1,
     ) -> None:
-        """Shards `model`, which has no memory yet (it may be too large), and initializes this process's share.
+        """Shards `model`, initializes this process's share, and compiles the blocks if they run on a GPU.
 
-        Blocks are compiled on a GPU.
+        `model` has no memory yet, because it may be too large for one GPU.
         """
         _shard(model, device)
         model.to_empty(device=device)
@@ -55,7 +55,7 @@ class ShardedAdamW:
         self.steps = 0
 
     def _fill(self, model: Transformer, device: torch.device) -> None:
-        """Initializes as if unsharded, in bf16: each process generates all numbers and keeps its share."""
+        """Initializes weights as in an unsharded bf16 model: each process generates all numbers and keeps its share."""
         for name, each in model.named_parameters():
             values = torch.ones(each.numel(), device=device)
             if each.dim() > 1:
@@ -74,14 +74,14 @@ class ShardedAdamW:
         }
 
     def _first(self, parameter: nn.Parameter, start: int) -> int:
-        """Returns the number of this process's first element: rows are split equally, the last pieces are shorter."""
+        """Returns the number of this process's first element. Rows are split equally; the last pieces are shorter."""
         rank, processes = world()
         rows = parameter.shape[0]
         piece = -(-rows // processes)
         return start + min(rank * piece, rows) * (parameter.numel() // rows)
 
     def restore(self, steps: int) -> None:
-        """Sets the number of steps, after `state` was filled in."""
+        """Sets the number of steps, after the caller has copied a checkpoint into `state`."""
         self.steps = steps
         for each in self._parameters:
             self._adam.state[each]["step"].fill_(steps)
@@ -102,7 +102,7 @@ class ShardedAdamW:
 
 
 def _shard(model: Transformer, device: torch.device) -> None:
-    """Shards the model. FSDP's hooks run outside the compiled functions."""
+    """Shards the model, and compiles functions in which no hooks of FSDP run."""
     if device.type == "cuda":
         for block in model.blocks:
             block.computed = torch.compile(block.computed, fullgraph=True)

@@ -23,7 +23,7 @@ _LLM_C = {
     20240527: "a training state",
     20240803: "a model",
 }
-"""Other files' first number (karpathy/llm.c: dev/data/data_common.py, train_gpt2.py, train_llama3.py)."""
+"""First numbers of llm.c's other files (karpathy/llm.c: dev/data/data_common.py, train_gpt2.py, train_llama3.py)."""
 _STARTS = {
     b"\x93NUMPY": ("begins with a header of numpy", _NUMPY.replace("{read}", _LOAD)),
     **{struct.pack("<i", magic): _LLM_C_TOKENS for magic in (20240520, 20240801)},  # version 1 of 16 bits, 7 of 32
@@ -41,16 +41,16 @@ _STARTS = {
     b"PAR1": ("is Parquet", "python -c 'import pandas, sys; print(pandas.read_parquet(sys.argv[1]))' {file}"),
     b"\x89HDF": ("is HDF5", "h5dump -n {file}    # lists its content"),
 }
-"""Other formats' first bytes, with a description and the command that converts or lists such a file."""
+"""First bytes of other formats, each with a description and the command that converts or lists such a file."""
 _CONTROL = re.compile(rb"[\0-\x08\x0b\x0e-\x1f\x7f]")
 _LEAST_TEXT, _LEAST_BYTES, _LEAST_DISTINCT = 16, 256, 9
-"""The number of bytes without control characters that are text; those in other encodings; the distinct ones."""
+"""Minimum numbers of bytes for text: of all bytes, of bytes in other encodings than Unicode, and of distinct bytes."""
 _LEFT_OUT = re.compile(r"\.bin\.(gz|zst|bz2|xz|zip)$|\.BIN$")
 _BLOCK = 8192
 """The number of bytes read at the beginning, in the middle and at the end of a file."""
 _FORMATS = {2: "H", 4: "I"}
 _LEAST, _UPPER = 8, 4
-"""If every second one of at least `_LEAST` numbers is below `_UPPER`, they are upper halves of wider numbers."""
+"""If every second of at least `_LEAST` numbers is below `_UPPER`, these numbers are upper halves of wider numbers."""
 
 
 class DataError(ValueError):
@@ -58,12 +58,12 @@ class DataError(ValueError):
 
 
 def bytes_of_token(vocabulary: int) -> int:
-    """Returns two, or four if the vocabulary needs it."""
+    """Returns 2, or 4 if the vocabulary has too many tokens for two bytes."""
     return 2 if vocabulary <= 2**16 else 4
 
 
 def found(folder: Path, token: int, vocabulary: int | None = None) -> list[Path]:
-    """Returns the files of a folder that are not empty. Raises DataError.
+    """Checks the files of a folder, and returns those that are not empty. Raises DataError.
 
     Args:
         folder: The folder with files `*.bin`.
@@ -94,7 +94,7 @@ def found(folder: Path, token: int, vocabulary: int | None = None) -> list[Path]
 
 
 def foreign(file: Path | str, place: int, numbers: Sequence[int], vocabulary: int) -> DataError:
-    """Returns the error for a file with numbers outside the vocabulary; `place` is the first number's position."""
+    """Returns the error for `numbers` of a file outside the vocabulary. `place` is the position of the first one."""
     size, most = bytes_of_token(vocabulary), max(numbers)
     what = f"{file}: token {most}, at {place + numbers.index(most)}, is not in a vocabulary of {vocabulary}"
     kind, many = f"{len(numbers)}{_FORMATS[size]}", sum(each >= vocabulary for each in numbers) > len(numbers) / 50
@@ -119,7 +119,10 @@ def _check_start(file: Path, token: int) -> None:
 
 
 def _encoding(first: bytes) -> str | None:
-    """Returns the encoding of a file that begins so, or None unless it is text. Few tokens lack control characters."""
+    """Returns the encoding of a file that begins with `first`, or None if it is not text.
+
+    Token numbers rarely have no bytes of control characters.
+    """
     if len(first) < _LEAST_TEXT:
         return None
     if first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
@@ -139,7 +142,7 @@ def _encoding(first: bytes) -> str | None:
 
 
 def _check_width(file: Path, token: int, numbers: Sequence[int]) -> None:
-    """Raises DataError if the numbers are halves of wider ones."""
+    """Raises DataError if the numbers are halves of wider numbers."""
     first, second = numbers[::2], numbers[1::2]
     for order, low, high in (("<", first, second), (">", second, first)):
         if len(numbers) < _LEAST or max(high) >= _UPPER or max(low) < _UPPER:
@@ -153,7 +156,7 @@ def _check_width(file: Path, token: int, numbers: Sequence[int]) -> None:
 
 
 def _samples(file: Path, token: int) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Yields numbers at the beginning, in the middle and at the end, each time after the first one's position."""
+    """Yields a position and the numbers there, at the beginning, in the middle and at the end of the file."""
     size = file.stat().st_size
     with file.open("rb") as content:
         for place in sorted({0, max(0, size // 2 - _BLOCK) // 8 * 8, max(0, size - _BLOCK) // 8 * 8}):

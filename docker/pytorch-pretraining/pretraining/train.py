@@ -1,6 +1,6 @@
 """Pre-trains a model with `torchrun ... -m pretraining.train`, continues from checkpoints, and stops at SIGTERM.
 
-Sequences are read by number: the result does not depend on the number of GPUs.
+Sequences are read by number, so the result does not depend on the number of GPUs.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Schedule:
-    """The learning rate: rises to `peak` in `warmup` steps, then falls along a cosine to a tenth of it at `steps`."""
+    """The learning rate. It rises to `peak` in `warmup` steps, then falls along a cosine to peak / 10 at `steps`."""
 
     peak: float
     warmup: int
     steps: int
 
     def rate(self, step: int) -> float:
-        """Returns the rate of a step; the first is 1."""
+        """Returns the learning rate of a step; the first step is 1."""
         if step <= self.warmup:
             return self.peak * step / self.warmup
         done = (step - self.warmup) / max(1, self.steps - self.warmup)
@@ -53,7 +53,7 @@ class Training:
     """One process of a training."""
 
     def __init__(self, chosen: argparse.Namespace, device: torch.device) -> None:
-        """Plans and loads the training. Raises ValueError, also DataError and CheckpointError, with a message."""
+        """Plans and loads the training. Raises ValueError, or its subclasses DataError and CheckpointError."""
         self.chosen, self.device = chosen, device
         self.shape = Shape(chosen.layers, chosen.width, chosen.heads, chosen.vocabulary, chosen.sequence)
         gpu = torch.cuda.get_device_properties(device).total_memory if device.type == "cuda" else None
@@ -76,7 +76,7 @@ class Training:
         self.stopped = True
 
     def run(self) -> int:
-        """Trains. Returns the exit code, 0 after all steps."""
+        """Trains. Returns the exit code: 0 after all steps, or `EVICTED`."""
         begun = self.checkpoints.load(self.optimizer)
         self.print(report.begun(self.shape, world()[1], self.plan, self.accumulate, begun))
         since, seen = time.monotonic(), 0
@@ -122,7 +122,7 @@ class Training:
             yield self.source.sequences(numbers, self.shape.sequence).to(self.device, non_blocking=True)
 
     def _all_stop(self) -> bool:
-        """Returns whether any process must stop: all save the same step. Uses the CPU, to not wait for a GPU."""
+        """Returns whether any process must stop, so that all save the same step. Does not wait for the GPU."""
         if world()[1] == 1:
             return self.stopped
         any_stopped = torch.tensor(int(self.stopped))
@@ -130,7 +130,7 @@ class Training:
         return bool(any_stopped.item())
 
     def log(self, step: int, loss: float, norm: float, seconds: float) -> None:
-        """Adds a line to the log and metrics.jsonl, and points to TensorBoard's curves."""
+        """Adds a line to the log and to metrics.jsonl, and a point to each curve in TensorBoard."""
         chosen, peak = self.chosen, self.chosen.peak_tflops * 1e12 * world()[1]
         found = report.metrics(self.shape, chosen.batch, peak, step=step, loss=loss, gradient=norm, seconds=seconds)
         self.print(report.line(found))
@@ -149,7 +149,7 @@ class Training:
 def made(
     shape: Shape, device: torch.device, way: Way, seed: int, *, fp8: bool
 ) -> tuple[nn.Module, MasterAdamW | ShardedAdamW]:
-    """Returns a model with random weights, the same in each way and compiled on a GPU, and its optimizer."""
+    """Returns a model and its optimizer. Random weights are the same in each `way`. On a GPU, the model is compiled."""
     with torch.device("meta") if way.sharded else device:
         model = Transformer(shape, Linear8 if fp8 else nn.Linear)
     for block in model.blocks:

@@ -1,4 +1,4 @@
-"""Saves checkpoints: LoRA's weights and the optimizer's state, both small, in one file each."""
+"""Saves checkpoints. Each is one small file with LoRA's weights and the optimizer's state."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class Checkpoints:
     """A training's checkpoints, in a folder that all processes share."""
 
     def __init__(self, folder: Path, about: Mapping[str, Any], keep: int = 2) -> None:
-        """Sets the folder. A checkpoint of this training must have the same `about`."""
+        """`about` describes the training: only checkpoints with the same `about` can be loaded."""
         self.folder, self.about, self.keep = folder, dict(about), keep
 
     def save(self, steps: int, weights: Mapping[str, Tensor], optimizer: torch.optim.Optimizer, before: float) -> None:
-        """Saves a checkpoint in one of the processes. `before` is the loss before training."""
+        """Saves a checkpoint. Only one process calls this. `before` is the loss before training."""
         self.folder.mkdir(parents=True, exist_ok=True)
         file = folders.unfinished(self.folder, steps)
         state = {"about": self.about, "steps": steps, "before": before}

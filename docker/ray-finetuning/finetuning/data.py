@@ -1,6 +1,6 @@
 """Training data: files of JSON lines, or a source with known entropy, packed into rows of one length.
 
-Packing leaves little padding, and with one shape of rows, the model is compiled once.
+Packed rows have little padding, and because all rows have the same shape, the model is compiled once.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SYMBOLS, _CHOICES, _STRIDE = 256, 4, 17
 
 @dataclass(frozen=True)
 class Example:
-    """A sequence of token numbers; those before `first`, at least 1, are the prompt, which is not trained on."""
+    """A sequence of token numbers. Tokens before `first` (at least 1) are the prompt, which is not trained on."""
 
     tokens: np.ndarray
     first: int = 1
@@ -36,9 +36,9 @@ class Example:
 
 
 def synthetic(vocabulary: int, seed: int, count: int, lengths: tuple[int, int]) -> list[Example]:
-    """Returns examples in which one of four tokens follows each token, equally likely: no loss stays below ln 4.
+    """Returns examples in which four tokens can follow each token, equally likely, so no loss stays below ln 4.
 
-    Lengths are uniform, both ends included.
+    Lengths are distributed uniformly between both `lengths`, including them.
     """
     chance = np.random.default_rng(seed)
     names = chance.permutation(vocabulary)[:_SYMBOLS]
@@ -50,7 +50,7 @@ def synthetic(vocabulary: int, seed: int, count: int, lengths: tuple[int, int]) 
 
 
 def read(path: Path, tokenizer: Any, vocabulary: int, longest: int) -> tuple[list[Example], int]:
-    """Returns the examples of a file or of a folder's *.jsonl, and how many were cut to `longest` tokens.
+    """Returns the examples of a file or of the *.jsonl in a folder, and how many were cut to `longest` tokens.
 
     Raises DataError.
     """
@@ -65,7 +65,7 @@ def read(path: Path, tokenizer: Any, vocabulary: int, longest: int) -> tuple[lis
 
 
 def _example(prompt: str | None, text: str, tokenizer: Any) -> Example:
-    """Raises DataError."""
+    """Returns the example of a line. Raises DataError."""
     end = [] if tokenizer.eos_token_id is None else [tokenizer.eos_token_id]
     before = [] if prompt is None else tokenizer(prompt).input_ids
     tokens = before + tokenizer(text, add_special_tokens=prompt is None).input_ids + end
@@ -79,8 +79,8 @@ def _example(prompt: str | None, text: str, tokenizer: Any) -> Example:
 class Row:
     """Consecutive examples, then padding. Shapes are (1, size), except as follows.
 
-    `ends` are the ends of sequences, after a 0, as int32. `learnt` (n,) are the positions whose next token is trained
-    on, and `targets` (n,) those tokens; n is a multiple of `unit`, padded with IGNORED.
+    `ends` is a 0 and the ends of sequences, as int32. `targets` (n,) are the tokens that are trained on, and `learnt`
+    (n,) are the positions before them. IGNORED pads `targets` to a multiple of `unit`.
     """
 
     tokens: Tensor
@@ -98,7 +98,7 @@ class Row:
             tokens[start:stop], positions[start:stop] = each.tokens, np.arange(stop - start)
             targets[start + each.first - 1 : stop - 1] = each.tokens[each.first :]
             ends.append(stop)
-        while ends[-1] < size:  # padding also consists of sequences, up to the maximum length
+        while ends[-1] < size:  # padding is split into sequences of at most the maximum length
             ends.append(min(size, ends[-1] + longest))
         learnt = np.flatnonzero(targets != IGNORED)
         missing = -len(learnt) % unit
@@ -109,5 +109,5 @@ class Row:
 
 
 def _moved(tensor: Tensor, device: torch.device) -> Tensor:
-    """Copies from pinned memory to the device, without waiting."""
+    """Copies a tensor to the device. A copy from pinned memory does not wait for the GPU."""
     return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor

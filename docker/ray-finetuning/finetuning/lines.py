@@ -25,7 +25,7 @@ _STARTS = {
     'orient="records", lines=True)\' {file}',
     b"version https://git-lfs": "a pointer of Git LFS, not the data: git lfs pull",
 }
-"""Other files' first bytes, with their format and the command that converts them to JSON lines."""
+"""First bytes of other formats, each with its name and the command that converts the file to JSON lines."""
 _LEFT_OUT = re.compile(r"(?i:\.jsonl\.(gz|zst|bz2|xz|zip))$|\.JSONL$")
 _ESCAPED = re.compile("[\udc80-\udcff]")
 """Bytes that are not UTF-8, as `surrogateescape` decodes them."""
@@ -37,9 +37,9 @@ class DataError(ValueError):
 
 
 def read(path: Path, make: Callable[[str | None, str], Made]) -> list[Made]:
-    """Returns what `make` makes of each line of a file, or of a folder's *.jsonl, from prompt or None, and text.
+    """Calls `make` with prompt (or None) and text of each line of a file, or of the *.jsonl in a folder.
 
-    A line has `text`, or `prompt` and `completion` (the text). Raises DataError.
+    A line has `text`, or `prompt` and `completion` (the text). Returns the results. Raises DataError.
     """
     made, wrong = [], []
     for file in _files(path):
@@ -60,7 +60,7 @@ def read(path: Path, make: Callable[[str | None, str], Made]) -> list[Made]:
 
 
 def _files(path: Path) -> list[Path]:
-    """Raises DataError."""
+    """Returns the file `path`, or the *.jsonl in the folder. Raises DataError."""
     if not path.is_dir():
         if not path.exists():
             raise DataError(f"{path} does not exist")
@@ -94,15 +94,15 @@ def _lines(file: Path) -> Iterator[tuple[int, str]]:
             if _ESCAPED.search(line):
                 raise _encoded(f"{file}:{number}", file, _guess(line.encode("utf-8", "surrogateescape")))
             has_utf8 = has_utf8 or not line.isascii()
-            if bare := line.strip("\ufeff \t\r\n"):  # joined files have byte-order marks inside
+            if bare := line.strip("\ufeff \t\r\n"):  # concatenated files may have byte-order marks inside
                 yield number, bare
 
 
 def _guess(line: bytes) -> str:
-    """Returns the probable encoding, or an empty string for several.
+    """Returns the probable encoding, or an empty string if several are possible.
 
-    Chinese characters are pairs of bytes, most with a first byte from 0xb0 to 0xd8; in Korean none is above 0xc8.
-    Western text has at most two such bytes together, Cyrillic and Japanese text have more.
+    Chinese characters are pairs of bytes, mostly with a first byte from 0xb0 to 0xd8. In Korean, first bytes are not
+    above 0xc8. Western text has at most two bytes above 0x7f together. Cyrillic and Japanese text have more.
     """
     runs = re.findall(b"[\x80-\xff]+", line)
     firsts = sorted(b"".join(runs)[::2])
@@ -123,7 +123,7 @@ def _encoded(where: str, file: Path, encoding: str) -> DataError:
 
 
 def _parsed(line: str) -> Any:
-    """Raises DataError."""
+    """Returns the JSON value of a line. Raises DataError."""
     try:
         return json.loads(line, object_pairs_hook=_once)
     except json.JSONDecodeError as error:
@@ -134,7 +134,7 @@ def _parsed(line: str) -> Any:
 
 
 def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """Returns the object. Raises DataError for two values of one text."""
+    """Returns the object. Raises DataError if `text`, `prompt` or `completion` has two values."""
     texts = [key for key, _ in pairs if key in _TEXTS]
     if len(set(texts)) < len(texts):
         raise DataError(f"duplicate key in {', '.join(texts)}")
@@ -142,7 +142,7 @@ def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _texts(line: Any) -> tuple[str | None, str]:
-    """Returns prompt or None, and text. Raises DataError."""
+    """Returns the prompt or None, and the text. Raises DataError."""
     if isinstance(line, list):
         raise DataError(f"a JSON array; {_ONE_A_LINE}")
     fields = line if isinstance(line, Mapping) else {}
@@ -164,7 +164,7 @@ def _texts(line: Any) -> tuple[str | None, str]:
 
 
 def pack(lengths: Sequence[int], order: Iterable[int], size: int) -> list[list[int]]:
-    """Returns rows of at most `size` tokens: each example, in this order, goes into the first recent row with space."""
+    """Returns rows of at most `size` tokens. Each example, in `order`, goes into the first recent row with space."""
     rows: list[list[int]] = []
     left: list[int] = []
     for example in order:

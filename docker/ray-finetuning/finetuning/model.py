@@ -1,7 +1,7 @@
 """A causal language model of transformers with peft's LoRA, for packed rows, with compiled blocks and without logits.
 
-The base weights are frozen, in bf16 on a GPU. LoRA's are in fp32 and rounded to bf16 for products, like with autocast.
-They are few, so this is cheap, and updates too small for bf16 are not lost.
+The base weights are frozen, in bf16 on a GPU. LoRA's weights are in fp32, and rounded to bf16 for products, as with
+autocast. They are few, so fp32 is cheap, and updates that are too small for bf16 are not lost.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from finetuning.data import IGNORED, Example, Row
 
 ATTENTION = "packed"
 _CHUNK = 4096
-"""Number of tokens with logits in memory."""
+"""Number of tokens with logits in memory at the same time."""
 _CLOSE = {torch.float32: 1e-4, torch.bfloat16: 1e-2}
 
 
@@ -67,7 +67,7 @@ def load(name: str, device: torch.device) -> nn.Module:
 
 
 def adapted(model: nn.Module, rank: int, alpha: int, targets: list[str] | None) -> PeftModel:
-    """Adds a new adapter to the model. `targets` are layers' names, by default peft's. Raises ModelError."""
+    """Adds a new adapter to the model. `targets` are names of layers; peft has defaults. Raises ModelError."""
     config = LoraConfig(r=rank, lora_alpha=alpha, target_modules=targets, task_type="CAUSAL_LM")
     config._register_custom_module({nn.Linear: Linear})
     try:
@@ -77,7 +77,7 @@ def adapted(model: nn.Module, rank: int, alpha: int, targets: list[str] | None) 
 
 
 class Learner:
-    """Computes rows' losses, and gradients of LoRA's weights."""
+    """Computes the losses of rows, and the gradients of LoRA's weights."""
 
     def __init__(self, model: PeftModel, size: int, longest: int) -> None:
         """Prepares rows of `size` tokens with sequences of at most `longest`. Raises ModelError."""
@@ -91,21 +91,21 @@ class Learner:
         self.causal.set_attn_implementation(ATTENTION)
         self.device = self.causal.device
         self.weight = self.causal.get_output_embeddings().weight
-        self.scale = 1 / getattr(config, "logits_scaling", 1)  # Granite's
+        self.scale = 1 / getattr(config, "logits_scaling", 1)  # Granite divides logits
         self.unit = min(size, _CHUNK)
         self._chunk = _chunk
 
     def compile(self) -> None:
-        """Compiles the blocks, once for all of them."""
+        """Compiles the model's blocks, and the loss."""
         self._chunk = torch.compile(_chunk, dynamic=False)
         for module in self.causal.modules():
             if type(module).__name__ in (self.causal._no_split_modules or ()):
                 module.compile()
 
     def loss(self, examples: list[Example], share: float, *, learn: bool) -> Tensor:
-        """Returns the sum of the row's losses in nats, times `share`; `learn` adds its gradients to LoRA's."""
+        """Returns the sum of a row's losses in nats, times `share`. With `learn`, adds gradients to LoRA's weights."""
         row = Row.of(examples, self.size, self.longest, self.unit, self.device)
-        torch._dynamo.mark_dynamic(row.ends, 0)  # other shapes are fixed
+        torch._dynamo.mark_dynamic(row.ends, 0)  # all other shapes are fixed
         with torch.set_grad_enabled(learn):
             hidden = self._hidden(row)
         states, gradient = hidden.detach()[0], torch.zeros_like(hidden[0])
@@ -131,7 +131,7 @@ class Learner:
         ).last_hidden_state
 
     def check(self, example: Example) -> None:
-        """Compares with the model's own loss, before compiling. Raises ModelError for a difference."""
+        """Compares the loss with the model's own loss, before compilation. Raises ModelError if they differ."""
         ours = self.loss([example], 1 / example.learnt, learn=False).item()
         tokens = torch.from_numpy(example.tokens)[None].to(self.device)
         labels = tokens.clone()
@@ -146,7 +146,7 @@ class Learner:
 
 
 def _chunk(states: Tensor, weight: Tensor, targets: Tensor, scale: float, share: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns the sum of cross-entropies times `share`, and its gradient by `states`, without keeping logits."""
+    """Returns the sum of cross-entropies times `share`, and its gradient with respect to `states`. Keeps no logits."""
     logits = (states @ weight.t()).float() * scale
     kept = (targets != IGNORED)[:, None]
     right = torch.arange(weight.shape[0], device=targets.device) == targets[:, None]

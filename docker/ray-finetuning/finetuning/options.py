@@ -10,15 +10,15 @@ EVICTED = 143
 UNFIT = 2
 """Exit code for errors in options, data and checkpoints that no retry fixes."""
 RETRIES = 3
-"""How often Ray restarts all workers after one died."""
+"""How often Ray restarts all workers after a worker died."""
 START_RETRIES = 3
-"""How often Ray waits for GPUs again, a minute each. Then the job fails, and KubeRay tries another cluster.
+"""How often Ray waits a minute for GPUs again. Then the job fails, and KubeRay tries another cluster.
 
 KubeRay does not replace a pod on a dead node (1.6.2, controllers/ray/raycluster_controller.go, reconcilePods: a
 terminating pod counts).
 """
 SYNTHETIC = (2048, 32, 512)
-"""Number of synthetic examples, and the shortest and longest length."""
+"""Number of synthetic examples, and their shortest and longest length in tokens."""
 
 
 def parser(name: str = "finetuning.train") -> argparse.ArgumentParser:
@@ -52,7 +52,7 @@ def ray_parser() -> argparse.ArgumentParser:
 
 
 def check(chosen: argparse.Namespace, processes: int, examples: int) -> None:
-    """Raises ValueError with all errors for this many processes and examples."""
+    """Raises ValueError with all errors of the options for this number of processes and examples."""
     wrong = []
     if chosen.batch % processes:
         near = max(1, round(chosen.batch / processes)) * processes

@@ -1,7 +1,7 @@
 """Runs finetuning.train's loop in workers of Ray Train, one for each GPU: `python -m finetuning.ray_train`.
 
-All nodes mount the folder --output. If a worker dies, Ray restarts all when GPUs are available, and the loop continues
-from its newest checkpoint. Ray also gets the metrics.
+All nodes mount the folder --output. If a worker dies, Ray restarts all workers when GPUs are available, and the loop
+continues from its newest checkpoint. Ray also gets the metrics.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from finetuning.options import RETRIES, START_RETRIES, UNFIT, ray_parser
 
 
 def loop(chosen: Mapping[str, Any]) -> str | None:
-    """Trains in each worker. Returns an error in any worker's options, which no retry fixes."""
+    """Trains in each worker. Returns an error that no retry fixes, from any worker, or None."""
     training, wrong = None, None
     try:
         training = train.prepared(argparse.Namespace(**chosen), get_device())

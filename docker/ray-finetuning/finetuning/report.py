@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def begun(examples: int, steps: int, step: int, before: float) -> str:
-    """Returns the first line; `step` is the last one of the continued checkpoint."""
+    """Returns the first line. `step` is the last step in the checkpoint from which the training continues."""
     return f"{examples} examples in {steps} steps, from step {step}; loss {before:.4f}"
 
 

@@ -1,6 +1,6 @@
 """Fine-tunes a model with LoRA, continues from checkpoints, and stops at SIGTERM: `python -m finetuning.train`.
 
-Data, seed and sizes determine each step's examples, not the number of GPUs.
+The examples of a step depend on data, seed and sizes, not on the number of GPUs.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Training:
     """One process of a training."""
 
     def __init__(self, chosen: argparse.Namespace, base: nn.Module, examples: list[Example]) -> None:
-        """Plans and loads the training. Raises ValueError (also DataError, ModelError, CheckpointError)."""
+        """Plans and loads the training. Raises ValueError, or subclasses: DataError, ModelError, CheckpointError."""
         check(chosen, world()[1], len(examples))
         self.chosen = chosen
         order = np.random.default_rng(chosen.seed).permutation(len(examples))
@@ -99,7 +99,7 @@ class Training:
         return found
 
     def run(self, report: Callable[[Mapping[str, Any]], None] = lambda _: None) -> int:
-        """Trains. Returns the exit code, 0 after all steps. `report` receives all metrics in every process."""
+        """Trains. Returns the exit code: 0 after all steps, or EVICTED. Calls `report` in each process with metrics."""
         before = self.evaluate() if self.before is None else self.before
         log(reporting.begun(len(self.examples), self.steps, self.begun, before))
         since, seen = time.monotonic(), 0
@@ -122,7 +122,7 @@ class Training:
         return 0
 
     def step(self, step: int) -> tuple[Tensor, Tensor, int]:
-        """Returns the batch's mean loss and its gradient's norm, still on the GPU, and its tokens."""
+        """Returns the batch's mean loss and the gradient's norm, both still on the GPU, and the number of tokens."""
         batch = self.rows[(step - 1) * self.chosen.batch : step * self.chosen.batch]
         share = 1 / sum(each.learnt for row in batch for each in row)
         rank, processes = world()
@@ -142,14 +142,14 @@ class Training:
         return loss, norm, sum(len(each.tokens) for row in batch for each in row)
 
     def rate(self, step: int) -> float:
-        """Returns the learning rate of a step: rises in the warm-up, then falls along a cosine to 0. The first is 1."""
+        """Returns the learning rate of a step, from 1. It rises in the warm-up, then falls along a cosine to 0."""
         if step <= self.chosen.warmup:
             return self.chosen.rate * step / self.chosen.warmup
         done = (step - self.chosen.warmup) / max(1, self.steps + 1 - self.chosen.warmup)
         return self.chosen.rate * 0.5 * (1 + math.cos(math.pi * done))
 
     def evaluate(self) -> float:
-        """Returns the mean loss per token of the evaluation examples; nan without any."""
+        """Returns the mean loss per token of the evaluation examples, or nan without examples."""
         share = 1 / max(1, sum(each.learnt for each in self.held))
         rows = self._packed(self.held, [0])[world()[0] :: world()[1]]
         loss = torch.zeros((), device=self.learner.device)
@@ -160,7 +160,7 @@ class Training:
         return loss.item() if len(self.held) else math.nan
 
     def _any_stops(self) -> bool:
-        """Returns whether any process must stop: all save the same step."""
+        """Returns whether any process must stop, so that all save the same step."""
         if world()[1] == 1:
             return self.stopped
         any_stopped = torch.tensor(int(self.stopped), device=self.learner.device)
@@ -185,7 +185,7 @@ class Training:
 
 def prepared(chosen: argparse.Namespace, device: torch.device) -> Training:
     """Loads model and data. Raises ValueError."""
-    if chosen.data:  # errors in the data show in seconds; the model takes minutes
+    if chosen.data:  # this shows errors in the data in seconds, before the model is loaded for minutes
         lines.read(chosen.data, lambda *_: None)
     chosen.output.mkdir(parents=True, exist_ok=True)
     base = load(chosen.model, device)
