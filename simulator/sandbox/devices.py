@@ -1,4 +1,4 @@
-"""Writes a node's simulated /sys and a pod's device files, as plain files."""
+"""Writes a node's simulated /sys as plain files, and lists the device files of a container."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ def _write_hca(folder: Path, hca: Hca) -> None:
         "rate": f"{hca.gbps} Gb/sec ({RATE_NAMES.get(hca.gbps, '4X')})",
         "counters/link_downed": str(FLAPS if hca.flapping and hca.link_layer == "InfiniBand" else 0),
         "pkeys/0": hca.pkey,
-        "pkeys/1": "0x7fff",  # the default partition of every port, limited
+        "pkeys/1": "0x7fff",  # the default partition, as a limited member
         "gids/0": f"fe80:0000:0000:0000:{hca.guid}",
     }
     write_files(folder / "ports" / "1", port)
 
 
 def _write_pci(folder: Path, functions: Sequence[PciDevice]) -> None:
-    """Removes lost functions. Subsystem ids equal the function's ids (inferred)."""
+    """Writes PCI functions, and removes lost ones. Subsystem ids are assumed to equal the function's ids."""
     for function in functions:
         ids = {"vendor": f"0x{function.vendor}", "device": f"0x{function.device}"}
         subsystem = {f"subsystem_{name}": text for name, text in ids.items()}

@@ -1,4 +1,4 @@
-"""Finds real programs with their libraries, and simulated ones, for a sandbox."""
+"""Finds the programs of a sandbox: real ones with their libraries, and simulated commands."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from simulator.sandbox import PATH
 PYTHON_HOME = "/opt/simulator/python"
 PYTHON = f"{PYTHON_HOME}/bin/python3"
 EXTENSION_MODULES = ("binascii", "pyexpat", "_hashlib", "_ssl")
-"""Modules of scripts and commands that load additional libraries."""
+"""Python modules with additional libraries, which scripts and commands import."""
 COMMANDS = "/opt/simulator/lib"
 """The folder of the simulated commands' modules."""
 SHARED = (
@@ -43,7 +43,7 @@ class MissingExecutables(LookupError):
 
 @functools.cache
 def binds(names: tuple[str, ...]) -> tuple[Bind, ...]:
-    """Returns binds for the programs, as /usr/bin/<name>, and their libraries. Raises MissingExecutables."""
+    """Returns bind mounts of programs, as /usr/bin/<name>, and of their libraries. Raises MissingExecutables."""
     found = {name: shutil.which(name, path=PATH) for name in names}
     if missing := sorted(name for name, path in found.items() if path is None):
         raise MissingExecutables(missing)
@@ -53,9 +53,9 @@ def binds(names: tuple[str, ...]) -> tuple[Bind, ...]:
 
 @functools.cache
 def python_binds(home: str = PYTHON_HOME) -> tuple[Bind, ...]:
-    """Returns binds for this interpreter, as `home`/bin/python3, and its standard library.
+    """Returns bind mounts of this interpreter, as `home`/bin/python3, and of its standard library.
 
-    PYTHON_HOME is not on PATH: only simulated commands use it. Python of images is in /usr/local.
+    PYTHON_HOME is not on PATH, because only simulated commands use it. The Python of images is in /usr/local.
     """
     executable = str(Path(getattr(sys, "_base_executable", sys.executable)).resolve())
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
@@ -71,16 +71,16 @@ def python_binds(home: str = PYTHON_HOME) -> tuple[Bind, ...]:
 
 @functools.cache
 def package_binds(packages: Path, target: str) -> tuple[Bind, ...]:
-    """Returns binds for an image's Python packages at `target`, and for their modules' libraries."""
+    """Returns bind mounts of an image's Python packages, at `target`, and of the libraries that they load."""
     standard = Path(functools.__file__).parent.resolve() / "lib-dynload"
     modules = [str(file) for folder in (packages, standard) for file in sorted(folder.rglob("*.so"))]
     return ((str(packages), target), *_libraries(tuple(modules)))
 
 
 def command_binds() -> tuple[Bind, ...]:
-    """Returns binds for simulated commands, compiled because a job starts dozens and none can write bytecode.
+    """Returns bind mounts of the simulated commands. Compiles them, because they cannot write bytecode themselves.
 
-    Each version has its own folder, which running containers keep.
+    Each version has its own folder, so running containers keep their version.
     """
     package = paths.ROOT / "simulator"
     own = [sorted((package / "sandbox" / folder).glob("*.py")) for folder in ("commands", "library")]
@@ -118,6 +118,6 @@ def _libraries(programs: tuple[str, ...]) -> list[Bind]:
 
 
 def _inside(library: str) -> str:
-    """The loader's path: /lib links to /usr/lib, as in current distributions."""
+    """Returns a library's path in the sandbox, where /lib links to /usr/lib, as in current distributions."""
     merged = re.sub(r"^/lib", "/usr/lib", library)
     return merged if re.match(r"/usr/lib(32|64)?/", merged) else f"/usr/lib/{Path(library).name}"

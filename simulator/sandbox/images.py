@@ -43,12 +43,12 @@ class Image:
     python: bool = False
     """Whether it has the simulator's Python: `python3` in the recipe's executables."""
     packages: Path | None = None
-    """This machine's folder with its Python packages."""
+    """This machine's folder with the image's Python packages."""
     entrypoint: tuple[str, ...] = ()
     """The default program of a container."""
     user: int = 0
     kubernetes_api: bool = False
-    """Whether its sandbox can reach the Kubernetes API: `kubernetesApi` in its recipe."""
+    """Whether sandboxes can reach the Kubernetes API (`kubernetesApi` in the recipe)."""
 
 
 class Recipe(BaseModel):
@@ -66,7 +66,7 @@ class Recipe(BaseModel):
     env: dict[str, str] = {}
     workdir: str = "/"
     packages: str = ""
-    """The tool with its Python packages."""
+    """The tool with the image's Python packages."""
     entrypoint: tuple[str, ...] = ()
     user: int = 0
     kubernetesApi: bool = False
@@ -78,7 +78,7 @@ class RecipeError(Exception):
 
 @functools.cache
 def programs() -> dict[str, Any]:
-    """Returns the recipes of programs by name, as plain data because sandboxes cannot parse YAML."""
+    """Returns the recipes of programs by name. Sandboxes get them as JSON, because they cannot parse YAML."""
     return {file.stem: _read(file) for file in sorted(_PROGRAMS.glob("*.yaml"))}
 
 
@@ -92,7 +92,7 @@ def names() -> list[str]:
 
 
 def has_recipe(reference: str) -> bool:
-    """Reports whether containers of the image can run. Otherwise, pods succeed without running anything."""
+    """Returns whether the image has a recipe. Containers without a recipe run no process."""
     return _recipe(image_name(reference)).is_file()
 
 
@@ -106,7 +106,7 @@ def image_named(name: str) -> Image:
 
 @functools.lru_cache
 def _image(name: str, _: tuple[int, ...]) -> Image:
-    """The modification times of its files are only a cache key."""
+    """The second argument, modification times of the files, is only a cache key."""
     recipe, sets = _read_recipe(_recipe(name)), _read(_SETS)
     if faults := list(_faults(recipe, sets)):
         raise RecipeError(f"recipes/{name}.yaml: {'; '.join(faults)}")
@@ -174,7 +174,7 @@ def _read(file: Path) -> Any:
 
 
 def _instructions(dockerfile: Path) -> list[tuple[str, str]]:
-    """Returns (instruction, rest of line) of the last build stage; empty without a Dockerfile."""
+    """Returns each instruction of the last build stage with the rest of its line. Empty without a Dockerfile."""
     if not dockerfile.exists():
         return []
     text = dockerfile.read_text(encoding="utf-8").replace("\\\n", " ")
@@ -185,7 +185,7 @@ def _instructions(dockerfile: Path) -> list[tuple[str, str]]:
 
 
 def _copied(folder: Path, rest: str) -> list[Bind]:
-    """Ignores other stages, which are not built."""
+    """Ignores copies from other stages, which are not built."""
     words = shlex.split(rest)
     if any(word.startswith("--from=") for word in words):
         return []

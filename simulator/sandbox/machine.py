@@ -1,7 +1,7 @@
 """The file system of a simulated node, as seen through hostPath volumes and /sys.
 
-It lives as long as its node. Disks are files in `dev/`; `sys/block/` and `proc/1/mounts` are the kernel's state of
-them.
+It exists as long as the node. Disks are files in `dev/`. `sys/block/` and `proc/1/mounts` have the kernel's state of
+the disks.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MOUNTS = "proc/1/mounts"
 OS_RELEASE = "etc/os-release"
 SWAPS = "proc/swaps"  # AKS's default: none
 MODEL_LENGTH = 40
-"""Characters of the model, which NVMe pads with blanks (NVM Express, Identify Controller)."""
+"""The length to which NVMe pads the model with blanks (NVM Express, Identify Controller)."""
 KERNEL_LOG = "var/log/syslog"
 _FOLDERS = ("dev", "etc", "mnt", "proc/1", "sys/block", "var/lib/hyperv", "var/log")
 
@@ -45,7 +45,7 @@ def os_release(hardware: NodeHardware) -> str:
 
 
 def _own(folder: Path, relative: str) -> Path:
-    """Removes symbolic links in the path, with which pods could escape."""
+    """Removes symbolic links on the path, by which pods could reach other files."""
     path = folder
     for part in Path(relative).parts:
         path /= part

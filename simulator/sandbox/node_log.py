@@ -1,7 +1,7 @@
 """Writes the log of a simulated node, `/var/log/syslog`: boots, Xids of its GPUs, lost links of its HCAs.
 
-Timestamps are rsyslog's on Ubuntu 24.04, not its traditional format. Healing a fault removes its lines; faults that a
-reboot ended stay above its line.
+Timestamps have rsyslog's format on Ubuntu 24.04, not its traditional format. When a fault is healed, its lines since
+the last boot are removed.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ _TEXTS = {
     74: "NVLink: fatal error detected on link 0",
     79: "GPU has fallen off the bus.",
 }
-"""Texts from NVIDIA's driver documentation (Xid Errors); those of 64, 74 and others are invented."""
+"""Texts from NVIDIA's driver documentation (Xid Errors). The texts of 64, 74 and other Xids are invented."""
 _NETWORKD = "systemd-networkd[801]: "
 _WITHOUT_PROCESS = {
     145: "RLW_RXPIPE Nonfatal XC0 i0 Link 13 (0x00000004 0x00000000 0x00000000 0x00000000 0x00000000 0x00000000)",
     149: "NETIR_LINK_EVT Fatal XC0 i0 Link 00 (0x00000004 0x00000000 0x00000000 0x00000000 0x00000000 0x00000000)",
     154: "GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot Required)",
 }
-"""Texts without a process (NVIDIA/open-gpu-kernel-modules#1150; NVIDIA/NVSentinel, tests of its Xid parser)."""
+"""Texts that name no process (NVIDIA/open-gpu-kernel-modules#1150; NVIDIA/NVSentinel, tests of its Xid parser)."""
 _OURS = re.compile(
     rf"kernel: NVRM: Xid \(\S+\): (\d+, {re.escape(_WITHOUT_PID)}, |"
     + "|".join(re.escape(f"{code}, {text}") for code, text in _WITHOUT_PROCESS.items())
     + rf")|{re.escape(_NETWORKD)}ib"
 )
-"""Lines that a fault may have logged. Others stay."""
+"""Lines that a fault may have logged. Other lines are never removed."""
 
 
 def write(file: Path, hardware: NodeHardware) -> None:
@@ -61,9 +61,9 @@ def _xid(code: int) -> str:
 
 
 def _carriers(hardware: NodeHardware) -> Iterator[str]:
-    """Yields lost links; that of mlx5_2 is ibP259p0s0.
+    """Yields lines about lost links. The link of mlx5_2 is ibP259p0s0.
 
-    The name has the domain of the PCI function, which on Azure is 257 (0x101) for mlx5_0 (systemd).
+    systemd names a link by the domain of its PCI function. On Azure, the domain of mlx5_0 is 257 (0x101).
     """
     for hca in hardware.hcas:
         if hca.flapping:
@@ -71,7 +71,7 @@ def _carriers(hardware: NodeHardware) -> Iterator[str]:
 
 
 def _times(texts: Iterable[str]) -> Iterator[tuple[datetime, str]]:
-    """A flapping link is lost each minute, last of all now."""
+    """A flapping link is lost once a minute until now."""
     now = datetime.now(UTC)
     for text in texts:
         if not text.startswith(_NETWORKD):
@@ -88,7 +88,7 @@ def _line(time: datetime, hardware: NodeHardware, text: str) -> str:
 
 
 def _what(line: str) -> str:
-    """Removes time and node. A restored link counts as its loss."""
+    """Removes time and node. Treats a restored link like the lost link."""
     return " ".join(line.split(" ")[2:]).replace("Gained", "Lost")
 
 

@@ -1,4 +1,4 @@
-"""Runs a container's command in a bubblewrap sandbox, with nothing of this machine."""
+"""Runs a container's command in a bubblewrap sandbox, isolated from this machine."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ MINIMUM_BWRAP = (0, 8)  # --size and --disable-userns
 MEMLOCK_BYTES = 64 * 1024  # the limit of a container without IPC_LOCK (Azure/aks-rdma-infiniband's documentation)
 ROOT_BYTES = 2**30
 NOBODY = 65534
-# Except for processes, /proc is the machine's. No namespace protects it from root, and we may be root.
-# The paths are the defaults of OCI runtimes: some read-only, others hidden.
+# Except for processes, /proc is this machine's. Namespaces do not protect it from root, and the simulator may be root.
+# OCI runtimes make the same paths read-only or hide them by default.
 PROC_READ_ONLY = ("bus", "fs", "irq", "sys", "sysrq-trigger")
 PROC_HIDDEN = (
     "acpi",
@@ -61,7 +61,7 @@ def available() -> str | None:
 
 
 def start(spec: SandboxSpec, stdout: int) -> subprocess.Popen[bytes]:
-    """Prepares and starts the container, with both output streams to `stdout`. Raises SandboxError.
+    """Prepares and starts the container. Writes both output streams to `stdout`. Raises SandboxError.
 
     Killing the returned process kills the sandbox.
     """
@@ -80,7 +80,7 @@ def start(spec: SandboxSpec, stdout: int) -> subprocess.Popen[bytes]:
 
 
 def overlaid(others: Mapping[str, Path]) -> list[str]:
-    """Returns the start of a command with other files at these paths; empty without sandboxes."""
+    """Returns the start of a command that sees other files at these paths. Empty if sandboxes cannot run."""
     if available():
         return []
     pairs = [word for place, file in others.items() for word in ("--ro-bind", str(file), place)]
@@ -88,7 +88,7 @@ def overlaid(others: Mapping[str, Path]) -> list[str]:
 
 
 def prepare(spec: SandboxSpec) -> None:
-    """Writes run_dir: /etc, and data of simulated commands. Deletes an earlier container's state."""
+    """Writes run_dir: /etc, and data for simulated commands. Deletes the state of an earlier container."""
     image_of(spec)
     shutil.rmtree(spec.run_dir / "pod", ignore_errors=True)
     (spec.run_dir / "pod").mkdir(parents=True)
@@ -110,7 +110,7 @@ def prepare(spec: SandboxSpec) -> None:
 
 
 def command(spec: SandboxSpec) -> list[str]:
-    """Returns the command, to run with `environment(spec)` only. Raises SandboxError."""
+    """Returns the command of the sandbox, which needs exactly `environment(spec)`. Raises SandboxError."""
     return [
         *_limits(spec),
         _bwrap() or "bwrap",
@@ -126,7 +126,7 @@ def command(spec: SandboxSpec) -> list[str]:
 
 
 def _workdir(spec: SandboxSpec) -> list[str]:
-    """Creates a missing working directory, like runtimes."""
+    """Creates a missing working directory, like container runtimes."""
     folder = spec.workdir or image_of(spec).workdir
     return ["--dir", folder, "--chdir", folder]
 
@@ -155,7 +155,7 @@ def _bwrap() -> str | None:
 
 
 def _limits(spec: SandboxSpec) -> list[str]:
-    """Limits locked memory without IPC_LOCK to 64 KiB, else as on this machine."""
+    """Limits locked memory to 64 KiB, or for containers with IPC_LOCK to this machine's limit."""
     hard = resource.getrlimit(resource.RLIMIT_MEMLOCK)[1]
     unbounded = spec.privileged or "IPC_LOCK" in spec.capabilities
     limit = hard if unbounded else MEMLOCK_BYTES if hard == resource.RLIM_INFINITY else min(hard, MEMLOCK_BYTES)
@@ -164,7 +164,7 @@ def _limits(spec: SandboxSpec) -> list[str]:
 
 
 def _isolation(spec: SandboxSpec) -> list[str]:
-    """The container has no network, processes, users or rights of the machine."""
+    """Isolates the container from this machine's network, processes and users, without capabilities."""
     namespaces = ["--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"]
     rights = ["--unshare-cgroup-try", "--disable-userns", "--cap-drop", "ALL"]
     who = ["--uid", str(_user(spec)), "--gid", str(spec.group)]
@@ -234,9 +234,9 @@ def _pod_files(spec: SandboxSpec) -> list[str]:
 
 
 def _disks(spec: SandboxSpec) -> list[str]:
-    """Gives disks only to privileged containers that mount the node's /dev.
+    """Adds disks to a privileged container that mounts the node's /dev.
 
-    They link to files of the node. Simulated commands update them, sysfs and the mount table, as the kernel would.
+    A disk links to a file of the node. Simulated commands update the file, sysfs and the mount table, like the kernel.
     """
     if not spec.privileged:
         return []
@@ -249,7 +249,7 @@ def _disks(spec: SandboxSpec) -> list[str]:
 
 
 def _inside(target: str) -> str:
-    """Resolves /var/run, a symbolic link behind which bubblewrap cannot create folders."""
+    """Resolves /var/run, a symbolic link, because bubblewrap cannot create folders behind links."""
     return target.removeprefix("/var") if target.startswith("/var/run/") else target
 
 

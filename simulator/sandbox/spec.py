@@ -11,7 +11,7 @@ from simulator.world.snapshot import DEFAULT_SHM_BYTES
 
 
 class SandboxError(RuntimeError):
-    """The sandbox is not available, or not for this container. The message is for the user."""
+    """This machine cannot run sandboxes, or not this container. The message is for the user."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Mount:
     target: str
     read_only: bool = True
     shared: bool = False
-    """Whether the node sees mounts below it (mountPropagation Bidirectional)."""
+    """Whether the node sees mounts below the volume (mountPropagation Bidirectional)."""
 
 
 @dataclass(frozen=True)
@@ -30,14 +30,14 @@ class SandboxSpec:
     """One container of one pod."""
 
     pod: str
-    """Its "namespace/name", the key in world.json."""
+    """The pod's "namespace/name", its key in world.json."""
     image: str
     """The recipe's name."""
     argv: tuple[str, ...]
     hostname: str
     hardware: NodeHardware
     run_dir: Path
-    """The pod's folder. `prepare` writes it, and daemons keep state in its `pod/`."""
+    """The container's folder. `prepare` writes it. Daemons keep their state below it in `pod/`."""
     world_dir: Path
     env: Mapping[str, str] = field(default_factory=dict)
     workdir: str = ""
@@ -56,9 +56,9 @@ class SandboxSpec:
     uid: str = ""
     """Distinguishes the pod from an earlier one of the same name."""
     neighbours: Mapping[int, str] = field(default_factory=dict)
-    """Declared ports of the pod's other containers, with their names. Their run folders are next to this one."""
+    """Names of the pod's other containers by declared port. Their folders are next to `run_dir`."""
     node_dir: Path | None = None
-    """Its node's file system (`machine.py`), or None for a separate one."""
+    """The file system of the node (`machine.py`). If None, the container has its own."""
 
     @property
     def node(self) -> Path:

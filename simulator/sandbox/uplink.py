@@ -26,7 +26,7 @@ Address = tuple[str, int]
 class Uplink:
     """The server. It listens in the folder of world.json, and puts trusted CAs there.
 
-    A client sends host and port in one line, gets `ok`, and is then connected. Others are refused.
+    A client sends host and port in one line. The server answers `ok` and connects the client, or answers `refused`.
     """
 
     def __init__(
@@ -37,9 +37,10 @@ class Uplink:
         proxy: Callable[[Address], str] = lambda _: "",
         pods: Callable[[str, int], socket.socket | None] = lambda *_: None,
     ) -> None:
-        """`allows` selects direct servers; `proxy` returns the proxy URL for others; `authorities` is PEM.
+        """`allows` selects servers for direct connections. `authorities` is PEM.
 
-        `pods` connects to addresses of the cluster, and returns None for unknown ones.
+        `proxy` returns a proxy's URL for other servers, or an empty string. `pods` connects to addresses of the
+        cluster, and returns None for unknown addresses.
         """
         folder.mkdir(parents=True, exist_ok=True)
         files.replace(folder / AUTHORITIES, authorities)
@@ -61,7 +62,7 @@ class _Server(socketserver.ThreadingUnixStreamServer):
     pods: Callable[[str, int], socket.socket | None]
 
     def dial(self, address: Address) -> socket.socket:
-        """Raises OSError, also if the address is not allowed."""
+        """Connects to an address. Raises OSError, also if the address is not allowed."""
         if self.allows(address):
             return socket.create_connection(address, _TIMEOUT_S)
         if by := self.proxy(address):
@@ -77,7 +78,7 @@ def _server(
     proxy: Callable[[Address], str],
     pods: Callable[[str, int], socket.socket | None],
 ) -> _Server:
-    """Binds through a folder descriptor: Unix socket addresses are limited to 107 bytes."""
+    """Binds by a descriptor of the folder, because addresses of Unix sockets are limited to 107 bytes."""
     descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY)
     try:
         server = _Server(f"/proc/self/fd/{descriptor}/{SOCKET}", _Client)

@@ -9,7 +9,7 @@ NOTHING_FOUND = 2
 
 
 def main(arguments: list[str]) -> int:
-    """Returns 0, or 2 without a file system with a label."""
+    """Returns 0, or 2 if the device has no file system with a label."""
     if arguments[:-1] != ARGUMENTS:
         return block.not_simulated("blkid", arguments)
     try:

@@ -1,4 +1,4 @@
-"""`chroot` into the root of NVIDIA's driver, for its nvidia-smi."""
+"""`chroot` into the file system of NVIDIA's driver, only to run nvidia-smi."""
 
 from __future__ import annotations
 

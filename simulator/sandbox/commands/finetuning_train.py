@@ -1,7 +1,7 @@
 """Simulates `finetuning.ray_train` of docker/ray-finetuning as Ray's job, without a model and with an invented loss.
 
-The image's own modules, which do not need torch, provide everything else. Whether the model is available, and fits, is
-not simulated.
+The image's own modules, which do not need torch, provide everything else. Assumes that the model is available and fits
+into the GPUs' memory.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _joined(recipe: Recipe) -> list[Pod]:
 
 
 def _train(chosen: Namespace, recipe: Recipe, workers: Sequence[Pod]) -> None:
-    """Continues from the newest checkpoint. Raises Failed, or ValueError where a retry would not help."""
+    """Continues from the newest checkpoint. Raises Failed, or ValueError for errors that a retry cannot fix."""
     report, known, folder = _own("report"), view.load(), chosen.output / "checkpoints"
     examples, tokens, steps = _planned(chosen, recipe)
     before = math.log(recipe["vocabulary"])
@@ -119,7 +119,7 @@ class Run(Training):
 
     chosen: Namespace = field(kw_only=True)
     about: dict[str, Any] = field(kw_only=True)
-    """Settings that a continued checkpoint must match."""
+    """Settings that must be equal in the checkpoint to continue from."""
     ip: str = field(kw_only=True)
     folder: Path = field(kw_only=True)
 

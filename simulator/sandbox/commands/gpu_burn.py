@@ -1,6 +1,6 @@
 """`gpu_burn` of wilicc/gpu-burn, on this pod's GPUs.
 
-It takes as long as the real one. The output is as in gpu_burn-drv.cpp (0831a45): progress overwrites itself.
+It takes as long as the real program, and prints the same lines (gpu_burn-drv.cpp at 0831a45).
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from simulator.sandbox.library.view import View
 NO_DEVICE = 19
 _FLAGS_WITH_VALUE = ("-m", "-stts", "-i", "-c")
 _OPERATIONS = 2 * 8192**3
-"""Operations per product of its matrices (OPS_PER_MUL)."""
+"""Operations per matrix product (OPS_PER_MUL)."""
 _STEP_S = 0.5
 
 
 def main(arguments: list[str]) -> int:
-    """Returns 0, also with a lost GPU (reported as FAULTY); without a GPU, gpu-burn's exit code."""
+    """Returns 0, even if a GPU is lost and reported as FAULTY. Without a GPU, returns gpu-burn's exit code."""
     seconds = _seconds(arguments)
     known = view.load()
     gpus = known.gpus_of(known.me)
@@ -54,7 +54,7 @@ def _seconds(arguments: list[str]) -> int:
 
 
 def _gflops(gpu: Mapping[str, Any], known: View) -> float:
-    """The pods that use the GPU share its rate."""
+    """Pods that use the same GPU share the rate."""
     numbers = view.numbers()
     peaks: dict[str, float] = numbers["fp32_tflops"]
     reached: float = numbers["gpu_burn_fraction"]

@@ -1,4 +1,4 @@
-"""`mount -o <options> <device> <folder>`: mounts on the node if the folder is in a volume shared with it."""
+"""`mount -o <options> <device> <folder>`: mounts on the node if the folder is in a volume with shared mounts."""
 
 from __future__ import annotations
 

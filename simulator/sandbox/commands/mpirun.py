@@ -68,7 +68,7 @@ def hosts_of(options: Options) -> list[Host]:
 
 
 def place(options: Options, pods: list[tuple[view.Pod, int]]) -> list[Rank]:
-    """Returns ranks in order. `pods` includes slots. Raises MpiError if the ranks do not fit."""
+    """Returns the ranks in order. `pods` are pods with their slots. Raises MpiError if the ranks do not fit."""
     total = sum(slots for _, slots in pods)
     limits = [options.per_node if options.map_by == "ppr" else slots for _, slots in pods]
     np = options.np or sum(limits)
@@ -109,10 +109,10 @@ def _counts(np: int, limits: list[int], *, by_node: bool) -> list[int]:
 
 
 def _reach(known: view.View, hosts: Iterable[Host]) -> list[tuple[view.Pod, Host]]:
-    """Tries ssh to every other pod, and each ssh prints its error.
+    """Tries ssh to every other pod, and prints all errors of ssh. Raises MpiError.
 
-    Prints the first sentence of Open MPI's text, which names no host (4.1, orte/mca/errmgr/base/help-errmgr-base.txt,
-    failed-daemon-launch).
+    The message is the first sentence of Open MPI's text, without a host (4.1,
+    orte/mca/errmgr/base/help-errmgr-base.txt, failed-daemon-launch).
     """
     reached, failed = [], False
     for host in hosts:

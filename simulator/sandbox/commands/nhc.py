@@ -1,6 +1,6 @@
 """`nhc` with the tests of aznhc, on the simulated node.
 
-Options, log lines and the handling of unknown checks are those of mej/nhc 1.4.3 under `-a`. Other options are errors.
+Options, log lines and the handling of unknown checks are those of mej/nhc 1.4.3 with `-a`. Other options are errors.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from simulator.sandbox.library.nhc_report import Failed, Warned
 SETTINGS = ("CONFFILE", "LOGFILE", "TIMEOUT", "DETACHED_MODE", "MARK_OFFLINE")
 OPTIONS = ("-a", "-v")
 CHECKS: dict[str, Callable[[view.View, Sequence[str]], str | None]] = {**nhc_node.CHECKS, **nhc_gpu.CHECKS}
-"""Checks by name. Each returns its success lines, or None if the real one prints none; raises Failed."""
+"""Checks by name. A check returns its success lines, or None if the real check prints none. Raises Failed."""
 _LINE = re.compile(r"\s*(\S+)\s*\|\|\s*(\S.*?)\s*")
 
 
 def main(arguments: list[str]) -> int:
-    """Returns the number of failed checks; 0 without a configuration, as in the real one."""
+    """Returns the number of failed checks, or 0 without a configuration, like the real nhc."""
     options = [word for word in arguments if word.startswith("-")]
     settings = dict(word.partition("=")[::2] for word in arguments if not word.startswith("-"))
     if unknown := sorted({*options} - {*OPTIONS} | {*settings} - {*SETTINGS}):
@@ -54,7 +54,7 @@ class Run:
     failures: list[str] = field(default_factory=list)
 
     def line(self, text: str, number: int) -> None:
-        """Runs one line, `<hosts> || <check>`; `*` is every host."""
+        """Runs one line, `<hosts> || <check>`. `*` matches every host."""
         parsed = _LINE.fullmatch(text)
         if parsed is None:
             self._write(f"nhc: line {number}: syntax error near {text.strip()!r}")

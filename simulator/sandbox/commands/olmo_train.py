@@ -61,28 +61,28 @@ def train(values: Values, team: Team) -> None:
 
 @dataclass
 class Run(Training):
-    """A training. Its checkpoints `step<n>` are sharded, `step<n>-unsharded` are not."""
+    """A training with sharded checkpoints, `step<n>`, and unsharded checkpoints, `step<n>-unsharded`."""
 
     team: Team = field(kw_only=True)
     folder: Path = field(kw_only=True)
 
     def __post_init__(self) -> None:
-        self.save_steps = 1  # `save` decides
+        self.save_steps = 1  # calls `save` after each step
 
     def restore(self) -> None:
-        """Continues from the latest checkpoint. A new training first saves one as a test.
+        """Continues from the latest checkpoint. A new training first saves a checkpoint as a test.
 
-        If a step has both kinds, the sharded one counts, as in `find_latest_checkpoint` of olmo/util.py.
+        If a step has both kinds, restores the sharded one, like `find_latest_checkpoint` of olmo/util.py.
         """
         steps = {_step(path): path for path in sorted(self.folder.glob("step*"), reverse=True)}
         if not self.values["try_load_latest_save"] or max(steps, default=-1) < 0:
             self._save(0, "" if self.values["keep_sharded"] else UNSHARDED)
             return
         self.say("restored", checkpoint=steps[max(steps)])
-        self.first = min(max(steps), self.last - 1)  # at its end, it takes another step, as on real Azure
+        self.first = min(max(steps), self.last - 1)  # a complete training takes another step, as on Azure
 
     def save(self, step: int) -> None:
-        """Saves the checkpoints that are due. The last step always has one."""
+        """Saves the checkpoints that are due, and always one after the last step."""
         intervals = {"": self.values["sharded_interval"], UNSHARDED: self.values["unsharded_interval"]}
         due = [kind for kind, interval in intervals.items() if interval and step % interval == 0]
         final = UNSHARDED if self.values["unsharded_interval"] else ""

@@ -90,5 +90,4 @@ def _checked(call: Callable[[], Any]) -> Any:
 
 
 def _own(name: str) -> Any:
-    """The module is in torchrun's working directory."""
     return importlib.import_module(f"pretraining.{name}")

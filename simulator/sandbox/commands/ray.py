@@ -17,7 +17,7 @@ from simulator.sandbox.library.recipe import Failed, Recipe, Values
 
 USAGE_CODE = 2
 LOST_AFTER_S = 60
-"""A node ends this time after losing its head (gcs_rpc_server_reconnect_timeout_s)."""
+"""A node ends after this time without an answer of its head (gcs_rpc_server_reconnect_timeout_s)."""
 DASHBOARD_PORT, AGENT_PORT = 8265, 52365
 _POLL_S, _TIMEOUT_S = 0.5, 30.0
 
@@ -54,7 +54,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _start(chosen: Namespace, program: Recipe) -> None:
-    """Runs while the cluster's head answers."""
+    """Runs while the head of the cluster answers."""
     known = view.load()
     head = known.me.key if chosen.head else _head(chosen, program)
     print(program["started"].format(ip=known.me.ip))
@@ -94,7 +94,7 @@ def _job(command: str, chosen: Namespace, program: Recipe) -> None:
 
 
 def _print_log(chosen: Namespace, program: Recipe) -> None:
-    """Waits forever without an answer, as on a WebSocket."""
+    """Prints the log of a job. Waits forever if the head does not answer, as on a WebSocket."""
     printed, ended = 0, False
     while not ended:
         try:

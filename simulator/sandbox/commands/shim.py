@@ -1,4 +1,4 @@
-"""Starts a container's command with the services of its kubelet and node, like a container runtime's shim.
+"""Starts a container's command, like the shim of a container runtime, and serves the kubelet.
 
 The sandbox calls `shim <port of the Kubernetes API, or 0> -- <command>...`. While the command runs, the shim
 - serves the kubelet on a Unix socket: runs other commands in the container, connects to its ports, sends signals to the
@@ -53,7 +53,7 @@ def main(arguments: list[str]) -> int:
 
 def _beside(listener: socket.socket, serve: Callable[[socket.socket], None]) -> None:
     if child := os.fork():
-        os.waitpid(child, 0)  # not a child of the command
+        os.waitpid(child, 0)  # the serving process is not a child of the command
         listener.close()
         return
     if os.fork():
@@ -91,7 +91,7 @@ def _next_door(name: str, port: int) -> None:
 
 
 def _answer(kubelet: socket.socket, command: int) -> None:
-    """`command` is the process for signals."""
+    """`command` is the process that receives signals."""
     message, files, _, _ = socket.recv_fds(kubelet, _REQUEST_BYTES, 3)
     request: dict[str, Any] = json.loads(message)
     if "connect" in request:
@@ -113,7 +113,7 @@ def _connect(kubelet: socket.socket, port: int) -> None:
 
 
 def _run(argv: list[str], files: list[int], *, terminal: bool) -> dict[str, Any]:
-    """Returns the exit code as in shells, or the start error. `files` are the standard streams."""
+    """Runs a command with the standard streams `files`. Returns its exit code as in shells, or the start error."""
 
     def take_terminal() -> None:
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)

@@ -1,4 +1,4 @@
-"""`ssh` between simulated pods. Succeeds only if the real one would, and emulates a few remote commands."""
+"""`ssh` between simulated pods. Succeeds only if the real ssh would, and emulates a few remote commands."""
 
 from __future__ import annotations
 

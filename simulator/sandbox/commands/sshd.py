@@ -16,7 +16,7 @@ SEPARATION = Path("/run/sshd")
 
 
 def main(arguments: list[str]) -> int:
-    """Runs until ended. Returns immediately if it forked into the background."""
+    """Runs until it is ended. Returns immediately if it forks into the background."""
     flags, port = "", PORT
     rest = list(arguments)
     while rest:

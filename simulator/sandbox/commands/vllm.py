@@ -1,7 +1,7 @@
 """`vllm serve` and `vllm bench serve` of the image vllm-openai. No model runs; speeds are estimates.
 
-The server waits shorter than on real Azure, but prints and returns real seconds, which the load generator uses. All
-answers of a run take equally long, so means and percentiles are equal.
+The server answers faster than on real Azure, but prints and returns the times of real Azure, which the load generator
+uses. All answers of a run take equally long, so means and percentiles are equal.
 """
 
 from __future__ import annotations
@@ -77,19 +77,19 @@ def _healthy(known: view.View) -> list[view.Json]:
 
 
 def _snapshot_of(name: str) -> Path:
-    """From huggingface_hub, file_download.py, repo_folder_name."""
+    """Returns the cache folder of a model (huggingface_hub, file_download.py, repo_folder_name)."""
     home = Path(os.environ.get("HF_HOME", Path.home() / ".cache" / "huggingface"))
     return home / "hub" / f"models--{name.replace('/', '--')}" / "snapshots" / "simulated"
 
 
 def _say(values: Values, point: str, seconds: float) -> None:
-    """`seconds` are those of real Azure."""
+    """Waits, then prints. `seconds` is the time on real Azure."""
     time.sleep(min(seconds / values.recipe["faster"], values.recipe["longest_s"]))
     print("\n".join(values.lines(point, {"seconds": seconds})))
 
 
 def _answer(values: Values, request: Request) -> Answer:
-    """A completion has prompts of equal length."""
+    """The prompts of a completion must have equal length."""
     if request.method == "GET":
         return (200, None) if request.path == "/health" else (404, {"detail": "Not Found"})
     body = json.loads(request.body)
@@ -100,7 +100,7 @@ def _answer(values: Values, request: Request) -> Answer:
 
 
 def _bench(chosen: Namespace, program: Recipe) -> int:
-    """Returns 0 even if prompts failed; the table shows them."""
+    """Returns 0 even if prompts failed. The table shows how many failed."""
     if os.environ.get("HF_HUB_OFFLINE") == "1" and not _snapshot_of(chosen.model).exists():
         print(program["offline"].format(model=chosen.model), file=sys.stderr)
         return 1
@@ -128,7 +128,7 @@ def _bench(chosen: Namespace, program: Recipe) -> int:
 
 
 def _ask(chosen: Namespace, count: int) -> dict[str, float]:
-    """Returns the server's seconds for `count` prompts at once."""
+    """Sends `count` prompts at once. Returns the server's times in seconds."""
     connection = http.client.HTTPConnection(chosen.host, chosen.port, timeout=_TIMEOUT_S)
     body = json.dumps({"prompt": [[0] * chosen.random_input_len] * count, "max_tokens": chosen.random_output_len})
     try:

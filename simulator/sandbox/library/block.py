@@ -1,9 +1,9 @@
 """The simulated block layer: content of disks, arrays and mounts.
 
 A disk is a file in /run/simulator/dev: empty, or JSON with `raid` (a member's superblock), `filesystem`, or
-`signatures` (types of others: LVM2_member, gpt). Arrays are like disks; their content is in `.arrays` under their UUID,
-because their names may change at a restart. Files of a file system are in `.contents`, and are moved to its mount
-point. The kernel's state is in /sys/block and /run/simulator/proc, as on a real node.
+`signatures` (other types, such as LVM2_member or gpt). Arrays are like disks, but their content is in `.arrays` by
+UUID, because their names may change at a restart. The files of an unmounted file system are in `.contents`; `mount`
+moves them to the mount point. The kernel's state is in /sys/block and /run/simulator/proc, as on a real node.
 """
 
 from __future__ import annotations

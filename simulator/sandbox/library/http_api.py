@@ -25,7 +25,7 @@ class Request(NamedTuple):
 def serve(host: str, port: int, answer: Callable[[Request], Answer]) -> ThreadingHTTPServer:
     class Handler(BaseHTTPRequestHandler):
         def _respond(self) -> None:
-            # Always reads the body, because a refused client may otherwise get a reset.
+            # Always reads the body. Otherwise, a rejected client may get a reset connection.
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             status, content = answer(Request(self.command, self.path.partition("?")[0], self.headers, body))
             text = content if isinstance(content, str) else "" if content is None else json.dumps(content)

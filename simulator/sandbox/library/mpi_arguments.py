@@ -1,4 +1,4 @@
-"""Parses the `mpirun` options of Open MPI 4 that jobs here use. Other options are errors."""
+"""Parses the `mpirun` options of Open MPI 4 that the program's jobs use. Other options are errors."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Options:
 
 
 def parse(arguments: list[str]) -> Options:
-    """Parses the arguments. Raises MpiError, which names the wrong one."""
+    """Parses the arguments. Raises MpiError with the wrong argument."""
     found: dict[str, str] = {}
     flags: dict[str, Any] = {}
     exports: list[str] = []

@@ -53,7 +53,7 @@ class Setup:
 
 @dataclass(frozen=True)
 class Communicator:
-    """Ranks without channels, which the first collective creates (since NCCL 2.22)."""
+    """Initialized ranks. The first collective creates their channels (since NCCL 2.22)."""
 
     setup: Setup
     sku: str
@@ -61,7 +61,7 @@ class Communicator:
     aligned: bool
 
     def connect(self, log: Log) -> Collective:
-        """Does the work of the first collective. Raises NcclError."""
+        """Connects the ranks, like the first collective. Raises NcclError."""
         setup = self.setup
         _shared_memory(setup, log)
         _channels(setup, log, sharp="CollnetChain" in self.algorithms)
@@ -140,7 +140,7 @@ def _connected(setup: Setup, log: Log, *, nvls: bool) -> None:
 
 
 def _topology(setup: Setup, known: view.View, log: Log) -> bool:
-    """Reports whether NCCL knows the HCA next to each GPU. In a VM, that needs a topology file."""
+    """Returns whether NCCL knows the HCA next to each GPU. In a VM, NCCL needs a topology file for this."""
     aligned = True
     for pod in setup.pods:
         first = next(device.process for device in setup.devices if device.pod is pod)
@@ -166,10 +166,7 @@ def _topology(setup: Setup, known: view.View, log: Log) -> bool:
 
 
 def _networks(setup: Setup, log: Log, *, sharp: bool) -> None:
-    """Follows NCCL's order: plugin, InfiniBand, TCP (src/plugin/net.cc).
-
-    Also logs unused networks.
-    """
+    """Logs all networks, also unused ones, in NCCL's order: plugin, InfiniBand, TCP (src/plugin/net.cc)."""
     for device in setup.devices:
         network = setup.networks[device.pod.key]
         variables = setup.variables[device.pod.key]
@@ -208,7 +205,7 @@ def _hca_text(index: int, hca: Mapping[str, Any], *, sharp: bool) -> str:
 
 
 def _shared_memory(setup: Setup, log: Log) -> None:
-    """Requires one segment in /dev/shm per rank of a node. Raises NcclError if it is too small."""
+    """Requires one segment in /dev/shm per rank of a node. Raises NcclError if /dev/shm is too small."""
     for device in setup.devices:
         local = sum(other.pod is device.pod for other in setup.devices)
         disabled = setup.variables[device.pod.key].get("NCCL_SHM_DISABLE", "0") == "1"
@@ -221,7 +218,7 @@ def _shared_memory(setup: Setup, log: Log) -> None:
 
 
 def _channels(setup: Setup, log: Log, *, sharp: bool) -> None:
-    """Connects the ring's edges, over every HCA in use between nodes, and SHARP's trees."""
+    """Logs the connections of the ring, with every HCA in use between nodes, and of SHARP's trees."""
     for device, peer in zip(setup.devices, [*setup.devices[1:], setup.devices[0]], strict=True):
         if device.pod is not peer.pod:
             _between_nodes(setup, device, peer, log, sharp=sharp)
@@ -269,7 +266,7 @@ def _end(device: Device) -> str:
 
 
 def _algorithms(setup: Setup, facts: Mapping[str, Any]) -> set[str]:
-    """SHARP needs the fabric and a setting; NVLS needs an NVSwitch that reduces."""
+    """SHARP needs a fabric that supports it, and a setting. NVLS needs an NVSwitch that can reduce."""
     found = {"Ring", "Tree"}
     by_ib = all(network.transport == INFINIBAND for network in setup.networks.values())
     sharp = facts.get("sharp") and by_ib and setup.environment.get("NCCL_COLLNET_ENABLE", "0") == "1"

@@ -44,7 +44,7 @@ class Log:
             self.line(f"{_prefix(process)} NCCL INFO {text}", process.rank)
 
     def warn(self, process: Process, place: str, text: str) -> None:
-        """Logs a warning. `place` is its line in NCCL's source."""
+        """Logs a warning. `place` is the file and line in NCCL's source."""
         if self._level >= LEVELS.index("WARN"):
             self.line("", process.rank)
             self.line(f"{_prefix(process)} {place} NCCL WARN {text}", process.rank)

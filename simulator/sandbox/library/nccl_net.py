@@ -27,7 +27,7 @@ class Network:
 
     @property
     def speeds(self) -> tuple[float, ...]:
-        """Each HCA's share of its rated speed to other nodes."""
+        """The speed of each HCA to other nodes, as a share of its rated speed."""
         return tuple(min(hca["gbps"], hca["rail_gbps"]) / hca["rated_gbps"] for hca in self.hcas)
 
 
@@ -41,7 +41,10 @@ def choose(known: view.View, pod: view.Pod, variables: Mapping[str, str]) -> Net
 
 
 def selected(name: str, pattern: str) -> bool:
-    """Matches NCCL_IB_HCA and NCCL_SOCKET_IFNAME: prefixes, exact after `=`, excluded after `^`. All ports are 1."""
+    """Returns whether NCCL_IB_HCA or NCCL_SOCKET_IFNAME selects a name. All ports have number 1.
+
+    Names match by prefix, or exactly after `=`. `^` excludes the matches.
+    """
     excluding, rest = pattern.startswith("^"), pattern.removeprefix("^")
     exact, rest = rest.startswith("="), rest.removeprefix("=")
     entries = [entry.partition(":") for entry in rest.split(",") if entry]
@@ -52,7 +55,7 @@ def selected(name: str, pattern: str) -> bool:
 
 
 def interface(variables: Mapping[str, str]) -> str | None:
-    """Returns the interface of bootstrap and TCP, or None if NCCL_SOCKET_IFNAME matches none."""
+    """Returns the interface for bootstrap and TCP, or None if NCCL_SOCKET_IFNAME matches none."""
     pattern = variables.get("NCCL_SOCKET_IFNAME", "")
     candidates = [name for name in INTERFACES if selected(name, pattern) and (pattern or name != "lo")]
     return candidates[-1] if candidates else None

@@ -49,7 +49,7 @@ def run(
     *,
     tag: bool = False,
 ) -> int:
-    """Runs all processes. Returns the real exit code: 1 usage, 2 CUDA, 3 NCCL."""
+    """Runs all processes. Returns 0, or after an error 1 (usage), 2 (CUDA) or 3 (NCCL) like nccl-tests."""
     log = nccl_log.Log(variables, tag=tag)
     name, host = Path(command[0]).name, ranks[0].pod.hostname
     try:
@@ -162,7 +162,7 @@ def _header(log: nccl_log.Log, name: str, options: Mapping[str, str], devices: S
 def _table(log: nccl_log.Log, options: Mapping[str, str], communicator: nccl.Communicator) -> None:
     """The first run creates the channels, so NCCL logs them below the column names."""
     memory = min(int(device.gpu["memory_gb"]) for device in communicator.setup.devices) * 10**9
-    fits = (memory - GIB) // (3 if options["c"] != "0" else 2)  # send, receive and, to check, expected
+    fits = (memory - GIB) // (3 if options["c"] != "0" else 2)  # send, receive, and for checks the expected result
     largest = size(options["e"])
     if largest > fits:
         log.line(f"#\n# Reducing maxBytes to {fits} due to memory limitation")

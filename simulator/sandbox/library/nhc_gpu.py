@@ -16,7 +16,7 @@ from simulator.sandbox.library.nhc_report import NOT_RUN, Failed, Warned, number
 from simulator.sandbox.library.ranks import Rank
 
 XIDS = (48, 56, 57, 58, 62, 63, 64, 65, 68, 69, 73, 74, 79, 80, 81, 92, 119, 120)
-"""GPU errors for which aznhc fails a node."""
+"""GPU errors after which aznhc reports the node as failed."""
 XID_HOURS = 2
 """The default maximum age of an error in hours."""
 LOST_EXIT_CODE = 15
@@ -123,7 +123,7 @@ def _loopback(known: view.View, arguments: Sequence[str]) -> str:
 
 
 def _bus_bandwidth(known: view.View, what: str, size: str) -> float:
-    """Returns all_reduce_perf's average in GB/s. Fails like it for a wrong size."""
+    """Returns the average of all_reduce_perf in GB/s. Raises Failed if all_reduce_perf fails."""
     gpus = known.gpus_of(known.me)
     ranks = [Rank(known.me, index, len(gpus)) for index in range(len(gpus))]
     command = ["all_reduce_perf", "-b", size, "-f", "2", "-g", "1", "-e", size, "-c", "1"]

@@ -18,7 +18,7 @@ _KIB = {"kB": 1, "MB": 2**10, "GB": 2**20, "TB": 2**30}
 
 
 def node_log() -> list[str] | None:
-    """Returns the lines of the node's log from aznhc's path, or None without it, to skip the check."""
+    """Returns the lines of the node's log at aznhc's path. If it is missing, returns None to skip the check."""
     file = _root() / "syslog"
     return file.read_text(errors="replace").splitlines() if file.exists() else None
 
@@ -91,7 +91,7 @@ def _eth(known: view.View, arguments: Sequence[str]) -> None:
 
 
 def _topology(known: view.View, arguments: Sequence[str]) -> str:
-    """Passes: the real check compares lstopo with the image's file, from which simulated devices are built."""
+    """Passes for known SKUs. The real check compares lstopo's output with a file of the image."""
     sku = known.node_of(known.me)["sku"]
     name = view.numbers()["skus"][sku]["topology"]
     if name is None:
@@ -108,7 +108,7 @@ def _nvme(known: view.View, arguments: Sequence[str]) -> str:
 
 
 def _flapping(known: view.View, arguments: Sequence[str]) -> str | None:
-    """Compares the last event only with the one in aznhc's log."""
+    """Compares the last event in the node's log with the last event in aznhc's log."""
     log = node_log()
     if log is None:
         return None

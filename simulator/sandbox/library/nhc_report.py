@@ -9,15 +9,15 @@ NOT_RUN = "FaultCode: NHCNA"
 
 
 class Failed(Exception):
-    """A failed check, with the real one's log text."""
+    """A failed check, with the log text of the real check."""
 
 
 class Warned(Exception):
-    """A check that passes with a warning, with the real one's log text."""
+    """A check that passes with a warning, with the log text of the real check."""
 
 
 def number(check: str, arguments: Sequence[str], index: int) -> float:
-    """Returns an argument, a limit for a measurement. Raises Failed if it is not a number."""
+    """Returns an argument as a number. Raises Failed if it is not a number."""
     try:
         return float(arguments[index])
     except (IndexError, ValueError):

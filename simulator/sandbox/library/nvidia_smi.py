@@ -51,9 +51,9 @@ FIELDS: dict[str, dict[str, Callable[[Json], str]]] = {
 
 
 def answer(arguments: Sequence[str], gpus: Sequence[Json]) -> int:
-    """Prints nvidia-smi's output if these are all GPUs.
+    """Prints nvidia-smi's output for these GPUs.
 
-    Returns 0, 6 without a GPU, 15 with a lost one, or 2 for unsupported arguments.
+    Returns 0, 6 without a GPU, 15 if a GPU is lost, or 2 for unsupported arguments.
     """
     if not gpus:
         print("No devices were found")
@@ -87,7 +87,7 @@ def bus_id(gpu: Json) -> str:
 
 
 def memory_mib(gpu: Json) -> int:
-    """Returns the marketing number read as GiB, close to nvidia-smi's value."""
+    """Returns the nominal size in GB times 1024, which is close to nvidia-smi's value."""
     return int(gpu["memory_gb"]) * 1024
 
 
@@ -96,7 +96,7 @@ def _heading(gpu: Json) -> str:
 
 
 def _remapped(gpu: Json, what: str) -> str:
-    """Only Ampere and newer remap rows (NVIDIA, GPU memory error management)."""
+    """GPUs before Ampere do not remap rows (NVIDIA, GPU memory error management)."""
     return str(int(gpu[what])) if gpu["model"] != "T4" else "[N/A]"
 
 

@@ -1,4 +1,4 @@
-"""Parses OLMo's training config: the plain YAML that these files use, and overrides."""
+"""Parses OLMo's training configs, which use simple YAML, and overrides."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def load(path: Path, overrides: Iterable[str], known: Sequence[str]) -> Config:
         if name.partition(".")[0] not in known:
             where = f"\n    full_key: {name}\n    object_type=TrainConfig"
             raise Failed(f"OLMoConfigurationError: Key '{name}' not in 'TrainConfig'{where}")
-        values = {key: old for key, old in values.items() if not key.startswith(f"{name}.")}  # a section set to null
+        values = {key: old for key, old in values.items() if not key.startswith(f"{name}.")}  # null for a section
         values[name] = value if equals else "true"
     return Config({name.replace(".", "_"): _scalar(value) for name, value in values.items()}, data, evaluation)
 

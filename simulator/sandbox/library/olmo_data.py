@@ -1,4 +1,4 @@
-"""Emulates olmo-data.org: any data file that a config can name, with bytes derived from the path."""
+"""Emulates olmo-data.org. It has every data file that a config can name, with bytes derived from the path."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ class Call:
 
 
 class Framework(Protocol):
-    """A simulated command that leaves calls."""
+    """The module of a simulated framework."""
 
     def simulate(self, calls: Sequence[Call], variables: Mapping[str, str], log: nccl_log.Log) -> tuple[int, int]:
         """Simulates all ranks. Returns the first rank that failed and its exit code, or (0, 0)."""
@@ -31,7 +31,7 @@ class Framework(Protocol):
 def run(
     placed: Sequence[Rank], program: Sequence[str], variables: Mapping[str, str], *, tag: bool = False
 ) -> tuple[int, int]:
-    """Returns the first rank that failed and its exit code, or (0, 0). Raises MpiError if a node is lost."""
+    """Runs all ranks. Returns the first that failed and its exit code, or (0, 0). Raises MpiError if a node is lost."""
     log = nccl_log.Log(variables, tag=tag)
     try:
         ended = ranks.run(placed, program, variables)

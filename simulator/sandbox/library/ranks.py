@@ -1,8 +1,9 @@
-"""Runs a program on other nodes for mpirun: each node's sshd runs it in its sandbox, once per rank.
+"""Runs a program on other nodes for mpirun: the sshd of each pod runs it in the pod's sandbox, once per rank.
 
-mpirun publishes an order (as "mpirun"). Each node's sshd finds it in the world, executes it and answers (as "ranks"). A
-simulated framework does not train in its rank, but leaves a call (`leave_call`). When all ranks have succeeded, mpirun
-passes the calls to the framework's module, which simulates all ranks.
+mpirun publishes an order (document `mpirun`). Each sshd finds the order in world.json, executes it, and publishes an
+answer (document `ranks`). A simulated framework does not train in a rank, but saves its options as a call
+(`leave_call`). When all ranks have succeeded, mpirun passes the calls to the framework's module, which simulates all
+ranks.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ from simulator.sandbox.library import view
 
 ORDER, ANSWER = "mpirun", "ranks"
 CALL = "SIMULATOR_RANK_CALL"
-"""The variable with the path for a call."""
+"""The environment variable with the path for a call."""
 POLL_SECONDS = 0.2
-MAX_OUTPUT = 32_000  # limit of a rank's output in characters: answers above a megabyte are not passed on
+MAX_OUTPUT = 32_000  # characters of a rank's output; world.json has no documents above a megabyte
 
 
 @dataclass(frozen=True)
 class Rank:
-    """The `local`-th process of `of_local` on its pod."""
+    """A process of mpirun, number `local` of the `of_local` processes in its pod."""
 
     pod: view.Pod
     local: int
@@ -91,7 +92,7 @@ def serve() -> None:
 
 
 def leave_call(module: str, call: Mapping[str, Any]) -> bool:
-    """Leaves a call for mpirun, to run a module of `commands`. Returns False without mpirun."""
+    """Saves a call, with which mpirun then runs a module of `commands`. Returns False without mpirun."""
     place = os.environ.get(CALL)
     if place is None:
         return False
@@ -121,7 +122,7 @@ def _answer(known: view.View, key: str, order: str) -> list[Ended] | None:
 
 
 def _carry_out(tasks: Sequence[Mapping[str, str]], program: Sequence[str], workdir: str) -> list[Ended]:
-    """After a failed rank, mpirun would kill the others."""
+    """Runs ranks until one fails, because mpirun would then kill the others."""
     ended: list[Ended] = []
     for variables in tasks:
         ended.append(_run_one(variables, program, workdir))

@@ -30,7 +30,7 @@ _MISSING = HTTPStatus.NOT_FOUND, "404: Not Found"
 
 
 def bearer() -> str:
-    """Returns the required header value, empty if the environment requires no token."""
+    """Returns the required Authorization header, or an empty string if the cluster has no token."""
     is_required = os.environ.get("RAY_AUTH_MODE", "disabled") == "token"
     return f"Bearer {os.environ.get('RAY_AUTH_TOKEN', '')}" if is_required else ""
 
@@ -40,7 +40,7 @@ def health(request: Request) -> Answer:
 
 
 class Job:
-    """One entrypoint, which runs next to the head."""
+    """A job. Its entrypoint runs in the head's container."""
 
     def __init__(self, name: str, entrypoint: str, messages: Recipe, log: Path) -> None:
         self.name, self._entrypoint, self._messages, self._log = name, entrypoint, messages, log
@@ -90,7 +90,7 @@ class Dashboard:
         self._jobs: dict[str, Job] = {}
 
     def answer(self, request: Request) -> Answer:
-        """Handles a request. Rejects it without the cluster's token, if any."""
+        """Handles a request. If the cluster has a token, rejects requests without it."""
         given = next(filter(None, (request.headers.get(name) for name in _TOKEN_HEADERS)), "")
         if bearer() and request.path not in _PUBLIC and given != bearer():
             missing, wrong = "Unauthorized: Missing authentication token", "Forbidden: Invalid authentication token"

@@ -1,8 +1,8 @@
 """Reads a program's recipe (simulator/sandbox/programs).
 
-Options are listed by kind: `switches`, `integers`, `floats`, `text`, `lists`, `choices`; `words` have no dashes.
-`values` are Python expressions of options and of each other. An entry of `fails` has a text, and a condition, `if`.
-`lines` are templates by time of print, after the `prefix`.
+Options are listed by kind: `switches`, `integers`, `floats`, `text`, `lists`, `choices`. `words` are arguments without
+dashes. `values` are Python expressions that use options and other values. An entry of `fails` has a text, and its
+condition `if`. `lines` are templates of output by the time of printing. `prefix` precedes each line.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def parser(options: Recipe) -> Parser:
 
 
 class Values(dict[str, Any]):
-    """Values of one run. The recipe's own are computed at first use."""
+    """Values of one run. `values` of the recipe are computed at first use."""
 
     def __init__(self, recipe: Recipe, known: Mapping[str, Any]) -> None:
         super().__init__({**recipe.get("defaults", {}), **known})

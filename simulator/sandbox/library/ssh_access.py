@@ -28,8 +28,7 @@ def connect(known: view.View, host: str, options: Mapping[str, str], folder: Pat
     if pod is None and not view.is_address(target):
         raise SshError(f"ssh: Could not resolve hostname {target}: Name or service not known")
     if pod is None or not known.node_of(pod)["ready"]:
-        # Not "No route to host": Azure's virtual networks are layer-3 overlays (their FAQ), so ARP requests do not time
-        # out.
+        # Not "No route to host": Azure's virtual networks are layer-3 overlays (Azure's FAQ), so ARP has no timeouts.
         raise SshError(f"ssh: connect to host {target} port {port}: Connection timed out")
     if not pod.running or pod.sshd is None or pod.sshd["port"] != port:
         raise SshError(f"ssh: connect to host {target} port {port}: Connection refused")
@@ -56,7 +55,7 @@ def _own_key(file: Path) -> str | None:
 
 
 def _configured(file: Path, host: str) -> dict[str, str]:
-    """Uses the first value, like ssh."""
+    """Uses the first value of each setting, like ssh."""
     settings: dict[str, str] = {}
     applies = True
     for line in file.read_text().splitlines() if file.exists() else []:

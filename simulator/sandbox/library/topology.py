@@ -34,6 +34,6 @@ def found_in(folders: Iterable[str]) -> dict[str, Topology]:
 
 
 def aligned(topology: Topology, gpus: Iterable[str], hcas: Iterable[str]) -> bool:
-    """Reports whether the file puts each GPU next to its switch's HCA."""
+    """Returns whether each GPU is under the same bridge as its HCA."""
     groups = [set(group) for group in topology.get("groups", [])]
     return all(any({gpu, hca} <= group for group in groups) for gpu, hca in zip(gpus, hcas, strict=False))

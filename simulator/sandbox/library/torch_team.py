@@ -1,4 +1,4 @@
-"""The agents of one torchrun launch, which find each other."""
+"""The agents of one torchrun launch, which find each other in world.json."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def refuse_alone(name: str) -> int:
 
 
 class Team:
-    """The agents of a launch, as one of them sees them."""
+    """One agent, and its view of the other agents of the launch."""
 
     def __init__(self, options: Namespace, texts: Recipe, program: Recipe) -> None:
         self.options, self.program = options, program
@@ -36,7 +36,7 @@ class Team:
         self._signals: list[int] = []
 
     def meet(self) -> str:
-        """Waits for all agents to reach the first node. Returns its pod's key. Raises Failed."""
+        """Waits until all agents run and find the first node. Returns the key of that node's pod. Raises Failed."""
         options, deadline, pods, there = self.options, time.monotonic() + self.options.timeout, dict[int, Pod](), None
         self.publish(WAITING)
         while time.monotonic() < deadline:
@@ -58,7 +58,7 @@ class Team:
             signal.signal(signal.SIGTERM, lambda number, _: self._signals.append(number))
 
     def publish(self, phase: str, **more: Any) -> None:
-        """Publishes this agent's phase and NCCL settings. Later calls keep `more`."""
+        """Publishes this agent's phase and NCCL settings. Later calls publish `more` again."""
         self._more |= more
         environment = {name: value for name, value in os.environ.items() if name.startswith("NCCL_")}
         files = topology.found_in(filter(None, [environment.get("NCCL_TOPO_FILE")]))
@@ -66,7 +66,7 @@ class Team:
         view.publish(DOCUMENT, {**self._more, **own, "nccl_conf": environment, "topologies": files})
 
     def check(self) -> list[Pod]:
-        """Returns the pods in rank order. Raises Failed if one has gone or failed."""
+        """Returns the pods in rank order. Raises Failed if a pod is gone or has failed."""
         known = view.load()
         pods = self._pods(known)
         for node in range(self.options.nodes):
@@ -83,18 +83,18 @@ class Team:
         return training.connect(places, dict(os.environ), nccl_log.Log(os.environ), self.program["cuda_error"])
 
     def stopped(self) -> bool:
-        """Reports whether any node received SIGTERM. Raises Failed if one has gone."""
+        """Returns whether any node received SIGTERM. Raises Failed if a node is gone."""
         return bool(self._signals) or any(published(pod).get("stop") for pod in self.check())
 
     def show(self, folder: Path) -> None:
-        """Waits until all nodes see a folder. Raises Failed if one does not."""
+        """Waits until all nodes see a folder. Raises Failed if a node does not see it."""
         number = self._more.get("folder", (0, ""))[0] + 1
         self.publish(STARTED, folder=(number, str(folder)))
         while any(published(pod).get("seen") != number for pod in self.check()[1:]):
             time.sleep(POLL_SECONDS)
 
     def follow(self, first: str) -> None:
-        """Waits on another node until the first one has trained. Raises Failed if it fails or goes away."""
+        """Waits on other nodes until the first node has trained. Raises Failed if the first node fails or is gone."""
         seen, begun = time.monotonic(), False
         while time.monotonic() - seen < END_SECONDS:
             known = view.load()

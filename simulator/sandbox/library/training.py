@@ -77,7 +77,7 @@ def connect(places: Sequence[tuple[view.Pod, int]], variables: Mapping[str, str]
 
 
 def seconds(flops: float, collective: Collective, numbers: Mapping[str, Any]) -> float:
-    """Returns the duration of a step, with its exchange slowed by a network below healthy speed."""
+    """Returns the duration of a step in seconds. A network below healthy speed slows the exchange between nodes."""
     sku = numbers["skus"][collective.sku]
     healthy = flops / (collective.ranks * sku["tflops"] * 1e12 * numbers["training_mfu"])
     if collective.nodes == 1:
@@ -90,7 +90,7 @@ def seconds(flops: float, collective: Collective, numbers: Mapping[str, Any]) ->
 
 @dataclass
 class Training:
-    """One training, from the step after `first` to the `last`. Subclasses change lines or files."""
+    """One training, from the step after `first` to step `last`. Subclasses print other lines or write files."""
 
     values: Values
     last: int
@@ -110,7 +110,7 @@ class Training:
             self.write(line)
 
     def log(self, step: int, took: float) -> None:
-        """Prints the numbers of a step. The first one of a process has no speed."""
+        """Prints the numbers of a step. The first step of a process has no speed."""
         self.say("first" if step == self.first + 1 else "step", **self.numbers(step, took))
 
     def numbers(self, step: int, took: float) -> dict[str, float]:

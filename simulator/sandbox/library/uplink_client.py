@@ -1,4 +1,4 @@
-"""The client of `simulator/sandbox/uplink.py`, with the image's trust in Azure."""
+"""The client of `simulator/sandbox/uplink.py`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def connect(host: str, port: int, timeout: float) -> socket.socket:
     try:
         connection.connect(str(FOLDER / SOCKET))
         connection.sendall(f"{host} {port}\n".encode("ascii"))
-        answer = connection.recv(16)  # `ok`; the server does not send first
+        answer = connection.recv(16)  # only `ok`, because servers do not send first
     except OSError as error:
         connection.close()
         raise ConnectionRefusedError(f"Failed to connect to {host} port {port}") from error

@@ -1,4 +1,4 @@
-"""The simulated world under /run/simulator."""
+"""The simulated cluster, which simulated commands read from /run/simulator."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Pod:
         return self.published("sshd") or self.published("torchrun") or {}
 
     def published(self, name: str) -> Json | None:
-        """Returns its document of this name (`publish`), or None."""
+        """Returns the document that the pod published under this name (`publish`), or None."""
         return (self.facts.get("state") or {}).get(name)
 
     @property
@@ -69,12 +69,12 @@ class Pod:
 
     @property
     def names(self) -> set[str]:
-        """The names for pods of its namespace: address and headless services' records. Ended pods have none."""
+        """The pod's names in its namespace: its address, and DNS records of headless Services. Empty if it ended."""
         return self._names(SERVICE_SUFFIXES)
 
     @property
     def names_elsewhere(self) -> set[str]:
-        """The names for pods of other namespaces, with its namespace."""
+        """The pod's names in other namespaces."""
         return self._names(SERVICE_SUFFIXES[1:])
 
     def _names(self, suffixes: tuple[str, ...]) -> set[str]:
@@ -94,9 +94,9 @@ class View:
     me: Pod
 
     def resolve(self, host: str) -> Pod | None:
-        """Returns the pod with that name or address. Pods without an address do not resolve.
+        """Returns the pod with this name or address, or None. Pods without an address do not resolve.
 
-        Also returns None for an address without a pod (`is_address`), which is not an unknown name.
+        To tell unknown names from addresses without a pod, use `is_address`.
         """
         if host in (self.me.hostname, *LOOPBACK):
             return self.me
@@ -156,9 +156,9 @@ def publish(name: str, document: Json) -> None:
 
 
 def hold(name: str) -> TextIO:
-    """Returns the file of a published document, which expires when all processes have closed it.
+    """Locks a published document and returns its file. When all processes have closed it, the document expires.
 
-    For documents of a live daemon (`STANDING` of simulator/world/snapshot.py).
+    For documents of running daemons (`STANDING` of simulator/world/snapshot.py).
     """
     file = (FOLDER / "pod" / f"{name}.json").open()
     fcntl.flock(file, fcntl.LOCK_SH)
