@@ -30,7 +30,7 @@ one letter of a short word weighs more).
 
 
 def near(name: str, known: Iterable[str], limit: int = 3) -> list[str]:
-    """Returns known names similar to `name`, best first, ignoring case: names with only a prefix before it come first.
+    """Returns known names similar to `name`, ignoring case, best first: names that end with it, then similar names.
 
     If it finds none, returns names with a similar first word, or else names that contain `name`.
     """
@@ -144,8 +144,8 @@ def is_spelling(name: str, known: str) -> bool:
 
 
 def resembles(name: str, known: str) -> bool:
-    """Returns whether a name may mean a known one: it is spelt alike, or one has all words of the other, and the known
-    one has the last word of the name.
+    """Returns whether `name` may mean `known`: they are spelt alike, or one has all words of the other, and `known` has
+    the last word of `name`.
     """
     own, words = [word for word in words_of(name).split("-")[1:-1] if word not in _KINDS], words_of(known).split("-")
     fits = own and own[-1] in words and ({*own} <= {*words} or {*words} - {""} <= {*own})

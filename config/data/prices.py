@@ -43,7 +43,7 @@ class PriceList(BaseModel):
         return None if price is None else round(price * vcpus, 6)
 
     def of_size(self, size: str) -> tuple[dict[str, float], int]:
-        """Returns prices by region, and how many a node costs: one, or one for each vCPU."""
+        """Returns prices by region, and the number of these prices that a node costs: 1, or its number of vCPUs."""
         found = catalogue().get(size)
         if size in self.vms or found is None:
             return self.vms.get(size, {}), 1

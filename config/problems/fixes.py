@@ -34,7 +34,7 @@ def path_text(path: Path) -> str:
 
 
 def settings_in(text: str) -> list[str]:
-    """Returns the settings that a message names in its printed part. The whole text may contain a long value."""
+    """Returns the settings in the printed part of a message. The rest is ignored, because it may be a long value."""
     return re.findall(r"[A-Za-z]\w*(?:\.[A-Za-z]\w*|\[[^]]*\])+", printable(text))
 
 

@@ -14,7 +14,7 @@ from config.schema.network import NetworkSettings, Use, layout, usable
 from config.schema.pools import PoolSettings
 
 _SURGE = 1
-"""Nodes that AKS adds to a pool during an upgrade by default (its page on rolling upgrades)."""
+"""Nodes that AKS adds to a pool during an upgrade by default (AKS's page on rolling upgrades)."""
 _API_SERVER = 1
 """The number of addresses of a private cluster's endpoint in the nodes' subnet (AKS's page on private clusters)."""
 _NODE_PREFIX = 24

@@ -46,7 +46,7 @@ class Cost:
         return tuple(item for item in self.items if item.each is None)
 
     def output(self) -> dict[str, Any]:
-        """Returns the stack output, in US dollars per hour: the sum, and each item to a hundredth of a cent."""
+        """Returns the stack output, in US dollars per hour."""
         return {
             "perHour": self.per_hour,
             "currency": price_list().currency,

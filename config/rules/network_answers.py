@@ -28,7 +28,7 @@ _NO_POLICIES = "Disabled"
 
 
 def network_objections(answer: Json, settings: Settings) -> Iterator[Objection]:
-    """Yields problems of the network in `answer`, an answer of Microsoft.Network/virtualNetworks."""
+    """Yields problems of the network in `answer`, from Microsoft.Network/virtualNetworks."""
     network, properties = settings.network, answer["properties"]
     region = region_name(str(answer.get("location")))
     if region != settings.location:
@@ -129,7 +129,7 @@ def _routed(subnet: Json, settings: Settings) -> Iterator[Objection]:
 
 
 def route_table(answer: Json, settings: Settings) -> str | None:
-    """Returns the id of the nodes' route table from an answer of Microsoft.Network/virtualNetworks."""
+    """Returns the id of the nodes' route table in `answer`, from Microsoft.Network/virtualNetworks, or None."""
     for subnet in _find_subnet(answer["properties"], "nodeSubnet", settings.network.node_subnet, settings.network.id):
         if not isinstance(subnet, Objection) and (table := subnet.get("routeTable")):
             return str(table["id"])
@@ -228,7 +228,7 @@ def link_objections(
 
     With custom DNS servers (`forwarded`), a missing link is only a warning: a link to the servers' network is enough. A
     network can have one zone per name (ARM's 400 "A virtual network cannot be linked to multiple zones with overlapping
-    namespaces", MicrosoftDocs/azure-aks-docs#212). `answer` is an answer of privateDnsZones/virtualNetworkLinks.
+    namespaces", MicrosoftDocs/azure-aks-docs#212). `answer` is from privateDnsZones/virtualNetworkLinks.
     """
     links = answer.get("value", ())
     linked = next((each for each in links if same_id(each["properties"]["virtualNetwork"]["id"], network)), None)
@@ -249,7 +249,7 @@ def link_objections(
 def role_objections(answer: Json, role: str, principal: str, scope: str) -> Iterator[Objection]:
     """Yields an objection if the cluster's identity lacks a required role.
 
-    `answer` is an answer of roleAssignments with the filter `atScope() and assignedTo(...)`: the identity's assignments
+    `answer` is from roleAssignments with the filter `atScope() and assignedTo(...)`: the identity's assignments
     at that scope or above, including those of its groups. If it has other roles, the objection is only a warning:
     custom roles may be sufficient, but the answer lacks their permissions.
     """
@@ -266,6 +266,6 @@ def role_objections(answer: Json, role: str, principal: str, scope: str) -> Iter
 
 
 def zones_named(answer: Json, names: Iterable[str]) -> list[str]:
-    """Returns the ids of zones with these names in `answer`, the list of a subscription's privateDnsZones."""
+    """Returns the ids of zones with these names in `answer`, a list of privateDnsZones."""
     wanted = set(names)
     return [str(each["id"]) for each in answer.get("value", ()) if str(each.get("name")).lower() in wanted]

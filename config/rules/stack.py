@@ -26,7 +26,7 @@ from config.schema.pools import gpu_sizes
 from config.schema.unknown_keys import unknown_key
 
 SYSTEM_POOL_VCPUS = 4
-"""The minimum vCPUs of a system node: AKS needs 4 for its add-ons, and operators' controllers more."""
+"""The minimum vCPUs of a system node, which AKS requires for its add-ons."""
 TYPE_WORDS = {
     "bool": "true or false",
     "int": "a whole number",

@@ -1,10 +1,4 @@
-"""Rules for storage: accounts, mounts by identity, and shared files.
-
-The rules for accounts (`storage.accounts`) report settings of an account without containers, and duplicate names. The
-rules for mounts by identity (`auth`) report settings that are only for SAS, permissions that no role grants, and old
-drivers. The rules for shared files (`storage.sharedFiles`, `storage.sharedClass`) report storage that does not exist
-or that the network does not allow.
-"""
+"""Rules for storage: accounts (`storage.accounts`), mounts by identity (`auth`), and shared files (`sharedFiles`)."""
 
 from __future__ import annotations
 

@@ -23,9 +23,9 @@ PROVIDERS = (
 """The providers of the stack's resources, and providers that AKS uses. Azure's CLI registers these providers before it
 creates a cluster (Azure/azure-cli#6327; acs/custom.py).
 
-The azure-native plugin registers the providers that it calls, if the deployer has the right to do so, and waits five
-minutes (azure-sdk-for-go, arm/runtime/policy_register_rp.go). It does not register providers that only AKS calls.
-Without these, the cluster's creation fails halfway (dotnet/core#3776).
+The azure-native plugin registers the providers that it calls, if the deployer has this right, and waits five minutes
+(azure-sdk-for-go, arm/runtime/policy_register_rp.go). It does not register providers that only AKS calls. Without
+these, the cluster's creation fails halfway (dotnet/core#3776).
 """
 IDENTITY_PROVIDERS = ("Microsoft.ManagedIdentity",)
 ASSIGN = "Microsoft.Authorization/roleAssignments/write"
@@ -61,8 +61,9 @@ def refusal(objections: Iterable[Objection]) -> str:
 def size_objections(sizes: Mapping[str, str], answer: Json, region: str) -> Iterator[Objection]:
     """Yields the VM sizes that a region does not offer. `sizes` maps names to the pools of that size, as text.
 
-    `answer` is of Microsoft.Compute/skus (azure-rest-api-specs, Skus 2021-07-01, ListAvailableResourceSkusForARegion).
-    Ignores restrictions of zones: pools name no zone, so Azure uses a zone without a restriction.
+    `answer` is from Microsoft.Compute/skus (azure-rest-api-specs, Skus 2021-07-01,
+    ListAvailableResourceSkusForARegion). Ignores restrictions of zones: pools name no zone, so Azure uses a zone
+    without a restriction.
     """
     offered = {
         str(sku.get("name")).lower(): sku
@@ -96,7 +97,7 @@ def _regions(names: Iterable[str] | None) -> Collection[str]:
 
 
 def provider_objections(namespace: str, answer: Json) -> Iterator[Objection]:
-    """Yields an unregistered provider. `answer` is of `/subscriptions/{id}/providers/{namespace}`."""
+    """Yields an unregistered provider. `answer` is from `/subscriptions/{id}/providers/{namespace}`."""
     state = str(answer.get("registrationState") or "NotRegistered")
     if state not in _USABLE:
         what = f"the resource provider {namespace} is not registered in this subscription: {state}"
@@ -106,7 +107,7 @@ def provider_objections(namespace: str, answer: Json) -> Iterator[Objection]:
 def rights_objections(answer: Json, deployer: str, scope: str) -> Iterator[Objection]:
     """Yields an objection if the deployer cannot assign roles, which image pulls and cluster access need.
 
-    `answer` is of Microsoft.Authorization/permissions: the permissions of each role of the deployer
+    `answer` is from Microsoft.Authorization/permissions: the permissions of each role of the deployer
     (azure-rest-api-specs, Permissions_ListForResourceGroup).
     """
     if any(allows(role, ASSIGN) for role in answer.get("value", ())):
@@ -120,8 +121,8 @@ def condition_objections(answer: Json, given: Mapping[str, str]) -> Iterator[Obj
     """Yields a warning if a condition of the deployer's right to assign roles excludes roles that the program assigns.
     It is only a warning, because only Azure can evaluate a condition.
 
-    `answer` is of Microsoft.Authorization/roleAssignments, because permissions do not include conditions (Azure's page
-    on delegating the assignment of roles). `given` maps GUIDs of the program's roles to their names.
+    `answer` is from Microsoft.Authorization/roleAssignments, because permissions do not include conditions (Azure's
+    page on delegating the assignment of roles). `given` maps GUIDs of the program's roles to their names.
     """
     found = (each["properties"] for each in answer.get("value", ()))
     assigners = [each for each in found if str(each["roleDefinitionId"]).rpartition("/")[2].lower() in _ASSIGNERS]

@@ -25,7 +25,7 @@ Minutes = Annotated[int, Field(ge=0, le=1440), PLAIN_DIGITS]
 SYSTEM_DISK_GB, SYSTEM_DISK_TYPE = 128, "Managed"
 
 PLACEMENT_GROUP_NODES = 100
-"""The maximum number of VMs in a single placement group. AKS uses these for sizes with RDMA (Azure/AKS, CHANGELOG.md,
+"""The maximum number of VMs in a single placement group. AKS uses one for sizes with RDMA (Azure/AKS, CHANGELOG.md,
 2022-03-20; https://learn.microsoft.com/azure/virtual-machine-scale-sets/virtual-machine-scale-sets-placement-groups).
 """
 

@@ -62,7 +62,7 @@ _NETWORK = (
 
 
 def _of_a_network(text: str) -> str:
-    """Also rejects public addresses: nodes could not reach those on the internet."""
+    """Also rejects public addresses: nodes could then not reach these addresses on the internet."""
     try:
         network = IPv4Network(text, strict=False)
     except ValueError:

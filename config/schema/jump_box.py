@@ -24,7 +24,7 @@ PUBLIC_KEY = (
     "with 2048 bits or more"
 )
 _RSA_BITS = 2048
-"""The shortest RSA key that Azure accepts (its page create-ssh-keys-detailed)."""
+"""The shortest RSA key that Azure accepts (Azure's page create-ssh-keys-detailed)."""
 
 
 def is_public_key(text: str) -> bool:
@@ -33,7 +33,7 @@ def is_public_key(text: str) -> bool:
 
 
 def _is_of(kind: str, body: str) -> bool:
-    """Returns whether the body of a key has this type (RFC 4253, section 6.6), and an RSA key enough bits."""
+    """Returns whether the body of a key has this type (RFC 4253, section 6.6). An RSA key must also be long enough."""
     try:
         data = base64.b64decode(body, validate=True)
     except binascii.Error:

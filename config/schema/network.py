@@ -15,8 +15,8 @@ from config.schema.jump_box import JumpBoxSettings
 from config.schema.resource_ids import PrivateZoneId, ResourceName, SubnetId, VirtualNetworkId
 
 POD_RANGE = "10.240.0.0/12"
-"""The pods' range: a /24 for each of 4096 nodes. AKS's default, a /16, allows 256 (its page on CNI Overlay). It does
-not overlap AKS's networks of nodes (10.224.0.0/12) and services (10.0.0.0/16).
+"""The pods' range: a /24 for each of 4096 nodes. AKS's default, a /16, allows 256 (AKS's page on CNI Overlay). This
+range does not overlap AKS's networks of nodes (10.224.0.0/12) and services (10.0.0.0/16).
 """
 SERVICE_RANGE = "172.20.0.0/16"
 """The services' range in a custom network. It does not begin with 10, as most networks and AKS's default range do."""
@@ -41,7 +41,7 @@ ZONE_NAMES: Mapping[Use, str] = {
 OF_REGISTRY: tuple[Use, ...] = ("registry",)
 OF_ACCOUNT: tuple[Use, ...] = ("blob", "dfs")
 OF_FILES: tuple[Use, ...] = ("file",)
-"""The private endpoints of each resource. blobfuse2 uses dfs for hierarchical namespaces; all accounts serve it."""
+"""The private endpoints of each resource. blobfuse2 uses dfs for hierarchical namespaces; all accounts serve dfs."""
 
 
 class NetworkSettings(Model):
@@ -121,7 +121,7 @@ class NetworkSettings(Model):
 def zone_use(zone_id: str, region: str) -> Use | None:
     """Returns the use of a zone, by its name; None if a stack in this region does not use it.
 
-    AKS also accepts a subzone: `<subzone>.privatelink.<region>.azmk8s.io` (its page on private clusters).
+    AKS also accepts a subzone: `<subzone>.privatelink.<region>.azmk8s.io` (AKS's page on private clusters).
     """
     name = ResourceName.of(zone_id).name.lower()
     for use, pattern in ZONE_NAMES.items():
@@ -133,7 +133,7 @@ def zone_use(zone_id: str, region: str) -> Use | None:
 
 @dataclass(frozen=True)
 class Layout:
-    """The subnets of a network that the stack creates, with those of a jump box."""
+    """The subnets of a network that the stack creates, including the subnets of a jump box."""
 
     nodes: IPv4Network
     endpoints: IPv4Network

@@ -1,6 +1,6 @@
 """OS disks of GPU nodes, which also store images and container layers.
 
-AKS uses the VM size's own disks where possible (its page on storage, articles/aks/concepts-storage.md): nodes start
+AKS uses the VM size's own disks where possible (AKS's page on storage, articles/aks/concepts-storage.md): nodes start
 sooner, and images of tens of GB are not limited to a managed disk's 100 to 200 MB/s. AKS cannot change the size or type
 of a pool's disks.
 """

@@ -26,7 +26,7 @@ TEMPLATE_KEYS = ("metadata", "spec")
 
 
 def merge(base: Any, over: Any, key: str = "") -> Any:
-    """Returns `base` with `over` merged into it: maps recursively, lists of named items by name, others replaced.
+    """Returns `base` with `over` merged into it: maps by key, lists of named items by name. Other values are replaced.
 
     A null in a map removes the key. `base` is not changed. `key` is the key of both values, and identifies lists.
     """

@@ -68,7 +68,7 @@ MAX_SLICES = 250
 
 
 def _spot_price(value: Any) -> float:
-    """Validates AKS's rule: -1, or positive with at most five decimals (its page on Spot node pools, Limitations)."""
+    """Validates AKS's rule: -1, or positive with at most five decimals (AKS's page on Spot node pools, Limitations)."""
     try:
         price = float("nan") if isinstance(value, bool) else float(value)
     except (TypeError, ValueError):
