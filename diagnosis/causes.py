@@ -100,7 +100,7 @@ def _controllers(it: Workload) -> Iterable[Finding]:
     yield from (refused := list(refusals(it.cluster, it.made, it.pods)))
     called, label = _CONTROLLERS.get(it.kind, ("", ""))
     if it.kind == "mpijob" and str(it.obj.get("apiVersion")).endswith("/v2beta1"):
-        called = ""  # made by the MPI operator, which labels its pods differently in manifests and charts
+        called = ""  # the MPI operator made it; labels of that operator's pods vary
     untouched = not it.pods and not refused and it.made[1:] == [] and (it.kind == "vcjob" or not it.obj["status"])
     if called and untouched and not it.cluster.runs(dict([label.split("=")])):
         verb = "do" if called.endswith("s") else "does"

@@ -24,7 +24,7 @@ V = TypeVar("V")
 
 @dataclass(frozen=True)
 class Finding:
-    """One cause why a workload waits, with the command that shows more or fixes the cause."""
+    """One reason why a workload waits, with the command that shows more or fixes the problem."""
 
     why: str
     fix: str = ""

@@ -21,7 +21,7 @@ Entry = Mapping[str, Any]
 _OF_PERSONS = re.compile(
     r"(?i)(kubectl|oc$|k9s|(open)?lens|freelens|headlamp|node-fetch|axios|mozilla|python|openapi-generator|curl|okhttp)"
 )
-"""Prefixes of people's field managers: tools, browsers, and libraries without a name of their own program."""
+"""Prefixes of field managers that people use: tools, browsers, and libraries with their default names."""
 _UNKNOWN = "an unknown client"
 _FINE = re.compile(r"(?<!Not)(Healthy|Ready|OK|Ok|Succeeded)$")
 """Suffix of conditions that are True if there is no problem."""

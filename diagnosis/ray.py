@@ -23,9 +23,10 @@ _ENDED = {
 }
 _COMING = ("NOT_STARTED", "DEPLOYING", "DELETING")
 _SUBMISSION = ("AppFailed", "SubmissionFailed", "JobDeploymentStatusTransitionGracePeriodExceeded")
-"""Reasons of a failure with the cause in the log of the submitter, not of the head. It also prints the job's log.
+"""Reasons of a failure with the cause in the submitter's log, not in the head's log.
 
-The submitter runs `ray job logs --follow` (ray-project/kuberay 1.6.2, ray-operator/controllers/ray/common/job.go).
+The submitter also prints the job's log, with `ray job logs --follow` (ray-project/kuberay 1.6.2,
+ray-operator/controllers/ray/common/job.go).
 """
 _SIDECAR = "ray-job-submitter"
 """Container of the head that submits the job with submissionMode SidecarMode (controllers/ray/utils/constant.go)."""
