@@ -1,6 +1,6 @@
-"""The operators of the program's charts, real or simulated at their custom resources.
+"""The operators of the program's charts. Some are real. Others are emulated, and act on the same custom resources.
 
-`PROGRAMS` maps container images to emulations and to pods' readiness conditions.
+`PROGRAMS` maps container images to programs and to readiness conditions of pods.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _PLUGIN_IMAGE = "k8s-device-plugin"
 
 REAL = _real.find()
 
-# Programs of one image differ by a word of their command. The first match runs.
+# Programs with the same image differ by a word in the command. The first match runs.
 PROGRAMS: tuple[ImageProgram, ...] = (
     *(program for operator in REAL for program in operator.programs),
     ImageProgram(_NETWORK_IMAGE, OneShot(crds.apply_crds("network-operator")), "/apply-crds"),

@@ -23,7 +23,7 @@ IDLE_S = 10.0
 
 
 class Nodes(Protocol):
-    """The part of KubeClient for labels and annotations."""
+    """The part of KubeClient that sets labels and annotations."""
 
     def patch(self, api_version: str, kind: str, name: str, namespace: str | None, body: Any) -> Object: ...
 
@@ -35,9 +35,10 @@ def reconcile(
     seconds: float = 1.0,
     watched: Iterable[tuple[str, str]] = (),
 ) -> None:
-    """Calls `step` periodically until `stop` is set; with `watched` kinds, only after one of them changed.
+    """Calls `step` every `seconds` until `stop` is set.
 
-    Even then it sometimes calls `step`, for unwatched changes. Logs errors of the API server once, and retries.
+    With `watched` kinds, calls it only after an object of these kinds changed, and every IDLE_S for other changes. Logs
+    an error of the API server once, and retries.
     """
     with contextlib.closing(Changes(ctx.kube, watched)) as changes:
         reported, due = "", 0.0
@@ -55,7 +56,7 @@ def reconcile(
 
 
 class Applier:
-    """Applies objects server-side; again only if they changed, were lost, or after a resync period."""
+    """Applies objects server-side. Skips objects that did not change and are not lost, until the next resync."""
 
     def __init__(self, kube: KubeClient, manager: str) -> None:
         self._kube, self._manager = kube, manager
@@ -75,7 +76,7 @@ class Applier:
 
 
 class Operator(ABC):
-    """The base of operators of custom resources. `step` is one round: it reads everything and acts."""
+    """The base class of operators of custom resources. `step` reads all objects and acts on them once."""
 
     def __init__(self, ctx: PodContext, manager: str, resource: tuple[str, str]) -> None:
         """`manager` is the field manager; `resource` is the kind that the operator acts on."""
@@ -101,7 +102,7 @@ class Operator(ABC):
 
 
 def is_rolled_out(daemonset: Object) -> bool:
-    """Reports whether all pods, possibly none, are up to date and available."""
+    """Returns whether all pods are up to date and available. Also returns True without pods."""
     status = daemonset.get("status", {})
     desired = status.get("desiredNumberScheduled", 0)
     if status.get("observedGeneration") != daemonset["metadata"]["generation"]:
@@ -123,7 +124,7 @@ def labelled(objects: Iterable[Object], name: str, value: str | None = None) -> 
 
 
 def set_labels(kube: Nodes, node: Object, wanted: Mapping[str, str | None]) -> bool:
-    """Sets a node's labels; None removes one. Returns False if nothing changed."""
+    """Sets labels of a node, or removes those that are None. Returns False if nothing changed."""
     labels = node["metadata"].setdefault("labels", {})
     changes = {key: value for key, value in wanted.items() if labels.get(key) != value}
     if changes:

@@ -1,8 +1,8 @@
-"""Finds real operators: folders with a tools.yaml, which names executables.
+"""Finds real operators: folders with a tools.yaml, which names their executables.
 
-`PROGRAMS` in `programs.py` maps the chart's containers to executables and their arguments; `STATUS` is for `make
-status`. Without `programs.py`, the manager has no options for listening addresses or certificate folder, so it needs
-its own network or file system, and runs in a sandbox by its recipe in `simulator/sandbox/recipes`.
+`PROGRAMS` in `programs.py` maps the chart's containers to executables and arguments. `make status` shows `STATUS`. A
+folder without `programs.py` has a manager without options for addresses or certificates. The manager needs its own
+network or file system, so it runs in a sandbox (`simulator/sandbox/recipes`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Pins:
 
     version: str
     tools: tuple[str, ...]
-    """Its executables. All are built at the first use of one, because they share most of the build."""
+    """The executables. The first use of one builds all, because they share most of the build."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def serves(*ports: int) -> Callable[[PodContext], Mapping[int, int]]:
 
 
 def configuration(ctx: PodContext, path: str, program: str) -> dict[str, Any]:
-    """Returns the pod's YAML configuration, unchecked. Raises ValueError for other files."""
+    """Returns a YAML configuration file of the pod. Raises ValueError if it is missing or not a YAML mapping."""
     try:
         return dict(yaml.safe_load(ctx.file(path) or b""))
     except (yaml.YAMLError, TypeError, ValueError):

@@ -1,7 +1,7 @@
-"""Emulates IBM's Autopilot. Its Go module is not available, and its checks are CUDA and DCGM programs.
+"""Emulates IBM's Autopilot, because its Go module is not available, and its checks are CUDA and DCGM programs.
 
-Emulates exits by flags, readiness, failed checks and the node's label, storage claims, and GPU metrics. If `ping` runs,
-nodes always reach each other. Source: IBM/autopilot, autopilot-v2.1.3, pkg/cmd/main.go and
+Emulates readiness, exits after wrong flags, checks, the node's label, storage claims and GPU metrics. In the check
+`ping`, nodes always reach each other. Source: IBM/autopilot, autopilot-v2.1.3, pkg/cmd/main.go and
 pkg/healthcheck/healthcheck.go.
 """
 
@@ -26,7 +26,7 @@ from simulator.world.performance import numbers
 
 IMAGE, METRICS_PORT = "autopilot/autopilot", 8081
 HOUR_S = 10.0
-"""The simulated hour between checks."""
+"""Seconds of a simulated hour between checks."""
 STATUS = "Autopilot: emulated labels, claims and GPU metrics; an hour between checks lasts 10 s"
 _FLAG = re.compile(r"--?(w|invasive-check-timer)[ =](\S+)")
 _CLAIM_S = 90.0
@@ -34,9 +34,10 @@ _CLAIM_S = 90.0
 
 
 def gate(ctx: PodContext) -> str | None:
-    """Waits for nvidia-smi like the init container. NVIDIA's runtime, as the pod's class or the default, mounts it.
+    """Waits for nvidia-smi, like the init container. NVIDIA's runtime mounts nvidia-smi into the pod.
 
-    It is the default with AKS's driver (AgentBaker, pkg/agent/baker.go, containerd's default_runtime_name).
+    The runtime must be the pod's runtime class, or the node's default. With AKS's driver, it is the default
+    (AgentBaker, pkg/agent/baker.go, containerd's default_runtime_name).
     """
     if reason := gates.runtime_gate(ctx):
         return reason
@@ -52,7 +53,7 @@ def _is_default(ctx: PodContext) -> bool:
 
 
 def run(ctx: PodContext, stop: threading.Event) -> None:
-    """Runs rounds of checks. Raises ValueError for errors that crash the real one, for a restart."""
+    """Runs rounds of checks. Raises ValueError for errors that crash and restart the real Autopilot."""
     repeat, invasive = intervals(ctx.argv())
     while not stop.is_set():
         _round(ctx, stop)
@@ -63,7 +64,7 @@ def run(ctx: PodContext, stop: threading.Event) -> None:
 
 
 def intervals(argv: Sequence[str]) -> tuple[int, int]:
-    """Returns the hours between checks and between invasive ones. Raises ValueError unless they are whole."""
+    """Returns the hours between checks and between invasive checks. Raises ValueError unless they are integers."""
     given = {"w": "24", "invasive-check-timer": "4", **dict(_FLAG.findall(" ".join(argv)))}
     for name, text in given.items():
         if not text.isdecimal():
@@ -89,8 +90,8 @@ def _round(ctx: PodContext, stop: threading.Event) -> None:
 
 
 def failures(hardware: NodeHardware) -> Iterator[tuple[str, str]]:
-    """Yields failed checks, each with the GPU. A lost GPU fails none: Autopilot skips GPU checks without a failure
-    after an error of nvidia-smi (utils/briefings.sh; "cannot be run").
+    """Yields failed checks, each with the GPU. If a GPU is lost, yields nothing, because Autopilot skips GPU checks
+    after an error of nvidia-smi (utils/briefings.sh, "cannot be run").
     """
     gpus = nvidia_gpus(hardware)
     if all(gpu.healthy for gpu in gpus):
@@ -99,7 +100,7 @@ def failures(hardware: NodeHardware) -> Iterator[tuple[str, str]]:
 
 
 def _claim_is_bound(ctx: PodContext, storage_class: str, stop: threading.Event) -> bool:
-    """The claim has the pod's name, and is deleted at the end."""
+    """Creates a claim with the pod's name, and deletes it. Returns False if it was not bound in time."""
     name, namespace = ctx.pod["metadata"]["name"], ctx.pod["metadata"]["namespace"]
     claim = ("v1", "PersistentVolumeClaim", name, namespace)
     spec = {
@@ -110,7 +111,7 @@ def _claim_is_bound(ctx: PodContext, storage_class: str, stop: threading.Event) 
     metadata = {"name": name, "namespace": namespace}
     try:
         ctx.kube.create({"apiVersion": "v1", "kind": claim[1], "metadata": metadata, "spec": spec})
-    except ApiError as error:  # it exists, or was denied: no result, as in the real one
+    except ApiError as error:  # the claim exists or was denied: no failure, as in Autopilot
         ctx.log(f"[PVC Create] Failed. ABORT. {error}")
         return True
     until = time.monotonic() + _CLAIM_S
@@ -125,7 +126,7 @@ def _is_bound(claim: Object) -> bool:
 
 
 def text(hardware: NodeHardware, _: Sequence[Holder]) -> str:
-    """Returns the last measurements. Skipped checks do not change them, and DCGM's are missing."""
+    """Returns the measurements of the last checks, without those of DCGM. Skipped checks do not change them."""
     found = Family("autopilot_health_checks", "Summary of the health checks measurements on compute nodes.")
     bandwidth = (skus.sku(hardware.sku).health.gpu_host_gbs or 0) * float(numbers()["health_over_limit"])
     for gpu in nvidia_gpus(hardware):

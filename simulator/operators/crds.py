@@ -1,4 +1,4 @@
-"""Emulates the charts' hook Jobs for CRDs."""
+"""Emulates the hook Jobs of charts that create CRDs."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class PluginConfigError(ValueError):
 
 @dataclass(frozen=True)
 class Pool:
-    """A resource of a plugin's configuration. `shared`: how many pods may share the devices (0: one each)."""
+    """A resource in a plugin's configuration. `shared` pods can share its devices; 0 means one pod per device."""
 
     resource: str
     selectors: tuple[Mapping[str, Any], ...]
@@ -44,7 +44,7 @@ def extended_resources(
 ) -> dict[str, int]:
     """Returns the node's extended resources. `configs` returns a pod's mounted file, or None.
 
-    Skips configurations that a plugin rejects, as its pod reports.
+    Skips configurations that a plugin rejects. The plugin's pod reports the error.
     """
     pods = [pod for pod in pods_on_node if is_ready(pod)]
     resources: dict[str, int] = {}
@@ -92,7 +92,7 @@ def _pools(pod: Object, configs: Configs) -> list[Pool]:
 
 
 def _count(pools: Sequence[Pool], hcas: Sequence[Hca]) -> dict[str, int]:
-    """Assigns a device to the first pool that selects it; shared pools take none away."""
+    """Counts devices by resource. The first pool that selects a device takes it, unless the pool is shared."""
     counts: dict[str, int] = {}
     free = list(hcas)
     for pool in pools:
@@ -106,7 +106,7 @@ def _count(pools: Sequence[Pool], hcas: Sequence[Hca]) -> dict[str, int]:
 
 
 def _offered(hca: Hca, *, has_ofed: bool) -> bool:
-    """Requires an active port, and DOCA OFED for InfiniBand."""
+    """The port must be active. InfiniBand also needs DOCA OFED."""
     return hca.state == "ACTIVE" and (has_ofed or hca.link_layer != "InfiniBand")
 
 
@@ -125,7 +125,7 @@ def _entries(text: bytes | None, key: str) -> list[Object]:
 
 
 def _selectors(entry: Mapping[str, Any], devices: str = "devices") -> tuple[Mapping[str, Any], ...]:
-    """Returns one or a list of selectors. Raises PluginConfigError for unsupported ones."""
+    """Returns the selectors of an entry. Raises PluginConfigError for unsupported selectors."""
     given = entry.get("selectors", {})
     known = {"vendors", devices, "linkTypes", "isRdma", "pciAddresses", "drivers"}
     selectors = []
@@ -145,7 +145,7 @@ def _is_choice(value: Any) -> bool:
 
 
 def _selected(selector: Mapping[str, Any], hca: Hca) -> bool:
-    """Empty lists match all; every HCA supports RDMA and uses mlx5_core."""
+    """Empty lists match all HCAs. Every HCA supports RDMA and uses the driver mlx5_core."""
     facts = {"vendors": MELLANOX, "devices": hca.device, "pciAddresses": hca.pci, "drivers": "mlx5_core"}
     if any(selector.get(key) and fact not in selector[key] for key, fact in facts.items()):
         return False

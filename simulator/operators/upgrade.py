@@ -1,4 +1,4 @@
-"""Upgrades a driver after a change of its DaemonSet (OnDelete), node by node, like NVIDIA's operators.
+"""Upgrades a driver node by node after its DaemonSet (OnDelete) has changed, like NVIDIA's operators.
 
 Source of states and order: NVIDIA/k8s-operator-libs, pkg/upgrade, in gpu-operator v26.7.0 (common_manager.go,
 upgrade_inplace.go, pod_manager.go, drain_manager.go). Not simulated: requests by annotation, safe load, and timeouts
@@ -31,16 +31,16 @@ class Driver:
     prefix: str
     """The prefix of labels and annotations: `nvidia.com/<driver>-driver-upgrade`."""
     uses: Callable[[Object], bool] | None = None
-    """Selects pods that must leave even without a drain."""
+    """Selects pods that are evicted even without a drain."""
     validator: str = ""
-    """Selects pods that must be ready before the node is uncordoned."""
+    """A label selector of pods that must be ready before the node is uncordoned."""
     same: Callable[[Object, Object], bool] = lambda running, wanted: False
-    """Whether two pod specs install the same driver, so that the restart evicts no jobs."""
+    """Whether two pod specs install the same driver. If so, the restart of the driver's pod evicts no jobs."""
 
 
 @dataclass(frozen=True)
 class Round:
-    """The cluster's state. Driver pods, and newer templates of outdated ones, are by node."""
+    """The cluster's state. By node: `pods` of the driver, and `templates` that are newer than the node's pod."""
 
     policy: Mapping[str, Any]
     pods: Mapping[str, Object]
@@ -53,7 +53,7 @@ class Round:
 
 @dataclass
 class Upgrader:
-    """Does each node's next step. States are node labels, so that they survive a restart."""
+    """Moves each node to its next state. States are node labels, so they survive restarts."""
 
     driver: Driver
     kube: KubeClient
@@ -63,7 +63,7 @@ class Upgrader:
     def step(
         self, policy: Mapping[str, Any], daemonsets: Sequence[Object], pods: Sequence[Object], nodes: Sequence[Object]
     ) -> None:
-        """Runs a round. `policy` is the driver's upgradePolicy, `pods` its pods. Without autoUpgrade, clears states."""
+        """Runs a round. `policy` is the upgradePolicy, `pods` are the driver's. Without autoUpgrade, removes states."""
         if not policy.get("autoUpgrade"):
             for node in nodes:
                 if label(node, self._label) is not None:
@@ -76,7 +76,7 @@ class Upgrader:
         free = self._free(policy, managed)
         for node in managed:
             if node["metadata"]["name"] not in by_node:
-                continue  # its pod is being re-created
+                continue  # the driver's pod is being re-created
             state = label(node, self._label) or ""
             if state == REQUIRED:
                 free -= self._begin(node, now, free)
@@ -107,7 +107,7 @@ class Upgrader:
             self._set(node, DONE)
 
     def _begin(self, node: Object, now: Round, free: int) -> bool:
-        """Returns whether the upgrade started. Cordoned nodes do not wait."""
+        """Returns whether the upgrade started. Cordoned nodes do not wait for others."""
         if free <= 0 and not node["spec"].get("unschedulable"):
             return False
         name = node["metadata"]["name"]
@@ -130,7 +130,7 @@ class Upgrader:
             self._set(node, POD_DELETION)
 
     def _delete_users(self, node: Object, now: Round) -> None:
-        """Evicts no pod if one must not be evicted: the node is drained, or fails."""
+        """Evicts pods that use the driver. If one must not be evicted, drains the node, or marks it as failed."""
         if not (uses := self.driver.uses):
             self._set(node, DRAIN)
         elif not (users := [pod for pod in self._pods(node) if uses(pod) and not has_ended(pod)]):
@@ -168,7 +168,7 @@ class Upgrader:
         self._set(node, DONE, None if leave else False, **{self._was_cordoned: None})
 
     def _look_again(self, node: Object, now: Round) -> None:
-        """A user may have restarted the driver manually."""
+        """A user may have restarted the driver after the failure."""
         name = node["metadata"]["name"]
         if name not in now.templates and is_ready(now.pods[name]):
             self._set(node, UNCORDON)
@@ -198,7 +198,7 @@ class Upgrader:
         return self.kube.list("v1", "Pod", labels=selector, fields=f"spec.nodeName={node['metadata']['name']}")
 
     def _evict(self, node: Object, pods: Sequence[Object], rules: Mapping[str, Any]) -> bool:
-        """Returns False, without evicting any pod, if one must not be evicted."""
+        """Evicts the pods. If one must not be evicted, evicts none and returns False."""
         for pod in pods:
             if reason := obstacle(pod, rules):
                 self._report(node, f"cannot go on: pod {pod['metadata']['name']} {reason}")
@@ -210,7 +210,7 @@ class Upgrader:
             try:
                 self.kube.raw("POST", path, json=eviction)
             except ApiError as error:
-                if not error.not_found and error.reason != "TooManyRequests":  # a disruption budget: try again later
+                if not error.not_found and error.reason != "TooManyRequests":  # a disruption budget: retries
                     raise
         return True
 
@@ -253,7 +253,7 @@ def _of_daemon_set(pod: Object) -> bool:
 
 
 def _amount(most: Any, of: int) -> int:
-    """Rounds a percentage up. Returns `of` without a value."""
+    """Returns a number, or a percentage of `of` rounded up. Returns `of` if `most` is None."""
     if most is None:
         return of
     text = str(most)

@@ -1,1 +1,1 @@
-"""The NVIDIA GPU Operator 26.7, simulated at its ClusterPolicy."""
+"""An emulation of the NVIDIA GPU Operator 26.7, which acts on its ClusterPolicy."""

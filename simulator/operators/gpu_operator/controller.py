@@ -32,7 +32,7 @@ def uses_gpu(pod: Object) -> bool:
 
 
 def installs_same(running: Object, wanted: Object) -> bool:
-    """Reports whether pods install the same driver (DRIVER_CONFIG_DIGEST, internal/predicates/restart_only.go)."""
+    """Returns whether two pods install the same driver (DRIVER_CONFIG_DIGEST, internal/predicates/restart_only.go)."""
     return all(
         [container.get(key) for container in running["containers"]]
         == [container.get(key) for container in wanted["containers"]]
@@ -83,7 +83,7 @@ class Controller(Operator):
             self._kube.patch("v1", "Node", node["metadata"]["name"], None, body)
 
     def _tell_conflict(self, node: Object, policy: Object) -> None:
-        """Warns about a node whose image already has a driver (cause and effect 4)."""
+        """Warns about a node with a driver in its image (docs/simulator.md, Cause and effect)."""
         name = node["metadata"]["name"]
         if name in self._conflicts or not policy["spec"]["driver"].get("enabled"):
             return
@@ -136,7 +136,7 @@ class Controller(Operator):
     # -- objects -------------------------------------------------------------------------------------------------------
 
     def _pre_requisites(self, policy: Object) -> None:
-        """The operator may create but not patch runtime classes."""
+        """Creates missing runtime classes. The operator has no permission to patch them."""
         existing = {item["metadata"]["name"] for item in self._kube.list("node.k8s.io/v1", "RuntimeClass")}
         for name in RUNTIME_CLASSES:
             if name not in existing:
@@ -159,7 +159,7 @@ class Controller(Operator):
         return found is not None and is_rolled_out(found)  # true also if no node matches
 
     def _create_or_update(self, wanted: Object) -> None:
-        """Replaces an object, because the operator may not patch monitors."""
+        """Creates an object, or replaces it if its spec differs. The operator has no permission to patch it."""
         metadata = wanted["metadata"]
         found = self._kube.find(wanted["apiVersion"], wanted["kind"], metadata["name"], self._namespace)
         if found is None:

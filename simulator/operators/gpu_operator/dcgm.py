@@ -18,9 +18,9 @@ _MIB_PER_GB = 10**9 / 2**20
 
 
 def text(hardware: NodeHardware, holders: Sequence[Holder]) -> str:
-    """Returns the metrics. A GPU that fell off the bus only has its last Xid.
+    """Returns the metrics. For a GPU that fell off the bus, there is only the last Xid.
 
-    A GPU is busy with a running pod that ends by itself, unlike notebooks or servers.
+    A GPU is busy if the pod that holds it is running and will end by itself, unlike a notebook or server.
     """
     util = Family("DCGM_FI_DEV_GPU_UTIL", "GPU utilization (in %).")
     used = Family("DCGM_FI_DEV_FB_USED", "Framebuffer memory used (in MiB).")

@@ -23,7 +23,7 @@ DRIVER_ROOT_FILE = "run/nvidia/driver/usr/bin/nvidia-smi"
 
 
 def driver_gate(ctx: PodContext) -> str | None:
-    """Emulates k8s-driver-manager: rejects a second driver besides the image's; GPUDirect RDMA waits for OFED."""
+    """Emulates k8s-driver-manager: rejects a driver if the node image has one. For GPUDirect RDMA, waits for OFED."""
     if has_host_driver(ctx.node):
         set_labels(ctx.kube, ctx.node, {DEPLOY_DRIVER: DRIVER_PREINSTALLED})
         return (
@@ -32,7 +32,7 @@ def driver_gate(ctx: PodContext) -> str | None:
         )
     env = ctx.env()
     if env.get("GPU_DIRECT_RDMA_ENABLED") == "true" and env.get("USE_HOST_MOFED") != "true":
-        # Any Mellanox function counts, as in the driver manager, also accelerated networking's.
+        # Counts all Mellanox functions, also that of accelerated networking, like the driver manager.
         has_nic = any(function.vendor == MELLANOX for function in hardware_of(ctx.node).pci)
         if has_nic and not any(is_ready(pod) for pod in labelled(ctx.pods_on_node(), OFED_POD_LABEL)):
             return "GPUDirectRDMA is enabled, waiting for MOFED to be installed"
@@ -73,5 +73,5 @@ def has_driver(node: Object, pods: Sequence[Object]) -> bool:
 
 
 def has_runtime(node: Object, pods: Sequence[Object]) -> bool:
-    """Reports whether the node has the container toolkit, from an image with a driver or a ready pod."""
+    """Returns whether the node has the container toolkit: in an image with a driver, or by a ready pod."""
     return has_host_driver(node) or any(is_ready(pod) for pod in labelled(pods, "app", TOOLKIT_APP))

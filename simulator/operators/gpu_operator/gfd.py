@@ -1,4 +1,4 @@
-"""Emulates gpu-feature-discovery: labels GPUs with a NodeFeature, which NFD's master applies."""
+"""Emulates gpu-feature-discovery (GFD): creates a NodeFeature, from which NFD's master labels the node."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def run(ctx: PodContext, stop: threading.Event) -> None:
 
 
 def publish(ctx: PodContext, wanted: Object) -> None:
-    """Creates or updates a NodeFeature within GFD's role: get, create, update."""
+    """Creates or updates a NodeFeature. GFD's role permits only get, create and update."""
     metadata = wanted["metadata"]
     found = ctx.kube.find(API, "NodeFeature", metadata["name"], metadata["namespace"])
     if found is None:
@@ -60,7 +60,7 @@ def node_feature(ctx: PodContext) -> Object:
 
 
 def driver_version(ctx: PodContext) -> str:
-    """Returns the driver image's version (`595.91.07-ubuntu24.04`); empty for the node image's driver."""
+    """Returns the version in the tag of the driver's image (`595.91.07-ubuntu24.04`). Empty without a driver pod."""
     for pod in ctx.pods_on_node():
         if label(pod, "app") == DRIVER_APP:
             tag: str = pod["spec"]["containers"][0]["image"].rpartition(":")[2]
@@ -69,9 +69,9 @@ def driver_version(ctx: PodContext) -> str:
 
 
 def labels(hardware: NodeHardware, driver: str, mig_strategy: str, shared: Sharing) -> dict[str, str]:
-    """Returns GFD's labels for a node; none without a GPU.
+    """Returns GFD's labels for a node. Empty without a GPU.
 
-    GPU sharing changes product, count and replicas (NVIDIA/k8s-device-plugin, internal/lm/resource.go and
+    GPU sharing changes the labels of product, count and replicas (NVIDIA/k8s-device-plugin, internal/lm/resource.go and
     mig-strategy.go). Labels of partitions (memory, engines, slices) are not simulated.
     """
     gpus = nvidia_gpus(hardware)
@@ -101,7 +101,7 @@ def labels(hardware: NodeHardware, driver: str, mig_strategy: str, shared: Shari
 
 
 def _product(name: str, shared: Sharing) -> str:
-    """Appends `-MIG-<partition>`, and `-SHARED` unless the shared resource is renamed."""
+    """Appends `-MIG-<partition>` for a partition, and `-SHARED` for a shared resource that is not renamed."""
     parts = [name, *(["MIG", shared.partition] if shared.partition else [])]
     renamed = shared.resource != GPU_RESOURCE
     return "-".join([*parts, *(["SHARED"] if shared.replicas > 1 and not renamed else [])]).replace(" ", "-")

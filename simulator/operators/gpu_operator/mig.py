@@ -1,7 +1,7 @@
-"""Emulates a node's MIG manager: partitions GPUs by a label, and reports the state in another.
+"""Emulates a node's MIG manager: one label requests a partitioning of the GPUs, another label shows the state.
 
-States are as in NVIDIA/mig-parted (deployments and reconfigure_mig.go): `pending`, then `rebooting` if the GPUs' mode
-changes, then `success` or `failed`.
+States are those of NVIDIA/mig-parted (deployments and reconfigure_mig.go): `pending`, or `rebooting` if GPUs that need
+a reset change their mode, and then `success` or `failed`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def run(ctx: PodContext, stop: threading.Event) -> None:
 
 
 def step(ctx: PodContext) -> None:
-    """Does the next step, if the wanted configuration is neither applied nor failed."""
+    """Moves the node to its next state, unless the wanted configuration is applied or has failed."""
     name = ctx.node["metadata"]["name"]
     node = ctx.kube.find("v1", "Node", name) or ctx.node
     wanted, state = label(node, MIG_LABEL), label(node, MIG_STATE_LABEL)
@@ -60,9 +60,9 @@ def _changes_mode(wanted: str, now: str) -> bool:
 
 
 def _needs_reset(node: Object) -> bool:
-    """Only A100 needs a reset (NVIDIA's MIG User Guide, deployment considerations).
+    """Only A100 needs a reset for another mode (NVIDIA's MIG User Guide, deployment considerations).
 
-    A VM cannot reset it (inferred).
+    A VM cannot reset a GPU (inferred).
     """
     models = gpu_models()
     return any(models[gpu.model].family == "ampere" for gpu in nvidia_gpus(hardware_of(node)) if gpu.model in models)

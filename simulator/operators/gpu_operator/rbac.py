@@ -1,4 +1,4 @@
-"""Service accounts and RBAC rules of the operands, limited to their use here (gpu-operator's assets)."""
+"""Service accounts of the operands, and those RBAC rules that the emulation uses (gpu-operator's assets)."""
 
 from __future__ import annotations
 

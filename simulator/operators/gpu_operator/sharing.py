@@ -1,4 +1,4 @@
-"""Reads a node's GPU sharing from the configuration of device plugin and gpu-feature-discovery."""
+"""Reads how a node shares GPUs from the configuration of the device plugin and gpu-feature-discovery."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from simulator.operators._loop import label
 from simulator.operators.gpu_operator.daemonsets import CONFIG_FOLDER
 
 MIG_ANNOTATION = "simulator/mig"
-"""The node annotation with its GPUs' partitioning."""
+"""The node annotation with the partitioning of the GPUs."""
 
 
 class SharingError(ValueError):
@@ -23,7 +23,7 @@ class SharingError(ValueError):
 
 @dataclass(frozen=True)
 class Sharing:
-    """Each GPU has `partitions`, named `partition` as in nvidia-smi (empty: a whole GPU), each with `replicas`."""
+    """The number of `partitions` of a GPU, the `replicas` of each, and its name in nvidia-smi (empty: whole GPU)."""
 
     resource: str = GPU_RESOURCE
     replicas: int = 1
@@ -36,7 +36,7 @@ class Sharing:
 
 
 def sharing(node: Object, env: Mapping[str, str], config: Callable[[str], bytes | None], product: str) -> Sharing:
-    """Returns a node's sharing, for a plugin with that environment. `config` returns a file, or None.
+    """Returns how a plugin with this environment shares the node's GPUs. `config` returns a file, or None.
 
     Raises SharingError.
     """

@@ -1,7 +1,7 @@
-"""Emulates kube-webhook-certgen, with which chart hooks create the webhooks' certificate and set its CA.
+"""Emulates kube-webhook-certgen: the chart's hooks use it to create a certificate and to set the CA of webhooks.
 
-Its Go module is not available. Source: its README in kubernetes/ingress-nginx (images/kube-webhook-certgen). The
-Secret's keys are the files that the chart's operator reads.
+Its Go module is not available. Source: README in kubernetes/ingress-nginx (images/kube-webhook-certgen). The keys of
+the Secret are the names of the files that the chart's operator reads.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def create(ctx: PodContext) -> None:
 
 
 def patch(ctx: PodContext) -> None:
-    """Sets the Secret's CA, and any given failure policy, in all webhooks of that name."""
+    """Sets the Secret's CA in all webhooks of a configuration, and the failure policy if an option sets it."""
     options = _options(ctx)
     secret = ctx.kube.get("v1", "Secret", options["--secret-name"], options["--namespace"])
     for option, kind in _KINDS.items():

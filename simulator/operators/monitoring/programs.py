@@ -1,7 +1,7 @@
-"""Runs the real operator, Prometheus and kube-state-metrics of kube-prometheus-stack, with their pods' arguments.
+"""Runs the real operator, Prometheus and kube-state-metrics of kube-prometheus-stack, with the pods' arguments.
 
-Only listening addresses and file paths differ. Alertmanager and Grafana do not run; node exporters report simulated
-nodes.
+Only listening addresses and file paths differ. Alertmanager and Grafana do not run. Emulated node exporters report
+simulated nodes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ _UNKNOWN = ("--web.console.", "--storage.tsdb.wal-compression")
 
 
 def _operator(ctx: PodContext) -> list[str]:
-    """Uses the last of repeated flags."""
     files = [f"--web.{part}-file={ctx.host_path(f'/cert/{part}')}" for part in ("cert", "key")]
     listen = f"--web.listen-address=127.0.0.1:{ctx.local_port(_OPERATOR_PORT)}"
     kept = [each for each in ctx.argv() if not each.startswith(("--web.cert-file", "--web.key-file", "--web.listen"))]
@@ -34,7 +33,7 @@ def _operator(ctx: PodContext) -> list[str]:
 
 
 def _prometheus(ctx: PodContext) -> list[str]:
-    """The reloader writes the configuration, and Prometheus detects changes."""
+    """The reloader writes the configuration. Prometheus detects changes of the file."""
     given = [each for each in ctx.argv() if each.startswith("--") and not each.startswith(_UNKNOWN)]
     kept = [each for each in given if not each.startswith((_CONFIG_FLAG, _DATA_FLAG, "--web.config.file"))]
     own = [
@@ -69,7 +68,7 @@ PROGRAMS = (
     ),
     ImageProgram("kube-webhook-certgen", OneShot(certgen.create), command="create"),
     ImageProgram("kube-webhook-certgen", OneShot(certgen.patch), command="patch"),
-    # The hook changes the owner of Grafana's disk, which simulated disks do not have.
+    # The hook changes the owner of Grafana's disk. Simulated disks have no owner.
     ImageProgram(
         "library/busybox", OneShot(lambda ctx: ctx.log("simulated: disks have no owners")), "chown -R 472:472"
     ),

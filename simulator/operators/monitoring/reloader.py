@@ -1,4 +1,4 @@
-"""Emulates a config reloader: converts the operator's Secret for a program on this machine."""
+"""Emulates the config reloader: converts the configuration in the operator's Secret for Prometheus on this machine."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def run(ctx: PodContext, stop: threading.Event) -> None:
 
 
 def once(ctx: PodContext) -> None:
-    """Updates the configuration once. Raises ValueError without a readable one."""
+    """Updates the configuration once. Raises ValueError if the Secret's file does not exist."""
     source, result = argument(ctx, "--config-file"), Path(ctx.host_path(argument(ctx, "--config-envsubst-file")))
     text = ctx.file(source)
     if text is None:

@@ -1,1 +1,1 @@
-"""The NVIDIA Network Operator 26.4, simulated at its NicClusterPolicy."""
+"""An emulation of the NVIDIA Network Operator 26.4, which acts on its NicClusterPolicy."""

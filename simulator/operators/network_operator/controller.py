@@ -19,7 +19,7 @@ API = "mellanox.com/v1alpha1"
 KIND = "NicClusterPolicy"
 NAME = "nic-cluster-policy"
 METRICS_PORT = 8080
-# The operator's states that are not simulated, by the policy's field.
+# States of the operator that are not simulated, by the field of the policy.
 NOT_SIMULATED = {
     "secondaryNetwork": "state-multus-cni",
     "ibKubernetes": "state-ib-kubernetes",
@@ -47,7 +47,7 @@ def run(ctx: PodContext, stop: threading.Event) -> None:
 
 
 def text(_: NodeHardware, __: Sequence[Holder]) -> str:
-    """Returns the one metric of controller-runtime (v0.22.5) that does not depend on past events."""
+    """Returns the only metric of controller-runtime (v0.22.5) that does not depend on past events."""
     found = Family(
         "controller_runtime_max_concurrent_reconciles", "Maximum number of concurrent reconciles per controller"
     )
@@ -131,7 +131,7 @@ class Controller(Operator):
         names = {obj["metadata"]["name"] for obj in wanted if obj["kind"] == "DaemonSet"}
         stale = {name: ds for name, ds in live.items() if name not in names}
         self._delete(stale)
-        # Without a matching node it is not ready, until hardware is found.
+        # A state without a matching node is not ready.
         ready = names and not stale and all(name in live and _is_rolled_out_on_a_node(live[name]) for name in names)
         return {"name": state, "state": "ready" if ready else "notReady"}
 

@@ -24,7 +24,7 @@ WAIT_LABEL = "network.nvidia.com/operator.mofed.wait"
 OWNER_LABEL = "ds-owner"
 STATE_LABEL = "nvidia.network-operator.state"
 GPU_TOLERATION = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
-# Taints that DaemonSet pods with the host's network tolerate (Kubernetes' DaemonSet controller).
+# Tolerations of DaemonSet pods with the host's network (Kubernetes' DaemonSet controller).
 DAEMONSET_TOLERATIONS = tuple(
     {"key": f"node.kubernetes.io/{name}", "operator": "Exists", "effect": effect}
     for name, effect in (
@@ -42,12 +42,12 @@ STARTUP_DEFAULTS = {"initialDelaySeconds": 30, "periodSeconds": 10, "failureThre
 
 
 class PolicyError(ValueError):
-    """The policy requests something impossible. Its status shows the message."""
+    """The policy cannot be applied. The policy's status shows the message."""
 
 
 @dataclass(frozen=True, order=True)
 class HostGroup:
-    """Nodes of one OFED DaemonSet, with the same OS, kernel and architecture."""
+    """A group of nodes with the same OS, kernel and architecture. Each group has an OFED DaemonSet."""
 
     os: str
     os_version: str
@@ -56,12 +56,12 @@ class HostGroup:
 
     @property
     def name(self) -> str:
-        """The group's part of the DaemonSet's name, `ubuntu24.04-<hash of the kernel>`."""
+        """The part of the DaemonSet's name for the group, `ubuntu24.04-<hash of the kernel>`."""
         return f"{self.os}{self.os_version}-{digest_of(self.kernel)[:10]}"
 
 
 def host_groups(nodes: Iterable[Object], tolerations: Sequence[Object]) -> list[HostGroup]:
-    """Returns groups of nodes that have the NIC label and only tolerated taints."""
+    """Returns the groups of all nodes that have the NIC label and only taints that OFED's pods tolerate."""
     accepted = [*tolerations, GPU_TOLERATION, *DAEMONSET_TOLERATIONS]
     groups = set()
     for node in nodes:

@@ -16,7 +16,7 @@ from simulator.operators.device_plugins import (
 
 OFED_IMAGE = "doca-driver"
 OFED_READY_FILE = "run/mellanox/drivers/.driver-ready"
-"""A node's file with loaded OFED (gpu-operator v26.7.0, cmd/nvidia-validator/main.go, runValidation of MOFED)."""
+"""The file on nodes with loaded OFED (gpu-operator v26.7.0, cmd/nvidia-validator/main.go, runValidation of MOFED)."""
 
 
 def sriov_gate(ctx: PodContext) -> str | None:

@@ -1,7 +1,7 @@
 """Runs the real nfd-master, nfd-worker and nfd-gc with the chart's version and arguments.
 
-A worker reads simulated /sys and /etc/os-release in its working directory (tools.yaml), which links to the chart's
-volumes.
+A worker reads the simulated /sys and /etc/os-release below its working directory (tools.yaml), where links lead to the
+volumes of the pod.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from simulator.world.nodes import hardware_of
 
 IMAGE = "node-feature-discovery"
 SOURCES = ("kernel", "pci", "system")
-"""Feature sources with files on simulated nodes. Others would report this machine's CPU, or log errors."""
+"""Feature sources with files on simulated nodes. Other sources would report this machine's CPU, or log errors."""
 _PORT = 8080
 _HOST = "/host-"
 _CONFIG = "/etc/kubernetes/node-feature-discovery/{tool}.conf"
 _OF_THE_MACHINE = ("/proc/modules", "/proc/config.gz")
-"""Other facts of this machine's kernel that a worker must not report."""
+"""Files about this machine's kernel, which a worker must not report."""
 _PINS = pins(Path(__file__).parent)
 STATUS = f"NFD: real {_PINS.version}, on the simulated nodes' /sys"
 
 
 def sources(config: bytes | None) -> list[str]:
-    """Returns simulated sources that nfd-worker.conf enables: names, `all`, `-name` to exclude.
+    """Returns the simulated sources that nfd-worker.conf enables by name or `all`, and does not exclude by `-name`.
 
-    NFD reports the file's errors.
+    Ignores errors in the file, because NFD reports them.
     """
     try:
         core = yaml.safe_load(config or b"")["core"]
@@ -59,7 +59,7 @@ def _argv(tool: str) -> Callable[[PodContext], list[str]]:
 
 
 def _on_node(ctx: PodContext) -> list[str]:
-    """Runs the worker in a folder with its mounts, and its node's kernel in /proc."""
+    """Returns the start of a command that sees the mounts in its folder and the node's kernel version in /proc."""
     folder = Path(ctx.kubeconfig()).with_name("host")
     for path in (mount["mountPath"] for mount in ctx.container.get("volumeMounts", [])):
         if path.startswith(_HOST):
@@ -75,7 +75,7 @@ def _on_node(ctx: PodContext) -> list[str]:
 
 
 def _ports(ctx: PodContext) -> Mapping[int, int]:
-    """Returns the port for health and metrics, which the label-removing hook lacks."""
+    """Returns the port for health and metrics. The hook that removes labels (`-prune`) has no port."""
     words: Sequence[str] = ctx.argv()
     if "-prune" in words:
         return {}

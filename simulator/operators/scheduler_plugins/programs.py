@@ -1,7 +1,7 @@
-"""Runs scheduler and controller of scheduler-plugins 0.33.5 under the chart of 0.34.7, which does not build.
+"""Runs the scheduler and controller of scheduler-plugins 0.33.5 with the chart of 0.34.7.
 
-The scheduler rejects by name what 0.33.5 does not know of the chart's configuration. Only listening addresses and
-kubeconfig differ.
+Version 0.34.7 does not build. The scheduler rejects fields of the chart's configuration that 0.33.5 does not know. Only
+listening addresses and kubeconfig differ.
 """
 
 from __future__ import annotations

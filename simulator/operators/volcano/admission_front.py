@@ -1,7 +1,7 @@
-"""A proxy of vc-webhook-manager 1.10, which answers webhooks of the chart of 1.15.
+"""A proxy for vc-webhook-manager 1.10, because the chart of 1.15 has webhooks that 1.10 does not know.
 
-Allows PodGroups (1.15 only checks that their queue is open). Denies kinds without a controller in 1.10, because
-nothing would process them. Forwards other requests.
+Allows PodGroups (1.15 only checks that their queue is open). Denies kinds that have no controller in 1.10. Forwards
+other requests.
 Run with PORT UPSTREAM_PORT CERTIFICATE KEY -- vc-webhook-manager ...
 """
 
@@ -66,7 +66,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             connection.close()
 
     def log_message(self, format: str, *args: object) -> None:
-        """The webhook manager logs its requests."""
+        """Does not log requests, because the webhook manager does."""
 
 
 def _listens(port: int) -> bool:

@@ -1,7 +1,7 @@
-"""Runs the real vc-scheduler, vc-controller-manager and vc-webhook-manager 1.10 under the chart of 1.15.
+"""Runs the real vc-scheduler, vc-controller-manager and vc-webhook-manager 1.10 with the chart of 1.15.
 
-Newer ones do not build from their modules. Passes on known arguments, drops those without effect for a single replica,
-and rejects others by name.
+Newer versions do not build from their modules. Passes on arguments that 1.10 knows, drops arguments without effect for
+a single replica, and rejects other arguments by name.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _HARMLESS = {
     "--sharding-configmap-namespace": None,
     "--graceful-shutdown-time": None,
 }
-"""Arguments newer than 1.10 that can be dropped, with these values (None: any)."""
+"""Arguments newer than 1.10, and the values with which they can be dropped (None: any value)."""
 _FILES = ("--scheduler-conf", "--tls-cert-file", "--tls-private-key-file", "--ca-cert-file", "--admission-conf")
 _HANDLED = ("--healthz-address", "--listen-address", "--kubeconfig", "--port", "--plugins-dir")
 _SOCKETS = "/tmp/klog-socks"
-_BEHIND_FRONT = 18443  # the real manager's, not in any manifest
+_BEHIND_FRONT = 18443  # of the real manager, in no manifest
 _FRONT = Path(__file__).with_name("admission_front.py")
 ANSWERED = ALLOWED | frozenset(REFUSED)
 
@@ -50,7 +50,7 @@ def map_arguments(args: list[str], known: frozenset[str], path: Callable[[str], 
     mapped, refused = [], []
     for arg in args:
         flag, _, value = arg.partition("=")
-        if flag in _HANDLED or not arg.startswith("-"):  # upstream's stray "2>&1" without effect
+        if flag in _HANDLED or not arg.startswith("-"):  # such as the chart's "2>&1", which has no effect
             continue
         if flag in _FILES:
             mapped.append(f"{flag}={path(value)}")
@@ -89,7 +89,7 @@ def _front(ctx: PodContext, mapped: list[str]) -> list[str]:
 
 
 def _trust(ctx: PodContext) -> None:
-    """Sets the CA of webhooks that only Volcano 1.15 knows. 1.10 sets it in its own."""
+    """Sets the CA of webhooks that 1.10 does not know. For the other webhooks, 1.10 sets the CA itself."""
     authority = ctx.file(_option(ctx, "--ca-cert-file")) or b""
     service = _option(ctx, "--webhook-service-name")
     bundle = base64.b64encode(authority).decode()
@@ -137,7 +137,7 @@ def make_admission_secret(ctx: PodContext) -> None:
 
 
 def _options(argv: list[str]) -> dict[str, str]:
-    """Returns `--service x` pairs, also from one shell line."""
+    """Returns options and their values, also if they are in one shell command."""
     words = " ".join(argv).replace("=", " ").split()
     return {word: words[i + 1] for i, word in enumerate(words[:-1]) if word.startswith("--")}
 
@@ -148,4 +148,4 @@ PROGRAMS = (
     ImageProgram("vc-webhook-manager", OneShot(make_admission_secret), command="gen-admission-secret"),
     *(ImageProgram(tool, HostProcess(_argv(tool), _ports, _PINS.tools)) for tool in _PINS.tools),
 )
-"""The programs. Images have the names of the executables."""
+"""The images have the names of the executables."""
