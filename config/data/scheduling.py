@@ -70,6 +70,6 @@ SYSTEM_TOLERATIONS: list[dict[str, Any]] = [{"key": "CriticalAddonsOnly", "opera
 """The tolerations of pods on the system pool, tainted or not."""
 ON_SYSTEM_POOL: dict[str, Any] = {"nodeSelector": SYSTEM_NODES, "tolerations": SYSTEM_TOLERATIONS}
 ANY_TAINT: list[dict[str, Any]] = [{"operator": "Exists"}]
-"""The tolerations of DaemonSets on GPU nodes. They do not list the pools' taints: a new taint would then change the pod
-template, and an operator's policy is not ready until all driver pods have restarted with the new template.
+"""The tolerations of DaemonSets on GPU nodes. If they listed the pools' taints, a new taint would change the pod
+template. Then an operator's policy is not ready until the driver pods with the old template restart.
 """

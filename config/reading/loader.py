@@ -192,7 +192,7 @@ def _follows(problem: Problem, broken: Collection[Path]) -> bool:
     """Returns whether a problem is possibly only a consequence of broken settings, so that reporting it would confuse.
 
     In the first case, its path is, contains or is inside a broken path. In the second case, a map lacks an entry, and a
-    broken entry was removed from that map; a container that `storage` lacks may have been removed from an account.
+    broken entry was removed from that map. An entry that storage.containers lacks may be one of an account.
     """
     path, lacking = problem.path, problem.lacking
     related = any(path[: len(other)] == other or other[: len(path)] == path for other in broken)

@@ -71,7 +71,7 @@ class Cost:
 
 
 def hourly_cost(settings: Settings, node_counts: Mapping[str, int], *, within: bool = True) -> Cost:
-    """Returns the cost of the stack's own platform. `node_counts` maps ARM names of pools to their current nodes.
+    """Returns the cost of the stack's own platform. `node_counts` has the current nodes by a pool's ARM name.
 
     Excludes GPU pools if `within` is False: the first phase of a private network does not create them.
     """

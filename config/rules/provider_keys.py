@@ -34,7 +34,7 @@ def foreign_problems(
     move: Callable[[str, Path], Fix],
     secret: Collection[str] = (),
 ) -> Iterator[Problem]:
-    """Yields a problem for each key that its provider does not have, and for each key with a mistyped namespace.
+    """Yields problems of region and login keys, of keys that a provider lacks, and of keys with a mistyped namespace.
 
     A namespace is mistyped if it resembles that of the project or of a provider. Keys in other namespaces may be for
     another tool (`unread_keys`).

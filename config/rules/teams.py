@@ -74,9 +74,9 @@ def _groups_without_entra(stack: StackFile) -> Iterator[Problem]:
 
 
 def _too_many_gpus(stack: StackFile) -> Iterator[Problem]:
-    """Yields one quota if the sum exceeds the cluster's GPUs: slackGpus if a command that lowers it is enough, or else
-    the largest quota, which is probably mistyped. Then the user chooses the team that gets less. Ignores a cluster
-    without GPU nodes, where nothing runs.
+    """Yields slackGpus or the largest quota if the sum exceeds the cluster's GPUs. If it is enough to lower slackGpus, a
+    command does so. Otherwise, the largest quota is probably mistyped, but the user chooses the team that gets less.
+    Ignores a cluster without GPU nodes, where nothing runs.
     """
     total, slack = _all_gpus(stack), ("slackGpus",)
     given: dict[Path, int] = {slack: stack.slack_gpus}
