@@ -74,8 +74,8 @@ def _groups_without_entra(stack: StackFile) -> Iterator[Problem]:
 
 
 def _too_many_gpus(stack: StackFile) -> Iterator[Problem]:
-    """Yields slackGpus or the largest quota if the sum exceeds the cluster's GPUs. If it is enough to lower slackGpus, a
-    command does so. Otherwise, the largest quota is probably mistyped, but the user chooses the team that gets less.
+    """Yields slackGpus or the largest quota if the sum exceeds the cluster's GPUs. If a lower slackGpus is enough, a
+    command sets it. Otherwise, the largest quota is probably mistyped, but the user chooses the team that gets less.
     Ignores a cluster without GPU nodes, where nothing runs.
     """
     total, slack = _all_gpus(stack), ("slackGpus",)
