@@ -31,7 +31,7 @@ class Allocatable:
 
 
 def allocatable(size: VmSku, pods: int = MAX_PODS) -> Allocatable:
-    """Returns the minimum that pods get on a node with this pod limit. AKS's reservation depends on the VM size."""
+    """Returns the minimum that pods get on a node with this pod limit."""
     memory_kib = size.memory_gib * 1024**2
     return Allocatable(
         cpu_millis=size.vcpus * 1000 - reserved_cpu_millis(size.vcpus),

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from config.data import data
 
 _LONGEST = 200
-"""The longest name that is compared: known names are much shorter, and comparisons take time."""
+"""The longest name that is compared, because comparisons take time."""
 _LONG = 9
 """The minimum length, including hyphens, of a name that may be the beginning of a longer one."""
 _NEGATIONS = "disabled disable no not without skip public unprotected allow"

@@ -29,10 +29,7 @@ def lines(*each: str) -> str:
 
 
 def first(problems: Iterable[Problem]) -> Iterator[Problem]:
-    """Yields at most one problem more than a message lists, so that the message can state that there are more.
-
-    It takes time to find thousands of problems, and they usually have one cause.
-    """
+    """Yields at most one problem more than a message lists, because it takes time to find thousands of problems."""
     return islice(problems, MAX_LISTED + 1)
 
 

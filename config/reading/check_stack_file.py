@@ -1,6 +1,6 @@
 """Checks the YAML of a stack file before Pulumi reads it: `python -m config.reading.check_stack_file <file>`.
 
-Exits with 0 if Pulumi can read the file, else with 1 and one message. The loader validates the keys later.
+Exits with 0 if Pulumi can read the file, else with 1 and one message.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ class Surroundings:
 def load(inventory: Inventory) -> Settings:
     """Returns the settings of the deployed stack.
 
-    Raises pulumi.RunError with all problems. The engine shows this error without a traceback.
+    Raises pulumi.RunError, which the engine shows without a traceback, with all problems.
     """
     raw, secret = _engine_config()
     around = Surroundings(stack=this_stack(), is_file=os.path.isfile, outputs_of=outputs_of)

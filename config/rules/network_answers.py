@@ -87,7 +87,7 @@ def _find_subnet(properties: Json, key: str, id_: str | None, network_id: str | 
 
 
 def _node_subnet(properties: Json, settings: Settings) -> Iterator[Objection]:
-    """Yields problems of the nodes' subnet, such as a delegation (AKS's page on CNI networking) or no NAT gateway."""
+    """Yields problems of the nodes' subnet, such as delegations (AKS's page on CNI networking)."""
     for subnet in _find_subnet(properties, "nodeSubnet", settings.network.node_subnet, settings.network.id):
         if isinstance(subnet, Objection):
             yield subnet
@@ -195,7 +195,7 @@ _FEWER_ACCOUNTS = "set fewer storage accounts in the stack file, or another netw
 
 
 def _too_small(subnet: Json, key: str, needed: int, fix: str) -> Iterator[Objection]:
-    """Yields an error if a subnet is too small. Azure's answer does not contain the number of addresses in use."""
+    """Yields an error if a subnet is too small. Azure's answer lacks the number of addresses in use."""
     prefixes = subnet.get("addressPrefixes") or [subnet.get("addressPrefix")]
     available = sum(usable(IPv4Network(prefix)) for prefix in prefixes if prefix and ":" not in prefix)
     if available < needed:

@@ -106,7 +106,7 @@ def _scratch_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:
 
 
 def _reservation_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:
-    """Yields problems of a pool's capacity reservation (Azure's pages on capacity reservations, also for AKS)."""
+    """Yields problems of a pool's capacity reservation (pages of Azure and AKS on capacity reservations)."""
     if pool.capacity_reservation_group is None:
         return
     where = (*path, "capacityReservationGroup")

@@ -1,7 +1,7 @@
 """Validates pod templates against the types of Pulumi's pinned Kubernetes SDK and Kubernetes' choices.
 
 Without this validation, the SDK fails with an assertion if a map replaces a list, and the API server reports wrong
-types one by one, job after job.
+types one by one.
 """
 
 from __future__ import annotations

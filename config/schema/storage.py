@@ -54,7 +54,7 @@ SasKind = Literal["service", "user-delegation"]
 SharedFiles = Literal["smb", "nfs", "none"]
 KeptOn = SharedFiles | Literal["class"]
 SHARED_CLASS = "shared-files"
-"""The StorageClass for `nfs`. StorageClasses are cluster-scoped."""
+"""The StorageClass for `nfs`."""
 _FILES_KEY = "0files"
 """The key in the name of the account for shared files. Other account keys do not begin with a digit, so the names
 differ.
