@@ -166,7 +166,7 @@ class Cluster:
         return next((document(name, each.get("data", {}).get(key, "")) for each in maps), {})
 
     def named_in_events(self, namespace: str, name: str) -> list[tuple[str, Object]]:
-        """Returns the objects of this name, of any kind, that events are about. Such an object may own nothing."""
+        """Returns the objects of this name, of any kind, that events are about."""
         about = [event["involvedObject"] for event in self.all(EVENT, namespace)]
         kinds = dict.fromkeys(kind_of(each) for each in about if each.get("name") == name and each.get("kind"))
         objects = ((kind, each) for kind in kinds for each in self.allowed(kind, namespace))
@@ -180,7 +180,7 @@ class Cluster:
         return [obj for obj in self.all(kind, namespace) if owners_of(obj) & set(owners)]
 
     def node(self, name: str) -> Object | None:
-        """Returns the node of this name, or None. Uses an index, because a large batch needs thousands of look-ups."""
+        """Returns the node of this name, or None. Uses an index, because batches look up thousands of nodes."""
         self._nodes = self._nodes or {node["metadata"]["name"]: node for node in self.all(NODE)}
         return self._nodes.get(name)
 

@@ -1,6 +1,4 @@
-"""Calculates how many devices a node should offer: the devices of its VM size (config/data/skus.yaml), times the pods
-that may share each.
-"""
+"""Calculates how many devices a node should offer: those of its VM size (config/data/skus.yaml), times their shares."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def format_taint(taint: Object) -> str:
 
 
 def is_of_program(taint: Object) -> bool:
-    """Returns whether this program sets the taint on pools by default. A stack may also set other taints."""
+    """Returns whether this program sets the taint on pools by default."""
     return format_taint(taint) in (GPU_TAINT, SPOT_TAINT, SYSTEM_TAINT)
 
 

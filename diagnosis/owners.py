@@ -21,7 +21,7 @@ from k8s.objects import Object, condition, is_ready
 from k8s.quantities import count
 
 _CREATION = re.compile(r"^Failed(To)?Create|^(PodGroup|Plugin|PVC|JobStatus)Error$|^Invalid")
-"""Event reasons of failed creations. Not all of these events are warnings."""
+"""Event reasons of failed creations, for events of any type."""
 _SYMPTOM = re.compile(r"^PodGroupPending$|Delete|Restarting$|^BackoffLimitExceeded$|^Unhealthy$")
 """Reasons of warnings that do not explain missing pods. The PodGroup has the cause of PodGroupPending."""
 _CAUSE = re.compile(r"forbidden|denied|exceeded quota|not found|invalid|no matches for kind|already exists")

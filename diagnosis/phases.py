@@ -22,7 +22,7 @@ _FAILED = re.compile(r"(fail(ed|ure)?|error)$", re.IGNORECASE)
 _BAD = re.compile(r"fail|error|degraded|stalled|invalid|unhealthy", re.IGNORECASE)
 _GOOD = re.compile(r"(ready|available|created|accepted|healthy|synced|valid|provisioned)$", re.IGNORECASE)
 _READY = ("Available", "Ready", "Running")
-"""Conditions of running workloads. Deployments and LeaderWorkerSets have the first."""
+"""Conditions of running workloads."""
 _PARTS = ("applicationState", "jobStatus")
 """Status fields of SparkApplication and FlinkDeployment."""
 _UNHEALTHY = "Unhealthy"

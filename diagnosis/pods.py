@@ -28,7 +28,7 @@ _FAILED = "Failed"
 _PROGRESS = ("Pulling", "Pulled", "Started", "SuccessfulAttachVolume")
 _VARIES = r"\d+ restarts?|back-off \S+ |[0-9a-f]{8}-[0-9a-f-]{27}"
 _KILLED = re.compile(r"Container (\S+) failed (liveness|startup) probe")
-"""The kubelet's event Killing (pkg/kubelet/kuberuntime/kuberuntime_manager.go). The failed probe has another event."""
+"""The kubelet's event Killing (pkg/kubelet/kuberuntime/kuberuntime_manager.go)."""
 _DRIVEN_OUT = ("Evicted", "Preempting", "Terminated", "NodeShutdown", "Shutdown", "DeadlineExceeded")
 """Kubelet reasons for ending an accepted pod (eviction, preemption and nodeshutdown)."""
 

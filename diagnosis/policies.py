@@ -74,7 +74,7 @@ def _failing(pods: Sequence[Object]) -> Iterator[Finding]:
 
 
 def _starting(pods: Mapping[str, Sequence[Object]]) -> Finding:
-    """Returns one finding for all starting DaemonSets: they wait for each other, and only one has the cause."""
+    """Returns one finding for all starting DaemonSets, because they wait for each other."""
     metadata = next(iter(pods.values()))[0]["metadata"]
     nodes = sorted({pod["spec"]["nodeName"] for group in pods.values() for pod in group})
     since = min(begun(pod) for group in pods.values() for pod in group)
