@@ -70,8 +70,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         "workload",
         nargs="*",
         help="name of a Job, Volcano Job, Deployment, StatefulSet, Pod, AppWrapper, RayJob, RayService, RayCronJob, "
-        "RayCluster, or a PyTorchJob, TFJob, MPIJob, XGBoostJob, PaddleJob or JAXJob; pytorchjob/train for one of "
-        "several of the same name",
+        "RayCluster, or a PyTorchJob, TFJob, MPIJob, XGBoostJob, PaddleJob or JAXJob; pytorchjob/train if "
+        "several have the name train",
     )
     parser.add_argument(
         "--azure-error", metavar="FILE", help="explain Azure's error in a log of pulumi instead; - reads standard input"
@@ -108,7 +108,7 @@ def _explain(log: Path) -> int:
         print(f"error: {log} cannot be read: {error.strerror}", file=sys.stderr)
         return 1
     found = explain_log(text)
-    none = "found no Azure error that is known here; docs/azure-errors.md lists the known ones"
+    none = "found no known Azure error; docs/azure-errors.md lists the known errors"
     print("\n".join(map(str, found)) or none)
     return 0 if found else 1
 

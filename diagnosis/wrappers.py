@@ -102,7 +102,7 @@ def restarted(cluster: Cluster, wrapper: Object) -> Iterator[str]:
     """Yields the number of restarts, and the last cause from the AppWrapper's events: the status does not keep it."""
     if _used(wrapper) and wrapper["status"].get("phase") == "Running":
         messages = [event["message"] for event in cluster.events(wrapper) if event.get("reason") == "Unhealthy"]
-        last = f", the last one because of {one_line(messages[-1])}" if messages else ""
+        last = f", the last retry because of {one_line(messages[-1])}" if messages else ""
         yield f"AppWrapper has restarted it: {retries(cluster, wrapper)}{last}"
 
 

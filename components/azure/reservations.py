@@ -65,7 +65,7 @@ def _identity_problems(settings: Settings) -> Iterator[Problem]:
     get = managedidentity.get_user_assigned_identity
     if get_if_exists(lambda: get(resource_name=place.name, resource_group_name=place.group)) is None:
         what = "is an identity that this subscription does not have"
-        yield Problem(path, what, "one of `az identity list`", remove_command(path))
+        yield Problem(path, what, "an identity that `az identity list` lists", remove_command(path))
 
 
 def problems(settings: Settings, key: str, pool: PoolSettings, group: Group | None) -> Iterator[Problem]:
@@ -78,7 +78,7 @@ def problems(settings: Settings, key: str, pool: PoolSettings, group: Group | No
         yield Problem(
             path,
             "is a group that this subscription does not have",
-            "one of `az capacity reservation group list`",
+            "a group that `az capacity reservation group list` lists",
             remove_command(path),
         )
     elif group.location != settings.location:

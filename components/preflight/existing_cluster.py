@@ -54,7 +54,7 @@ def is_stopped(cluster: containerservice.GetManagedClusterResult | None) -> bool
 def stopped_refusal(group: str, cluster: str, stack: str) -> str:
     return lines(
         f"the cluster {cluster} is stopped (powerState is Stopped): its API server does not answer.",
-        f"Nothing was changed. Start it, and then `pulumi up -s {stack}` again:",
+        f"Nothing was changed. Start the cluster, and then `pulumi up -s {stack}` again:",
         f"    az aks start --resource-group {group} --name {cluster}",
     )
 

@@ -103,7 +103,7 @@ def _cluster(settings: Settings, cluster: Any, address_space: str | None) -> Ite
         what = f"network.policy is {network.policy}, but the cluster has {policy}"
         keep = remove_command(("network", "policy")) if policy == "none" else set_command(("network", "policy"), policy)
         change = _policy_command(settings, policy)
-        cost = ". To change it, AKS reimages the nodes of all pools at once, which ends their jobs" if change else ""
+        cost = ". For this change, AKS reimages the nodes of all pools at once, which ends their jobs" if change else ""
         yield Difference(f"{what}{cost}", keep, change)
     if profile and network.own:
         wanted = {"outbound": network.outbound, "podRange": network.pod_range, "serviceRange": network.service_range}

@@ -46,7 +46,7 @@ def moving_refusal(settings: Settings, place: Place, lost: Iterable[str]) -> str
         *(f"    {each}" for each in lost),
         "Keep the stack where it is, and then `pulumi up` again:",
         *keep,
-        "Or create a second stack to copy the data to, and keep this one:",
+        "Or create a second stack to copy the data to, and keep this stack:",
         f"    {' && '.join(_create_second_stack(settings, place))}",
         *keep,
         f"Or destroy{destroying} and re-create the stack:",

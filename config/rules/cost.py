@@ -94,7 +94,7 @@ def price_replaced_pools(settings: Settings, growing: Iterable[Growth]) -> Itera
     prices = [(_price(settings, nodes.size)[0], nodes) for nodes in old]
     more = sum((price or 0.0) * nodes.count for price, nodes in prices)
     listed = ", ".join(f"{nodes.count} x {nodes.size}{'' if price else ', price unknown'}" for price, nodes in prices)
-    yield f"  until the new pools are up, the old ones cost ${more:,.2f} per hour more, and use vCPU quota ({listed})"
+    yield f"  until the new pools are up, the old pools cost ${more:,.2f} more per hour, and use vCPU quota ({listed})"
 
 
 def _access_path(settings: Settings) -> Iterator[Item]:

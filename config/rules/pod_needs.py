@@ -178,7 +178,7 @@ def node_check_problems(
         if stack.operators.failure_effect is None:
             enabled: Path = ("operators", key_of(NODE_HEALTH), "enabled")
             what = f"is false, but workload {spec.name} has nodeCheck {depth}: no check could taint a "
-            what += "bad node, and the job would return to it"
+            what += "bad node, and the job would return to that node"
             yield Problem(enabled, what, "true, or nodeCheck off", set_command(enabled, True))
         if spec.pods.restart_policy != "Never":
             what = f"is {depth}, but pods of workload {spec.name} restart on the same node, even if it is bad"

@@ -64,7 +64,7 @@ def _patches(settings: Settings, known: Kubernetes, today: date) -> Iterator[Pro
     cluster = settings.cluster
     community = known.end(cluster.kubernetes_version, lts=False)
     if cluster.lts and (community is None or community < today):
-        what = f"is {cluster.kubernetes_version}, but long-term support covers only its two newest patches"
+        what = f"is {cluster.kubernetes_version}, but long-term support covers only the two newest patches of a version"
         listed = f"az aks get-versions --location {settings.location} --output table"
         yield Problem(_PATH, what, f"the newest patch of `{listed}`", _upgrade("that patch"))
 

@@ -35,21 +35,21 @@ ObjectId = Annotated[
     may_be("an object id, as in 0a0b0c0d-0000-0000-0000-000000000000"),
 ]
 UserAssignedIdentityId = Annotated[
-    str, StringConstraints(pattern=_pattern(_IDENTITY)), may_be(f"its resource id, as in {_example(_IDENTITY)}")
+    str, StringConstraints(pattern=_pattern(_IDENTITY)), may_be(f"the resource id, as in {_example(_IDENTITY)}")
 ]
 CapacityReservationGroupId = Annotated[
-    str, StringConstraints(pattern=_pattern(_RESERVATIONS)), may_be(f"its resource id, as in {_example(_RESERVATIONS)}")
+    str, StringConstraints(pattern=_pattern(_RESERVATIONS)), may_be(f"the resource id, as in {_example(_RESERVATIONS)}")
 ]
 VirtualNetworkId = Annotated[
-    str, StringConstraints(pattern=_pattern(_NETWORK)), may_be(f"its resource id, as in {_example(_NETWORK)}")
+    str, StringConstraints(pattern=_pattern(_NETWORK)), may_be(f"the resource id, as in {_example(_NETWORK)}")
 ]
 SubnetId = Annotated[
     str,
     StringConstraints(pattern=_pattern(_NETWORK, _SUBNET)),
-    may_be(f"its resource id, as in {_example(_NETWORK)}{_SUBNET}<name>"),
+    may_be(f"the resource id, as in {_example(_NETWORK)}{_SUBNET}<name>"),
 ]
 PrivateZoneId = Annotated[
-    str, StringConstraints(pattern=_pattern(_ZONE)), may_be(f"its resource id, as in {_example(_ZONE)}")
+    str, StringConstraints(pattern=_pattern(_ZONE)), may_be(f"the resource id, as in {_example(_ZONE)}")
 ]
 
 

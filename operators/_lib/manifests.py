@@ -66,7 +66,7 @@ def transformed(objects: Iterable[Manifest], changes: Changes, registry: str | N
     wanted = [("ConfigMap", name) for name in changes.configuration]
     wanted += [("CustomResourceDefinition", name) for name in changes.without]
     if missing := sorted(f"{kind} {name}" for kind, name in wanted if (kind, name) not in names):
-        what = f"the released manifests have no {', '.join(missing)}. Use those of the pinned version"
+        what = f"the released manifests have no {', '.join(missing)}. Use the manifests of the pinned version"
         raise pulumi.RunError(what)
     kept = (each for each in objects if each["metadata"]["name"] not in changes.without)
     return [_transformed(each, changes, registry) for each in kept if each["kind"] != "Namespace"]

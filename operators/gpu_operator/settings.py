@@ -46,10 +46,7 @@ def fabric_problems(operator: OperatorSpec[GpuOperatorSettings], installation: I
     enabled = installation.brought("InfiniBand").enabled and installation.stack.operators.of(operator).enabled
     if mixed and enabled and installation.value(operator, *_RDMA) is not False:
         path = (*_VALUES, *_RDMA)
-        what = (
-            f"is on, but pool {', '.join(without)} has no InfiniBand, unlike other pools: its GPU driver would wait "
-            "for OFED forever"
-        )
+        what = f"is on, but pool {', '.join(without)} has no InfiniBand: GPU drivers there would wait for OFED forever"
         allowed = "false (GPUDirect RDMA then uses DMA-BUF), or a separate stack for pools without InfiniBand"
         yield Problem(path, what, allowed, set_command(path, False))
 

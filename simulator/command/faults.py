@@ -34,7 +34,7 @@ def add_parsers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     fault.add_argument("--scope", default="", help="lock: subscription, group (all groups), or a resource group's name")
     fault.add_argument("--seconds", type=int, help="how long the fault lasts (default: until it is healed)")
     fault.set_defaults(run=_fault)
-    heal = commands.add_parser("heal", help="repair all faults, or those that match")
+    heal = commands.add_parser("heal", help="repair all faults, or the faults that match")
     heal.add_argument("kind", nargs="?", default="", help=", ".join(FaultKind))
     heal.add_argument("--node", default="")
     heal.add_argument("--device", default="")
@@ -150,7 +150,7 @@ def _check_size(size: str) -> None:
 def check_node(name: str, nodes: Nodes, argument: str = "--node") -> None:
     """Raises FaultError if the node does not exist."""
     if not nodes:
-        raise FaultError("no simulated nodes exist yet. To create some: make up")
+        raise FaultError("no simulated nodes exist yet. To create nodes: make up")
     if name not in nodes:
         raise FaultError(f"{argument} {name or 'is missing'}: the nodes are {listed(nodes)}")
 

@@ -53,7 +53,7 @@ def _hand_over(arguments: list[str]) -> int:
     version = platform.python_version()
     print(
         f"error: Python 3.11 or newer is needed, but {sys.executable} is {version}, and PATH has none of"
-        f" {', '.join(_NEWER)}.\nInstall one, for example: sudo apt-get install python3.11 python3.11-venv",
+        f" {', '.join(_NEWER)}.\nInstall a newer Python, for example: sudo apt-get install python3.11 python3.11-venv",
         file=sys.stderr,
     )
     return 1

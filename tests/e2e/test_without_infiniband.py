@@ -46,7 +46,7 @@ def test_t4_beside_infiniband_needs_gpu_direct_rdma_off(t4: Stack) -> None:
     t4.set(vmSku=None, nodeCount=None, pools={"gpu": {"vmSku": T4, "count": 1}, "ib": {"vmSku": H100, "count": 1}})
     text = t4.pulumi("preview", check=False)
     assert t4.returncode != 0
-    assert "its GPU driver would wait for OFED forever" in text
+    assert "GPU drivers there would wait for OFED forever" in text
     t4.set(operators={"gpuOperator": {"values": {"driver": {"rdma": {"enabled": False}}}}})
     t4.up()
     for policy in (CLUSTER_POLICY, NIC_POLICY):

@@ -62,5 +62,5 @@ def _idle(options: HealthCheckOptions, candidate: Candidate) -> Iterator[Problem
         yield Problem(enabled, what, "true, or idleChecks false", set_command(enabled, True))
     if candidate.scheduler == VOLCANO and not candidate.preempts:
         preemption: Path = ("operators", "volcano", "preemption")
-        what = f"is false, but workload {NAME} has idleChecks, whose pods would block jobs"
+        what = f"is false, but workload {NAME} has idleChecks, and their pods would block jobs"
         yield Problem(preemption, what, "true, or idleChecks false", set_command(preemption, True))

@@ -89,7 +89,7 @@ def test_old_pools_cost_until_they_are_deleted(replace: str, lines: int) -> None
     found = list(price_replaced_pools(settings, growths(settings, there, "system", {})))
     assert len(found) == lines
     for line in found:
-        assert line.endswith(f"the old ones cost $1.58 per hour more, and use vCPU quota (3 x {T4})")
+        assert line.endswith(f"the old pools cost $1.58 more per hour, and use vCPU quota (3 x {T4})")
 
 
 def test_prices_of_the_stack() -> None:

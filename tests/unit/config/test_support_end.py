@@ -62,7 +62,7 @@ def test_a_version_with_months_left_causes_no_warning() -> None:
 def test_long_term_support_covers_two_patches_after_community_support() -> None:
     lts = {"tier": "Premium", "kubernetesVersion": "1.34"}
     (text,) = warned("2026-12-01", **lts)
-    assert text.startswith("cluster.kubernetesVersion is 1.34, but long-term support covers only its two newest")
+    assert text.startswith("cluster.kubernetesVersion is 1.34, but long-term support covers only the two newest")
     assert "az aks get-versions --location eastus --output table" in text
     assert warned("2026-12-01", **{**lts, "kubernetesVersion": "1.35"}) == [], (
         "the community still supports all patches"

@@ -116,5 +116,5 @@ def test_resources_override_those_of_the_release() -> None:
 def test_omits_unwanted_crds_which_must_exist() -> None:
     release = [thing("CustomResourceDefinition", name) for name in ("as.test", "bs.test")]
     assert transformed(release, Changes(without=["as.test"]), None) == release[1:]
-    with pytest.raises(pulumi.RunError, match=r"no CustomResourceDefinition cs\.test\. Use those"):
+    with pytest.raises(pulumi.RunError, match=r"no CustomResourceDefinition cs\.test\. Use the manifests"):
         transformed(release, Changes(without=["cs.test"]), None)

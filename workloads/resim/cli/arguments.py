@@ -70,7 +70,9 @@ def _parser() -> argparse.ArgumentParser:
 def _command(commands: Any, name: str, handler: _Command, about: str) -> argparse.ArgumentParser:
     command: argparse.ArgumentParser = commands.add_parser(name, help=about, description=about)
     command.set_defaults(handler=handler)
-    command.add_argument("-s", "--stack", default="", help=f"a stack with workload {NAME}; by default the selected one")
+    command.add_argument(
+        "-s", "--stack", default="", help=f"a stack with workload {NAME}; by default the selected stack"
+    )
     command.add_argument("-o", "--output", choices=("text", "json"), default="text", help="output format")
     return command
 
