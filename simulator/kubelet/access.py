@@ -15,7 +15,6 @@ from simulator.kubelet.shim_client import Shim, ShimError
 
 _OK, _BAD_REQUEST = 200, 400
 _NOT_PULLED = {"ErrImagePull": "image can't be pulled", "ImagePullBackOff": "trying and failing to pull image"}
-"""Kubelets' messages."""
 
 
 class PodAccess:

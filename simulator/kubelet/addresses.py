@@ -35,7 +35,7 @@ class Addresses:
         return self._ips[uid]
 
     def port(self, uid: str, container: str, port: int) -> int:
-        """Returns this machine's port for a container's port. Pods that use the same port get different ones."""
+        """Returns this machine's port for a container's port. Each container has different ports of the machine."""
         with self._lock:
             key = (uid, container, port)
             if key not in self._ports:

@@ -32,7 +32,7 @@ class Cloud(Protocol):
         """Returns the cluster's Entra settings, or None if users do not log in with Entra."""
 
     def names(self, cluster_id: str) -> Sequence[str]:
-        """Returns the DNS names of a private cluster's API server. Empty for clusters that are not private."""
+        """Returns the DNS names of the API server if the cluster is private."""
 
     def storage_token(self, client_id: str, assertion: str) -> tuple[str, int]:
         """Exchanges a service account token for a managed identity's token for blob storage.

@@ -33,7 +33,7 @@ class _Holding:
 
 
 class DeviceManager:
-    """Assigns devices of nodes to pods, lowest number first. Frees the devices of ended pods."""
+    """Assigns devices of nodes to pods, lowest number first."""
 
     def __init__(self, pods: Callable[[], Iterable[Object]]) -> None:
         self._pods = pods

@@ -1,7 +1,7 @@
 """The simulated kubelets of one cluster.
 
 A pod gets a worker if the simulator can run one of its images. An annotation assigns other pods to KWOK once they may
-start. Nodes offer the devices of their device plugins. Sandboxes read the cluster's state from a file.
+start. Sandboxes read the cluster's state from a file.
 """
 
 from __future__ import annotations
@@ -193,7 +193,6 @@ class Kubelet:
         return has_ended(pod) and "deletionTimestamp" not in pod["metadata"] and pod["spec"]["nodeName"] in nodes
 
     def _kill(self, pod: Object) -> None:
-        """Ends the pod's worker without a status report."""
         if worker := self._workers.get(pod["metadata"]["uid"]):
             worker.lose()
 

@@ -47,7 +47,7 @@ class KwokPods:
     def report(self, pod: Object) -> None:
         """Shows in the pod's status which images run no process.
 
-        Excludes pods of DaemonSets, which belong to the platform and are simulated elsewhere.
+        Excludes pods of DaemonSets, which are simulated elsewhere.
         """
         owners = [owner["kind"] for owner in pod["metadata"].get("ownerReferences", [])]
         containers = [*pod["spec"].get("initContainers", []), *pod["spec"]["containers"]]

@@ -34,7 +34,7 @@ class NodeKeeper:
         self._offered: dict[str, dict[str, int]] = {}
         self._shown: Object = {}
         self._read: dict[str, tuple[tuple[str, int], bytes]] = {}
-        """The last file read of each pod, by pod uid: its path, the pod's restarts at the time, and the content."""
+        """Each pod's last file by pod uid: the path and the pod's restarts, and the content."""
 
     def sync(
         self,

@@ -1,4 +1,4 @@
-"""HTTP pages of pods that KWOK runs, served without a process of the pod."""
+"""HTTP pages of pods that KWOK runs without a process."""
 
 from __future__ import annotations
 

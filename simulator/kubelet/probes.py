@@ -37,7 +37,7 @@ class Prober:
     """Called with reason and message of an event."""
 
     def start(self) -> None:
-        """Starts the probes. They end with the container. Without a readiness probe, it is ready once started."""
+        """Starts the probes. They end with the container. Without a readiness probe, a started container is ready."""
         threading.Thread(target=self._run, daemon=True).start()
 
     def _run(self) -> None:

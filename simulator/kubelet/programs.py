@@ -55,7 +55,7 @@ class PodContext(Protocol):
 
 
 Gate = Callable[[PodContext], str | None]
-"""Returns why the container cannot be ready yet (for example a driver that waits for OFED), or None."""
+"""Returns why the container cannot be ready yet, or None."""
 
 
 Offers = Callable[[Object, Sequence[Object], NodeHardware, Callable[[Object, str], bytes | None]], dict[str, int]]

@@ -38,7 +38,7 @@ class ImagePulls:
     """Images on each node, and each container's failed pulls. Thread-safe."""
 
     def __init__(self, refusal: Callable[[str], str | None], clock: Callable[[], float] = time.monotonic) -> None:
-        """`refusal` returns why an image cannot be pulled, or None. `clock` returns seconds."""
+        """`refusal` returns why an image cannot be pulled, or None."""
         self._refusal, self._clock = refusal, clock
         self._present: set[tuple[str, str]] = set()
         self._tries: dict[tuple[str, str], _Tries] = {}

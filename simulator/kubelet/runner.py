@@ -164,7 +164,7 @@ def _copy_output(popen: subprocess.Popen[str], ctx: ContainerContext) -> None:
 
 
 def _terminate_script(shim: Shim, popen: subprocess.Popen[str]) -> None:
-    """Terminates the container's command. The sandbox ends with it."""
+    """The sandbox ends with the container's command."""
     try:
         shim.signal(signal.SIGTERM)
     except ShimError:  # already ending

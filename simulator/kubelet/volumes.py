@@ -1,4 +1,4 @@
-"""Volumes of pods: config maps, secrets, projected, empty folders and the node's files."""
+"""Volumes of pods: config maps, secrets, projected volumes, empty folders and files of the node."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class PodVolumes:
         return any(kind in volume for kind in _FIXED) or (claim is not None and claim.read_only)
 
     def flush(self) -> None:
-        """Sends the pod's writes to the stores of its volumes. Called when a container ends."""
+        """Sends the pod's writes to the stores of its volumes."""
         self.claims.flush(self.pod)
 
     def files(self, volume: Object) -> dict[str, bytes]:

@@ -75,7 +75,7 @@ class PodWorker:
         self._thread.join()
 
     def restore(self, pod: Object) -> None:
-        """Reports the status again if the API server has another readiness, for example because the node was down."""
+        """Reports the status again if the API server has another readiness."""
         if self.alive and holds(pod, "Ready") != self.ready:
             self._report()
 
@@ -84,7 +84,7 @@ class PodWorker:
         self._stop_event.set()
 
     def lose(self) -> None:
-        """Ends the pod at once, because its node is down. Reports no status, and loses data that was not sent."""
+        """Ends the pod at once, because its node is down. Reports no status, and loses unsent data."""
         self._stop_event.lost.set()
         self.stop(delete=False)
 
@@ -108,7 +108,6 @@ class PodWorker:
             self._delete()
 
     def _await(self, containers: list[threading.Thread]) -> None:
-        """Waits for the containers, and refreshes volumes of config maps and secrets."""
         while running := [container for container in containers if container.is_alive()]:
             running[0].join(_REFRESH_S)
             if running[0].is_alive():

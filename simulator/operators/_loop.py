@@ -56,7 +56,7 @@ def reconcile(
 
 
 class Applier:
-    """Applies objects server-side. Skips objects that did not change and are not lost, until the next resync."""
+    """Applies objects server-side. Applies an unchanged object again only if it is lost, or after RESYNC_S."""
 
     def __init__(self, kube: KubeClient, manager: str) -> None:
         self._kube, self._manager = kube, manager

@@ -1,8 +1,8 @@
 """Finds real operators: folders with a tools.yaml, which names their executables.
 
 `PROGRAMS` in `programs.py` maps the chart's containers to executables and arguments. `make status` shows `STATUS`. A
-folder without `programs.py` has a manager without options for addresses or certificates. The manager needs its own
-network or file system, so it runs in a sandbox (`simulator/sandbox/recipes`).
+folder without `programs.py` has a manager without options for addresses or certificates, which therefore runs in a
+sandbox (`simulator/sandbox/recipes`).
 """
 
 from __future__ import annotations

@@ -34,10 +34,9 @@ _CLAIM_S = 90.0
 
 
 def gate(ctx: PodContext) -> str | None:
-    """Waits for nvidia-smi, like the init container. NVIDIA's runtime mounts nvidia-smi into the pod.
+    """Waits for nvidia-smi, like the init container. NVIDIA's runtime mounts it, as the pod's class or the default.
 
-    The runtime must be the pod's runtime class, or the node's default. With AKS's driver, it is the default
-    (AgentBaker, pkg/agent/baker.go, containerd's default_runtime_name).
+    With AKS's driver, the runtime is the default (AgentBaker, pkg/agent/baker.go, containerd's default_runtime_name).
     """
     if reason := gates.runtime_gate(ctx):
         return reason

@@ -14,10 +14,7 @@ RATE_NAMES = {50: "4X FDR10", 100: "4X EDR", 200: "4X HDR", 400: "4X NDR", 800: 
 
 
 def write_sys(folder: Path, hardware: NodeHardware) -> None:
-    """Updates the node's /sys, except disks. Every pod sees all HCAs, because sysfs is not namespaced.
-
-    Running pods see changes immediately.
-    """
+    """Updates the node's /sys, except disks. Every pod sees all HCAs, because sysfs is not namespaced."""
     for hca in hardware.hcas:
         _write_hca(folder / "class" / "infiniband" / hca.name, hca)
     _write_pci(folder / "bus" / "pci" / "devices", hardware.pci)

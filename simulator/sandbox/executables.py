@@ -55,7 +55,7 @@ def binds(names: tuple[str, ...]) -> tuple[Bind, ...]:
 def python_binds(home: str = PYTHON_HOME) -> tuple[Bind, ...]:
     """Returns bind mounts of this interpreter, as `home`/bin/python3, and of its standard library.
 
-    PYTHON_HOME is not on PATH, because only simulated commands use it. The Python of images is in /usr/local.
+    PYTHON_HOME is not on PATH, because only simulated commands use it.
     """
     executable = str(Path(getattr(sys, "_base_executable", sys.executable)).resolve())
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"

@@ -17,7 +17,7 @@ from simulator.world.hardware import Disk, NodeHardware
 KVP_POOL = "var/lib/hyperv/.kvp_pool_3"
 MOUNTS = "proc/1/mounts"
 OS_RELEASE = "etc/os-release"
-SWAPS = "proc/swaps"  # AKS's default: none
+SWAPS = "proc/swaps"  # AKS's default: no swap
 MODEL_LENGTH = 40
 """The length to which NVMe pads the model with blanks (NVM Express, Identify Controller)."""
 KERNEL_LOG = "var/log/syslog"

@@ -1,7 +1,6 @@
-"""Writes the log of a simulated node, `/var/log/syslog`: boots, Xids of its GPUs, lost links of its HCAs.
+"""Writes the log of a simulated node, `/var/log/syslog`: boots, Xids of GPUs, lost links of HCAs.
 
-Timestamps have rsyslog's format on Ubuntu 24.04, not its traditional format. When a fault is healed, its lines since
-the last boot are removed.
+Timestamps have rsyslog's format on Ubuntu 24.04. When a fault is healed, its lines since the last boot are removed.
 """
 
 from __future__ import annotations

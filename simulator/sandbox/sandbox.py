@@ -164,7 +164,6 @@ def _limits(spec: SandboxSpec) -> list[str]:
 
 
 def _isolation(spec: SandboxSpec) -> list[str]:
-    """Isolates the container from this machine's network, processes and users, without capabilities."""
     namespaces = ["--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"]
     rights = ["--unshare-cgroup-try", "--disable-userns", "--cap-drop", "ALL"]
     who = ["--uid", str(_user(spec)), "--gid", str(spec.group)]

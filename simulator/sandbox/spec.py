@@ -11,7 +11,7 @@ from simulator.world.snapshot import DEFAULT_SHM_BYTES
 
 
 class SandboxError(RuntimeError):
-    """This machine cannot run sandboxes, or not this container. The message is for the user."""
+    """This machine cannot run sandboxes, or cannot run this container. The message is for the user."""
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from simulator.kubelet.csi.mount import BlobMount, reason
 from simulator.world.azure_services import BlobService
 
 NODE_PLUGIN_IMAGE = "blob-csi"
-"""The end of the node plugin's image repository, both in AKS's add-on and in the chart."""
+"""The end of the node plugin's image repository."""
 _HELP = "\nPlease refer to http://aka.ms/blobmounterror for possible causes and solutions for mount errors."
 _API_VERSION = "2021-12-02"  # every Azurite supports it
 _TIMEOUT_S = 10

@@ -49,7 +49,7 @@ class ClaimMounts:
     """Mounted claims of a cluster's pods. Thread-safe."""
 
     def __init__(self, kube: KubeClient, cloud: Cloud, folder: Path, pods: Callable[[], list[Object]]) -> None:
-        """`folder` is the cluster's folder. `pods` returns all pods."""
+        """`folder` is the cluster's folder."""
         self._kube, self._cloud, self._folder, self._pods = kube, cloud, folder, pods
         self._lock = threading.Lock()
         """Guards the fields below. To mount or unmount, first take the lock of the key in `_locks`."""
@@ -87,7 +87,7 @@ class ClaimMounts:
         return Mounted(folder, read_only or bool(source.get("readOnly")))
 
     def flush(self, pod: Object) -> None:
-        """Sends the pod's writes. Called when a container of the pod has ended."""
+        """Sends the pod's writes to the stores of its volumes."""
         uid = pod["metadata"]["uid"]
         with self._lock:
             used = [mount for key, mount in self._mounts.items() if uid in self._users[key]]

@@ -1,6 +1,6 @@
 """Access to files in a folder that pods can write to, without following links out of the folder.
 
-A pod could create a link to any path, and the simulator can access all files of this machine.
+A link of a pod could lead to any file of this machine.
 """
 
 from __future__ import annotations
@@ -38,8 +38,7 @@ Folders = dict[str, int]
 def tree(root: Path, below: str, before: Callable[[int, str], None]) -> tuple[Files, Folders]:
     """Returns all regular files and folders below the folder `below` of `root` (empty: below `root`), by path.
 
-    Does not follow links. Calls `before` with each folder and its path before reading the folder. Raises OSError if a
-    folder cannot be read.
+    Calls `before` with each folder and its path before reading the folder. Raises OSError if a folder cannot be read.
     """
     files: Files = {}
     folders: Folders = {}

@@ -133,7 +133,7 @@ class Contents:
         return names
 
     def _check_access(self) -> None:
-        """Raises AzureError if the container was deleted or cannot be listed, for example with an expired SAS."""
+        """Raises AzureError if the container was deleted or cannot be listed."""
         next(iter(self._container.list_blobs(name_starts_with=_NO_NAME, results_per_page=1)), None)
 
     def _ask(self, name: str) -> Entry | None:

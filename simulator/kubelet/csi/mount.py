@@ -230,7 +230,6 @@ class BlobMount:
                 confined.remove_folder(self.path, folder)
 
     def _changed_here(self, name: str) -> bool:
-        """Returns whether a pod has changed the file since it was copied or sent."""
         status, known = confined.status(self.path, name), self._copied.get(name)
         return status is not None and (known is None or known.signature != signature(status))
 

@@ -20,7 +20,7 @@ def is_asked(volume: Object) -> bool:
 
 
 def why_not(volume: Object, cloud: Cloud) -> str | None:
-    """Returns the driver's error if the volume cannot be mounted, or None. `cloud` is Azure as nodes reach it."""
+    """Returns the driver's error if the volume cannot be mounted, or None."""
     csi = volume["spec"]["csi"]
     handle, attributes = csi["volumeHandle"], csi["volumeAttributes"]
     account, share = handle.split("#")[1:3]

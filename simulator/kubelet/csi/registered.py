@@ -1,7 +1,6 @@
 """The CSI drivers of each node, which the kubelet reports in CSINode objects.
 
-Schedulers need them to count volumes. Without them, Volcano rejects a pod with a claim, because the pod seems to exceed
-the capacity of its queue.
+Without these objects, Volcano rejects a pod with a claim, because the pod seems to exceed the capacity of its queue.
 """
 
 from __future__ import annotations

@@ -81,7 +81,6 @@ def daemonset(operand: Operand, policy: Policy, namespace: str, os_tag: str) -> 
 
 
 def _update_strategy(operand: Operand, common: Mapping[str, Any]) -> Object:
-    """Returns the update strategy of an operand. It is always OnDelete for the driver."""
     if operand.field == "driver" or common.get("updateStrategy") == "OnDelete":
         return {"type": "OnDelete"}
     most = common.get("rollingUpdate", {}).get("maxUnavailable") or "1"

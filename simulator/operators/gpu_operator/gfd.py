@@ -16,7 +16,7 @@ from simulator.world.nodes import hardware_of, nvidia_gpus
 
 API = "nfd.k8s-sigs.io/v1alpha1"
 NODE_NAME_LABEL = "nfd.node.kubernetes.io/node-name"
-INTERVAL_S = 10.0  # the real one sleeps 60 s
+INTERVAL_S = 10.0  # the real GFD sleeps 60 s
 MIB_PER_GB = 1024
 
 

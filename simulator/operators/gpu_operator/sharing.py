@@ -23,7 +23,10 @@ class SharingError(ValueError):
 
 @dataclass(frozen=True)
 class Sharing:
-    """The number of `partitions` of a GPU, the `replicas` of each, and its name in nvidia-smi (empty: whole GPU)."""
+    """The number of `partitions` of each GPU, and of `replicas` of each partition.
+
+    `partition` is the name of the partitions in nvidia-smi, empty for whole GPUs.
+    """
 
     resource: str = GPU_RESOURCE
     replicas: int = 1

@@ -1,6 +1,6 @@
 """Runs the real Kueue manager with the chart's version, configuration and arguments.
 
-Only listening addresses differ. The API server reaches webhooks, CRD conversion and visibility API by their Services.
+Only listening addresses differ. Webhooks, CRD conversion and the visibility API use their Services, as on AKS.
 """
 
 from __future__ import annotations

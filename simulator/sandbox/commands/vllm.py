@@ -83,7 +83,7 @@ def _snapshot_of(name: str) -> Path:
 
 
 def _say(values: Values, point: str, seconds: float) -> None:
-    """Waits, then prints. `seconds` is the time on real Azure."""
+    """`seconds` is the time on real Azure."""
     time.sleep(min(seconds / values.recipe["faster"], values.recipe["longest_s"]))
     print("\n".join(values.lines(point, {"seconds": seconds})))
 
@@ -128,7 +128,6 @@ def _bench(chosen: Namespace, program: Recipe) -> int:
 
 
 def _ask(chosen: Namespace, count: int) -> dict[str, float]:
-    """Sends `count` prompts at once. Returns the server's times in seconds."""
     connection = http.client.HTTPConnection(chosen.host, chosen.port, timeout=_TIMEOUT_S)
     body = json.dumps({"prompt": [[0] * chosen.random_input_len] * count, "max_tokens": chosen.random_output_len})
     try:

@@ -218,7 +218,7 @@ def _shared_memory(setup: Setup, log: Log) -> None:
 
 
 def _channels(setup: Setup, log: Log, *, sharp: bool) -> None:
-    """Logs the connections of the ring, with every HCA in use between nodes, and of SHARP's trees."""
+    """Logs the connections of the ring and of SHARP's trees. Between nodes, the ring uses all chosen HCAs."""
     for device, peer in zip(setup.devices, [*setup.devices[1:], setup.devices[0]], strict=True):
         if device.pod is not peer.pod:
             _between_nodes(setup, device, peer, log, sharp=sharp)

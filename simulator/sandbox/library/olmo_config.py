@@ -40,7 +40,7 @@ def load(path: Path, overrides: Iterable[str], known: Sequence[str]) -> Config:
         if name.partition(".")[0] not in known:
             where = f"\n    full_key: {name}\n    object_type=TrainConfig"
             raise Failed(f"OLMoConfigurationError: Key '{name}' not in 'TrainConfig'{where}")
-        values = {key: old for key, old in values.items() if not key.startswith(f"{name}.")}  # null for a section
+        values = {key: old for key, old in values.items() if not key.startswith(f"{name}.")}  # replaces a section
         values[name] = value if equals else "true"
     return Config({name.replace(".", "_"): _scalar(value) for name, value in values.items()}, data, evaluation)
 

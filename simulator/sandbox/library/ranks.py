@@ -40,7 +40,7 @@ class Rank:
 
 @dataclass(frozen=True)
 class Ended:
-    """The end of one rank: exit code, both output streams, and any call that it left."""
+    """The end of one rank: exit code, both output streams, and the saved call or None."""
 
     rank: int
     code: int

@@ -87,7 +87,7 @@ class Team:
         return bool(self._signals) or any(published(pod).get("stop") for pod in self.check())
 
     def show(self, folder: Path) -> None:
-        """Waits until all nodes see a folder. Raises Failed if a node does not see it."""
+        """Waits until all nodes see a folder. Raises Failed."""
         number = self._more.get("folder", (0, ""))[0] + 1
         self.publish(STARTED, folder=(number, str(folder)))
         while any(published(pod).get("seen") != number for pod in self.check()[1:]):
@@ -108,7 +108,7 @@ class Team:
             restarted = begun and phase == WAITING
             if pod is None or not pod.running or not known.node_of(pod)["ready"] or phase == FAILED or restarted:
                 break
-            if phase:  # its process has ended, and the pod will report how
+            if phase:  # without a phase, the process has ended, and the pod will report how
                 seen, begun = time.monotonic(), phase == STARTED
                 self._answer(state)
             time.sleep(POLL_SECONDS)

@@ -94,7 +94,7 @@ class View:
     me: Pod
 
     def resolve(self, host: str) -> Pod | None:
-        """Returns the pod with this name or address, or None. Pods without an address do not resolve.
+        """Returns the pod with this name or address, or None.
 
         To tell unknown names from addresses without a pod, use `is_address`.
         """
