@@ -2,7 +2,8 @@
 
 The events and their reasons are those of cluster-autoscaler 1.35 (processors/status/eventing_scale_up_processor.go,
 core/scaleup/orchestrator/skippedreasons.go, clusterstate/clusterstate.go). The autoscaler writes its status to a
-ConfigMap in kube-system (clusterstate/api/types.go). On AKS, a node group is a scale set; its name contains the pool name.
+ConfigMap in kube-system (clusterstate/api/types.go). On AKS, a node group is a scale set with the
+pool's name in its name.
 """
 
 from __future__ import annotations
