@@ -1,4 +1,4 @@
-"""The workloads: one module or package each, with a `WORKLOAD`. A new one needs no change in other modules."""
+"""The workloads: a module or package with a `WORKLOAD` for each. A new workload needs no change in other modules."""
 
 from __future__ import annotations
 

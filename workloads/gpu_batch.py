@@ -1,4 +1,4 @@
-"""A batch of pods that each load one GPU for a while. They queue for free GPUs, and share sliced GPUs."""
+"""A batch of pods that each load one GPU for a while. The pods wait for free GPUs, and share sliced GPUs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from workloads._lib.training import usable_bytes
 
 NAME = "gpu-batch"
 LEAST_MEMORY_MB = 768
-"""gpu-burn's least memory: three matrices of 8192 x 8192 floats (gpu_burn-drv.cpp at 0831a45, SIZE and initBuffers)."""
+"""gpu-burn's minimum: three matrices of 8192 x 8192 floats (gpu_burn-drv.cpp at 0831a45, SIZE and initBuffers)."""
 
 
 class GpuBatchOptions(WorkloadOptions):

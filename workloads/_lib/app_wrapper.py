@@ -1,4 +1,4 @@
-"""Creates jobs of teams, in an AppWrapper or plain.
+"""Creates jobs of teams, with or without an AppWrapper.
 
 AppWrapper restarts a job on other nodes if it fails or a node is bad.
 """
@@ -31,10 +31,9 @@ def team_job(
     *,
     wrapper: Mapping[str, str] | None,
 ) -> None:
-    """Creates the job: in an AppWrapper with the retry options `wrapper`, or plain if that is None.
+    """Creates the job in an AppWrapper with the retry options `wrapper`, or without one if `wrapper` is None.
 
-    A change of the spec replaces the job. The old one is deleted first, after its pods have ended, since the name
-    stays.
+    A change of the spec replaces the job. Because the name stays, the old job is deleted first, after its pods.
     """
     types = {True: f"kubernetes:{API}:{KIND}", False: f"kubernetes:{job['apiVersion']}:{job['kind']}"}
     wrapped = wrapper is not None

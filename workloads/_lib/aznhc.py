@@ -1,10 +1,10 @@
 """Builds the configuration of aznhc for one VM size: the checks and their limits.
 
-A check is light (seconds) or measures bandwidth (minutes). A pod with some of a node's GPUs sees only these, but all of
-the rest.
+Light checks take seconds. Checks that measure bandwidth take minutes. A pod with some of a node's GPUs only sees these
+GPUs, but all other hardware.
 
 Names, arguments and order come from Azure/azurehpc-health-checks v0.4.5 (customTests/*.nhc, conf/*.conf) and mej/nhc
-1.4.3 (scripts/lbnl_hw.nhc). On AKS, HCAs are mlx5_0 and up (conf/ has mlx5_ib0), and a pod has no network interfaces
+1.4.3 (scripts/lbnl_hw.nhc). On AKS, the first HCA is mlx5_0 (mlx5_ib0 in conf/), and a pod has no network interfaces
 ib0 and docker0.
 """
 
@@ -37,9 +37,9 @@ CheckName = Literal[
 ]
 
 ECC_ERRORS, SRAM_ECC_ERRORS = 20_000_000, 10_000
-"""Limits of a GPU's corrected errors in DRAM and in SRAM, as in conf/ for all sizes."""
+"""Limits of a GPU's corrected errors in DRAM and in SRAM, the same for all VM sizes in conf/."""
 FLAP_HOURS = 6
-"""The interval in hours in which two failures make a link flapping, as in all of conf/."""
+"""Two failures of a link within this number of hours count as flapping, as in all files of conf/."""
 _REPEATS = 1
 
 WITHOUT_DEVICES = frozenset(
@@ -63,8 +63,8 @@ def configuration(
 ) -> str:
     """Returns nhc's configuration file, without checks that have unknown limits.
 
-    `topology` is the path of NCCL's topology file in the pod. With `gpus`, the pod has that many of the node's GPUs,
-    and only checks that it can run. Checks in `own` replace those of the same name.
+    `topology` is the path of NCCL's topology file in the pod. If `gpus` is set, the pod has only that many of the
+    node's GPUs, and gets only checks that it can run. Checks in `own` replace checks of the same name.
     """
     own = list(own)
     out = {*leave_out, *(name for name, _ in own), *(MEASURES | _ALL_GPUS if gpus is not None else ())}
@@ -115,8 +115,8 @@ def _gpus(sku: VmSku, count: int) -> Iterator[Check]:
 
 
 def _collectives(sku: VmSku, topology: str) -> Iterator[Check]:
-    """Yields the NCCL checks. In the order of older charts, topology file before size, mpirun fails on every healthy
-    node.
+    """Yields the NCCL checks. The size comes before the topology file: in the other order, as in older charts, mpirun
+    fails on every healthy node.
 
     `check_nccl_allreduce` ignores the file (v0.4.5, azure_nccl_allreduce.nhc: `-x NCCL_TOPO_FILE=`).
     """

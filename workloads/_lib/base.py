@@ -19,7 +19,7 @@ Options = TypeVar("Options", bound=WorkloadOptions, covariant=True)
 
 @dataclass(frozen=True, kw_only=True)
 class Run(Generic[Options]):
-    """One run: its options, pool, nodes and image."""
+    """One run of a workload: options, pool, number of nodes, and image."""
 
     options: Options
     pool: GpuPool
@@ -30,7 +30,7 @@ class Run(Generic[Options]):
 
     @classmethod
     def placed(cls, context: WorkloadContext, placement: Placement[Any], image: str, **more: Any) -> Self:
-        """Returns the run of the settings. `image` is its folder in `docker/` unless an option replaces it."""
+        """Returns the run that the settings describe. `image` is a folder in `docker/`; an option can override it."""
         return cls(
             options=placement.options,
             pool=context.pools[placement.pool_key],
@@ -62,7 +62,7 @@ class Deployed:
     command: pulumi.Output[str]
     more: Mapping[str, pulumi.Output[str]] = field(default_factory=dict)
     ends: bool = True
-    """Whether it soon ends by itself: true for tests, false for services and for trainings without a set length."""
+    """Whether the workload soon ends by itself: true for tests; false for services and trainings without an end."""
 
     def shown(self, placement: Placement[Any]) -> pulumi.Output[str]:
         return pulumi.Output.concat(self.command, f"    # {placement.where}; if it waits or fails: ", self._why())
@@ -89,7 +89,7 @@ def deploy(workload: Workload[Chosen], context: WorkloadContext, placement: Plac
 
 
 class Workload(WorkloadSpec[Chosen], Protocol[Chosen]):
-    """The interface of a workload: the settings' needs, and its deployment."""
+    """The interface of a workload: what the settings need to know about it, and its deployment."""
 
     def deploy(self, context: WorkloadContext, placement: Placement[Chosen]) -> Deployed:
         """Creates the workload's resources. Uses only the arguments and the workload's own files."""

@@ -14,7 +14,7 @@ from k8s.quantities import count
 from workloads._lib.pods import NOT_AWAITED
 
 _FORCED = {"pulumi.com/patchForce": "true"}
-"""Takes over the claim's fields from an earlier run of this stack, or from another stack of the team."""
+"""Annotation that takes over the claim's fields from an earlier run of the stack, or from another stack of the team."""
 
 
 def kept_claim(
@@ -33,8 +33,8 @@ def kept_claim(
     A Patch resource creates a missing object and updates an existing one (pulumi-kubernetes, await.go, Creation). With
     `retain_on_delete`, Pulumi removes the claim from its state, not from the cluster.
 
-    `size` is the path of the setting for `gib`, if any. If `awaited`, the update waits for the volume, which needs the
-    right to read storage classes; members of teams lack it.
+    `size` is the path of the setting for `gib`, if any. If `awaited`, the update waits for the volume. That needs the
+    right to read storage classes, which members of teams do not have.
     """
     hooks = pulumi.ResourceHookBinding(before_update=[shrinking_warning(resource, size)])
     return kubernetes.core.v1.PersistentVolumeClaimPatch(
@@ -54,7 +54,7 @@ def kept_claim(
 
 
 def shrinking_warning(resource: str, size: Path) -> pulumi.ResourceHook:
-    """Returns a hook that warns before the API server rejects a size below `status.capacity`."""
+    """Returns a hook that warns if the requested size shrinks, which the API server would reject."""
 
     def warn(update: pulumi.ResourceHookArgs) -> None:
         had, wanted = _gib(update.old_inputs), _gib(update.new_inputs)

@@ -13,11 +13,11 @@ from config.schema.workload import Candidate
 
 _READ = "rl"
 _WRITE = "racwdl"
-"""Permissions to write a checkpoint beside its final name, rename it, and delete the oldest."""
+"""Permissions to write a checkpoint to a temporary name, rename it, and delete the oldest checkpoint."""
 _WRITE_HIERARCHICAL = "racwdlmp"
-"""The same for a hierarchical namespace (ContainerSettings.permissions)."""
+"""The same permissions for a hierarchical namespace (ContainerSettings.permissions)."""
 _SHARE = 10 * 2**30
-"""The least bytes of a checkpoint file, or of one process's share."""
+"""The size in bytes that a container must allow for a file: a checkpoint, or one process's share of it."""
 
 
 def container_problems(
@@ -44,7 +44,7 @@ def container_problems(
         allowed = f"all of {needed}"
         if needed == _WRITE_HIERARCHICAL:
             allowed += f", or {_WRITE} if {path_text((*account.path, 'hierarchicalNamespace'))} is false"
-        # Without read permissions, nothing mounts: adding them does not widen access.
+        # Without read permissions, mounts fail, so adding these permissions does not widen access.
         widens = "permissions" in container.model_fields_set and not {*missing} <= {*_READ}
         fix = by_hand(where) if widens else set_command(where, better)
         yield Problem(where, what, allowed, fix)
@@ -60,5 +60,5 @@ def _too_small(workload: str, account: Account, key: str, name: str) -> Iterator
     limit = f"is {profile}, which limits files to {most / 2**20:.0f} MiB"
     what = f"{limit}, but workload {workload} saves checkpoints there ({key})"
     usable = [each for each in profiles() if largest_file(each) >= _SHARE]
-    best = next(each for each in usable if not remembers(each))  # safe for several nodes, too
+    best = next(each for each in usable if not remembers(each))  # also safe for several nodes
     yield Problem(where, what, ", ".join(usable), set_command(where, best))

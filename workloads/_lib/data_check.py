@@ -15,16 +15,16 @@ from workloads._lib.results import reading_job
 from workloads._lib.team_training import TrainingRun
 
 TIMEOUT = "30m"
-"""The timeout of `pulumi up`: for the queue, a node of an autoscaled pool, and the image."""
+"""How long `pulumi up` waits for a check: it may need a place in the queue, a new node, and the image."""
 _AGAIN = {"pulumi.com/replaceUnready": "true"}
-"""Annotation that makes the next `pulumi up` re-create a failed Job, not wait for it (pulumi-kubernetes,
+"""Annotation that makes the next `pulumi up` re-create a failed Job instead of waiting for it (pulumi-kubernetes,
 provider/pkg/provider/provider.go, Diff).
 """
 
 SHOWS_LOG: Manifest = {"terminationMessagePolicy": "FallbackToLogsOnError"}
-"""Container field that adds the log to Pulumi's error."""
+"""Container field that adds the container's log to Pulumi's error."""
 RULES: Manifest = {"rules": [IGNORE_DISRUPTIONS]}
-"""The podFailurePolicy of a check. No rule fails the Job by exit code: Pulumi recognizes only failures with reason
+"""The podFailurePolicy of a check. It has no rules for exit codes: Pulumi recognizes only failures with the reason
 BackoffLimitExceeded or DeadlineExceeded (pulumi-kubernetes, provider/pkg/await/checker/job/check.go).
 """
 _LIMITS = {"memory": "1Gi"}

@@ -1,7 +1,7 @@
 """Puts a workload's files (scripts, configuration, NCCL's topology) into one ConfigMap.
 
 NCCL's topology file (NCCL_TOPO_FILE) maps GPUs to their HCAs, which a VM's PCI tree does not show. Every NCCL job gets
-it and its hardware's settings (config/data/nccl.yaml).
+this file and the settings for its hardware (config/data/nccl.yaml).
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Files:
     contents: Mapping[str, str]
 
     def mount(self) -> Mount:
-        """Returns the folder's mount, annotated with a digest of the files, so that a change replaces the pods."""
+        """Returns the folder's mount. Its annotation, a digest of the files, replaces the pods after a change."""
         digest = hashlib.sha256(repr(sorted(self.contents.items())).encode()).hexdigest()[:16]
         return Mount(
             name="files",
@@ -109,7 +109,7 @@ def shared(*names: str) -> dict[str, str]:
 
 
 def topology_path(files: Files) -> str:
-    """Returns the path of NCCL's topology file in containers, or empty."""
+    """Returns the path of NCCL's topology file in containers, or an empty string if `files` has none."""
     return files.path(TOPOLOGY) if TOPOLOGY in files.contents else ""
 
 
@@ -120,8 +120,8 @@ def topology_file(pool: GpuPool) -> dict[str, str]:
 def nccl_variables(pool: GpuPool, files: Files, *, sharp: bool) -> dict[str, str]:
     """Returns the environment of NCCL and UCX on nodes of the pool.
 
-    `sharp` lets the InfiniBand switches reduce, only for benchmarks: trainings have failed with it (NVIDIA/nccl#1709,
-    #1219).
+    `sharp` makes the InfiniBand switches reduce. Only benchmarks use it, because trainings have failed with it
+    (NVIDIA/nccl#1709, #1219).
     """
     sku = pool.sku
     profile = nccl_profiles()[sku.nccl] if sku.nccl else None

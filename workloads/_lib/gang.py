@@ -19,7 +19,7 @@ class _Gangs:
     api_version: str
     marks: Literal["annotations", "labels"]
     mark: str
-    """Annotation or label of pods with the PodGroup's name."""
+    """The annotation or label in which pods have the name of their PodGroup."""
     more: Manifest = field(default_factory=dict)
 
 

@@ -52,5 +52,5 @@ def token_secret(workload: str, name: str, token: SecretStr | None, context: Wor
 
 
 def token_variable(secret: str) -> Manifest:
-    """Returns the container's variable by reference, so that manifests do not show the token."""
+    """Returns the container's variable, which refers to the Secret, so that manifests do not show the token."""
     return {"name": _VARIABLE, "valueFrom": {"secretKeyRef": {"name": secret, "key": _VARIABLE}}}

@@ -1,4 +1,4 @@
-"""Builds Indexed Jobs: a gang with one pod on each of several whole nodes, or independent pods."""
+"""Builds Indexed Jobs: gangs with one pod on each of several whole nodes, or batches of independent pods."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ IGNORE_DISRUPTIONS: Manifest = {
     "action": "Ignore",
     "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}],
 }
-"""Rule of a podFailurePolicy: lost nodes do not count as failures."""
+"""Rule of a podFailurePolicy: lost nodes and evictions do not count as failures."""
 HOPELESS = 64
 """Exit code of scripts for errors that a retry cannot fix."""
 
 
 def failure_policy(container: str, template: Manifest, hopeless: Literal["FailJob", "FailIndex"]) -> Manifest:
-    """Returns a podFailurePolicy: lost or bad nodes are no failures; errors that a retry cannot fix end the job.
+    """Returns a podFailurePolicy that ignores lost or bad nodes, and does not retry errors that a retry cannot fix.
 
-    The rule for disruptions is first: the others would count an eviction's exit code.
+    The rule for disruptions is first, because the other rules would match the exit code of an evicted pod.
     """
     exit_codes = {"containerName": container, "operator": "In", "values": [HOPELESS]}
     return {"rules": [IGNORE_DISRUPTIONS, *failure_rules(template), {"action": hopeless, "onExitCodes": exit_codes}]}
@@ -35,8 +35,8 @@ def failure_policy(container: str, template: Manifest, hopeless: Literal["FailJo
 def indexed_job_spec(name: str, nodes: int, template: Manifest, **more: Any) -> Manifest:
     """Returns the spec of a Job with `nodes` pods in the gang that `indexed_job` creates.
 
-    The gang is explicit: Volcano 1.10 creates gangs of one for a Job's pods without an annotation for the size, and
-    Coscheduling needs a PodGroup. Only pods that run together certainly use different nodes.
+    The gang is explicit: without an annotation for the size, Volcano 1.10 creates a gang of one for each pod of a Job,
+    and Coscheduling needs a PodGroup. Only pods that run at the same time certainly use different nodes.
     """
     pods = in_gang(name, template)
     return {"completionMode": "Indexed", "completions": nodes, "parallelism": nodes, "template": pods, **more}
@@ -55,9 +55,9 @@ def indexed_job(name: str, spec: Manifest, context: WorkloadContext, depends_on:
 def batch_job_spec(
     template: Manifest, *, container: str, completions: int, parallelism: int, retries: int, **more: Any
 ) -> Manifest:
-    """Returns the spec of a Job without a gang: each index is retried separately.
+    """Returns the spec of a Job without a gang. Kubernetes retries each index separately.
 
-    Jobs and pods stay until a user deletes them, since they have each index's result.
+    The Job and its pods stay until a user deletes them, because they show the result of each index.
     """
     return {
         "completionMode": "Indexed",

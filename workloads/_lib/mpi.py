@@ -30,7 +30,7 @@ class MpiOptions(WorkloadOptions):
     ssh_timeout_seconds: Annotated[int, Field(ge=10, le=86400), PLAIN_DIGITS] = 1800
     """Seconds that the master waits for all workers.
 
-    Their image has several GB.
+    The workers' image has several GB.
     """
 
 
@@ -39,7 +39,7 @@ Options = TypeVar("Options", bound=MpiOptions, covariant=True)
 
 @dataclass(frozen=True, kw_only=True)
 class MpiRun(Run[Options]):
-    """One run of an MPI job. With the service account, its master reads pods of the namespace."""
+    """One run of an MPI job. The master uses the service account to read pods of the namespace."""
 
     service_account: pulumi.Input[str]
 
@@ -50,12 +50,12 @@ class MpiJob:
     files: Files
     variables: Mapping[str, str]
     sharp: bool
-    """Whether the InfiniBand switches reduce."""
+    """Whether the InfiniBand switches reduce (SHARP)."""
     worker: Manifest = field(default_factory=dict)
     repeatable: bool = False
 
     def environment(self) -> dict[str, str]:
-        """Returns the master's variables; hosts.sh passes NCCL's and UCX's to the ranks."""
+        """Returns the master's variables. hosts.sh passes variables of NCCL and UCX to the ranks."""
         sku = self.run.pool.sku
         return {
             **nccl_variables(self.run.pool, self.files, sharp=self.sharp),
@@ -67,7 +67,7 @@ class MpiJob:
         }
 
     def spec(self) -> Manifest:
-        """Returns the spec of the Volcano Job; `podOverrides` apply to the workers, the pods on GPU nodes."""
+        """Returns the spec of the Volcano Job. `podOverrides` apply only to the workers, which run on GPU nodes."""
         mounts = [self.files.mount()]
         worker = GpuPod(
             pool=self.run.pool,
@@ -90,9 +90,9 @@ class MpiJob:
     def deploy(self, name: str, context: WorkloadContext) -> pulumi.Output[str]:
         """Creates the ConfigMap and the Volcano Job; returns the command that shows the master's log.
 
-        Volcano rejects changes of a Job's spec, so they replace the Job. Its name stays, so the old one is deleted
-        first, in the foreground (the provider's default), after its pods. Otherwise Volcano may ignore a Job while its
-        predecessor's pods end (volcano-sh/volcano#3968 and #5973, both open in 1.15).
+        Volcano rejects changes of a Job's spec, so a change replaces the Job. Its name stays, so the old Job is deleted
+        first, in the foreground (the provider's default): its pods end before it. Otherwise Volcano may ignore the new
+        Job while the old pods end (volcano-sh/volcano#3968 and #5973, both open in 1.15).
         """
         kubernetes.apiextensions.CustomResource(
             name,
@@ -119,8 +119,8 @@ def _volcano_spec(*, workers: int, worker: Manifest, master: Manifest, node_chec
     """Returns the spec of a Volcano Job. `worker` and `master` are pod templates ({"metadata": ..., "spec": ...}).
 
     The ssh plugin gives all pods one key pair and host names; the svc plugin writes the workers' names to
-    /etc/volcano/mpiworker.host. The job completes or fails with the master. With a `node_check`, a failed worker means
-    a bad node: all pods restart on other nodes.
+    /etc/volcano/mpiworker.host. The job completes or fails with the master. With a `node_check`, a worker fails if its
+    node is bad. All pods then restart on other nodes.
     """
     policies = {"policies": [{"event": "PodFailed", "action": "RestartJob"}]} if node_check else {}
     return {
@@ -129,7 +129,7 @@ def _volcano_spec(*, workers: int, worker: Manifest, master: Manifest, node_chec
         "queue": "default",
         "maxRetry": 3,
         "plugins": {"ssh": [], "svc": []},
-        # A lost node evicts its pod: restart the job on other nodes.
+        # If a pod is evicted because its node is lost, restart the job on other nodes.
         "policies": [{"event": "PodEvicted", "action": "RestartJob"}],
         "tasks": [
             {
@@ -147,7 +147,7 @@ def _volcano_spec(*, workers: int, worker: Manifest, master: Manifest, node_chec
 
 
 def _master_template(container: Manifest, *, service_account: pulumi.Input[str], mounts: Sequence[Mount]) -> Manifest:
-    """Returns the master's pod, without devices, on the system pool, to keep GPU nodes for workers."""
+    """Returns the template of the master's pod. It has no devices, and runs on the system pool."""
     requests = {"cpu": "500m", "memory": "1Gi"}
     mounted = [mount.mount() for mount in mounts]
     spec = {

@@ -13,7 +13,7 @@ from workloads._lib.pods import Manifest, Mount, environment
 
 CONTAINER = "node-check"
 FAILED = 1
-"""Exit code on a bad node, which it has tainted (docker/aksnhc/check-node.sh)."""
+"""Exit code of a check that has tainted its bad node (docker/aksnhc/check-node.sh)."""
 SCRIPT = "/opt/aksnhc/check-node.sh"
 NODE_NAME = {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
 KERNEL_LOGS = "/host/var/log"
@@ -25,14 +25,14 @@ _ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 def kernel_logs() -> Mount:
     """Returns the mount of the node's logs, which two checks search for GPU errors and flapping links.
 
-    It is the folder, because the file's name differs (syslog on Ubuntu, else messages) and logs are rotated.
+    It mounts the folder, because the log's name differs (syslog on Ubuntu, else messages) and logs are rotated.
     """
     source = {"hostPath": {"path": "/var/log", "type": "Directory"}}
     return Mount(name="kernel-logs", path=KERNEL_LOGS, source=source, read_only=True)
 
 
 def _token() -> Mount:
-    """Returns the mount of a service account token for the check only: the job's programs must not change nodes."""
+    """Returns the mount of a token. Only the check gets it, because the job's programs must not change nodes."""
     ca = {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}}
     token = {"serviceAccountToken": {"path": "token", "expirationSeconds": 3600}}
     return Mount(name="check-token", path=_ACCOUNT, source={"projected": {"sources": [token, ca]}}, read_only=True)
@@ -50,13 +50,13 @@ class NodeCheck:
     image: str
     taint_effect: str
     of_team: bool
-    """Whether it runs in a team's namespace, where pods may not mount host folders (logs)."""
+    """Whether the job runs in a team's namespace, where pods may not mount host folders (logs)."""
 
     def added(self, template: Manifest, pool: GpuPool, gpus: int | None, topology: str) -> Manifest:
-        """Returns the pod template with the check as first init container, with the first container's devices.
+        """Returns the pod template with the check as first init container, which gets the first container's devices.
 
-        `gpus` are the pod's GPUs, None for all devices of a node; `topology` is the path of NCCL's topology file in the
-        pod, or empty.
+        `gpus` is the number of the pod's GPUs, or None for all devices of a node. `topology` is the path of NCCL's
+        topology file in the pod, or empty.
         """
         spec: dict[str, Any] = template["spec"]
         main = spec["containers"][0]
@@ -96,9 +96,9 @@ class NodeCheck:
 
 
 def failure_rules(template: Manifest) -> list[Manifest]:
-    """Returns the podFailurePolicy rules of a Job with these pods: a bad node does not count as a failure.
+    """Returns the podFailurePolicy rules of a Job with these pods, which ignore failures of the check on a bad node.
 
-    If the check cannot taint the node, its exit code counts: otherwise the pod could return there forever.
+    If the check cannot taint the node, its failure counts: otherwise the pod could return to that node forever.
     """
     names = [each["name"] for each in template["spec"].get("initContainers", [])]
     exit_codes = {"containerName": CONTAINER, "operator": "In", "values": [FAILED]}

@@ -21,15 +21,17 @@ Manifest = dict[str, Any]
 NOT_AWAITED = {"pulumi.com/skipAwait": "true", "pulumi.com/deletionPropagationPolicy": "background"}
 """Annotations of resources that `pulumi up` should not wait for: jobs, Services without ready pods, claims.
 
-The first also stops Pulumi from waiting for a Job's deletion, so that a new Job would find the old one. With the
-second, the Job is deleted immediately and its pods afterwards.
+With the first, Pulumi also does not wait for the deletion of a Job, so a new Job of the same name would find the old
+one. With the second, the Job is deleted immediately and its pods afterwards.
 """
 NOT_EVICTED = {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
-"""Annotation of pods that would lose work. Without it, the cluster autoscaler evicts Jobs' pods from nodes with less
-than half of their GPUs requested, if others have capacity (cluster-autoscaler/FAQ.md in kubernetes/autoscaler).
+"""Annotation of pods that would lose work. Without it, the cluster autoscaler evicts pods of Jobs from nodes with less
+than half of the GPUs requested, if other nodes have capacity (cluster-autoscaler/FAQ.md in kubernetes/autoscaler).
 """
 _SHM_FRACTION = 14
-"""Divisor of a node's memory. ND H100 v5 (1900 GiB) and H200 (1850) get at least the AKS health-check guide's 128Gi."""
+"""/dev/shm gets a node's memory / 14: on ND H100 v5 (1900 GiB) and H200 (1850) at least the AKS health-check guide's
+128Gi.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,12 +41,12 @@ class Mount:
     name: str
     path: str
     source: Manifest
-    """The volume's source in the pod spec, as in {"configMap": {...}}."""
+    """The volume's source in the pod spec, such as {"configMap": {...}}."""
     read_only: bool = False
     annotations: Mapping[str, pulumi.Input[str]] = field(default_factory=dict)
-    """Annotations of pods that mount it. They change with the content, which replaces pods."""
+    """Annotations of pods that mount the volume. If the content changes, they change too, and replace the pods."""
     service_account: pulumi.Input[str] | None = None
-    """The only service account that can mount it, if any."""
+    """The only service account that can mount the volume, or None if all can."""
 
     def volume(self) -> Manifest:
         return {"name": self.name, **self.source}
@@ -55,7 +57,7 @@ class Mount:
 
 @dataclass(frozen=True, kw_only=True)
 class GpuPod:
-    """A workload's pod on a GPU node. The method `template` adds all that the hardware requires."""
+    """A workload's pod on a GPU node. The method `template` adds everything that the hardware requires."""
 
     pool: GpuPool
     others: Sequence[GpuPool] = ()
@@ -65,14 +67,14 @@ class GpuPod:
     variables: Mapping[str, str] = field(default_factory=dict)
     mounts: Sequence[Mount] = ()
     beside: Sequence[Manifest] = ()
-    """Complete further containers, without devices."""
+    """Further containers, complete and without devices."""
     gpus: int | None = None
-    """GPUs or slices to request; None requests the whole node with all HCAs. Part of a node has no RDMA."""
+    """GPUs or slices to request; None requests the whole node with all HCAs. Pods on a part of a node have no RDMA."""
     topology: str = ""
     """Path of NCCL's topology file in the pod, or empty."""
     node_check: NodeCheck | None = None
     repeatable: bool = False
-    """Whether its work is cheap to repeat: the cluster autoscaler may then evict it from an underused node."""
+    """Whether the pod's work is cheap to repeat. The cluster autoscaler may then evict it from an underused node."""
     spec: Manifest = field(default_factory=dict)
     overrides: Manifest = field(default_factory=dict)
 
@@ -102,13 +104,13 @@ class GpuPod:
 
 
 RDMA_RIGHTS = {"capabilities": {"add": ["IPC_LOCK"]}}
-"""Capability to pin memory for RDMA beyond the default 64 KiB; no other privilege is needed."""
+"""The capability to pin more memory for RDMA than the default of 64 KiB; no other privilege is needed."""
 
 
 def pod_template(spec: Manifest, mounts: Sequence[Mount]) -> Manifest:
-    """Returns the template of a pod with these volumes, annotated so that a change of their content replaces the pod.
+    """Returns the template of a pod with these volumes. Annotations replace the pod when the content changes.
 
-    It uses the volumes' service account unless the spec has one.
+    If the spec has no service account, the pod uses the account that the volumes require.
     """
     annotations = {name: value for mount in mounts for name, value in mount.annotations.items()}
     accounts = [mount.service_account for mount in mounts if mount.service_account is not None]
@@ -122,8 +124,8 @@ def devices(pool: GpuPool, rdma_resource: str, gpus: int | None = None) -> Manif
 
     Without the RDMA resource, NCCL would use TCP.
 
-    Quantities are text, as webhooks write them: numbers would always show as changed. None is 0, since the GPU driver's
-    upgrade waits for any pod with a GPU request (gpu-operator, cmd/gpu-operator/main.go, gpuPodSpecFilter).
+    Quantities are text, as webhooks write them: numbers would always show as changed. No quantity is 0, because the GPU
+    driver's upgrade waits for any pod with a GPU request (gpu-operator, cmd/gpu-operator/main.go, gpuPodSpecFilter).
     """
     if gpus == 0:
         return {}
@@ -134,15 +136,15 @@ def devices(pool: GpuPool, rdma_resource: str, gpus: int | None = None) -> Manif
 
 
 def shared_memory(pool: GpuPool) -> Mount:
-    """Returns /dev/shm in RAM, which counts as pod memory: the runtime's default of 64 MiB is too small for NCCL."""
+    """Returns a mount of RAM at /dev/shm, which counts as pod memory. The default of 64 MiB is too small for NCCL."""
     size = max(1, pool.sku.memory_gib // _SHM_FRACTION)
     return Mount(name="shm", path="/dev/shm", source={"emptyDir": {"medium": "Memory", "sizeLimit": f"{size}Gi"}})
 
 
 def scratch(pool: GpuPool, path: str) -> Mount:
-    """Returns the node's NVMe scratch, or the pods' disk, slower and smaller, if the VM size has no NVMe.
+    """Returns the mount of the node's NVMe scratch. Without scratch, mounts the pods' disk, slower and smaller.
 
-    The volume's type makes pods wait until the scratch is mounted.
+    The type of the scratch volume makes pods wait until the scratch is mounted.
     """
     if pool.scratch is None:
         return Mount(name="scratch", path=path, source={"emptyDir": {}})
@@ -150,7 +152,7 @@ def scratch(pool: GpuPool, path: str) -> Mount:
 
 
 def blob(name: str, volume: BlobVolume, path: str) -> Mount:
-    """Returns a blob container's mount; its annotations change with its SAS."""
+    """Returns a blob container's mount. The mount's annotations change with the container's SAS."""
     return Mount(
         name=name,
         path=path,
@@ -162,12 +164,12 @@ def blob(name: str, volume: BlobVolume, path: str) -> Mount:
 
 
 def on_pools(*pools: GpuPool) -> Manifest:
-    """Returns affinity to these agent pools. A single pool is one scale set and so one InfiniBand fabric."""
+    """Returns affinity to these agent pools. Each pool is one scale set and so one InfiniBand fabric."""
     here = {"key": AGENT_POOL_LABEL, "operator": "In", "values": [pool.agent_pool for pool in pools]}
     terms = {"nodeSelectorTerms": [{"matchExpressions": [here]}]}
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
 
 
 def environment(variables: Mapping[str, str]) -> list[Manifest]:
-    """Returns a container's environment, ordered by name: equal settings make equal manifests."""
+    """Returns a container's environment, ordered by name, so that equal settings produce equal manifests."""
     return [{"name": name, "value": value} for name, value in sorted(variables.items())]

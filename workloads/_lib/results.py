@@ -1,7 +1,8 @@
-"""Lets members of a team read a job's results: a second Job mounts the results' volume for some minutes.
+"""Lets members of a team read a job's results: a second Job mounts the volume with the results for some minutes.
 
 Members may only create pods through queued jobs: `kubectl run` and `kubectl debug` are forbidden
-(operators/kueue/rights.py). The Job, from a ConfigMap, requests no GPU, only reads, and deletes itself.
+(operators/kueue/rights.py). A ConfigMap contains the second Job. It requests no GPU, only reads, and is deleted when it
+ends.
 """
 
 from __future__ import annotations
@@ -64,11 +65,11 @@ def reading_job(
 
 @dataclass(frozen=True, kw_only=True)
 class Results:
-    """A job's results, and the placement of their reader."""
+    """A job's results, and the placement of the Job that reads them."""
 
     job: str
     image: str
-    """The job's own image, which nodes already have."""
+    """The image of the job with the results, which nodes already have."""
     scheduler: str
     mount: Mount
 
@@ -81,7 +82,7 @@ class Results:
         return f"{self.job}-results"
 
     def manifest(self) -> Manifest:
-        """Returns the Job. It is not retried, since users can run it again, and is deleted when it ends."""
+        """Returns the Job. It has no retries, because users can run it again, and is deleted when it ends."""
         container = {"name": "results", "image": self.image, "command": ["sleep", str(SECONDS)]}
         return reading_job(self.name, self.scheduler, self.mount, container, ttlSecondsAfterFinished=0)
 
@@ -94,7 +95,7 @@ class Results:
         )
 
     def command(self, namespace: pulumi.Input[str], words: Sequence[str]) -> pulumi.Output[str]:
-        """Returns a command line that runs these words in the pod once it is ready.
+        """Returns a command line that creates the Job, waits until its pod is ready, and runs `words` there.
 
         kubectl waits for fields that do not exist yet, and finds a Job's pod (kubectl 1.35, pkg/cmd/wait/wait.go,
         AllowMissingKeys, and pkg/polymorphichelpers/attachablepodforobject.go).

@@ -1,4 +1,4 @@
-"""Workloads in a team's namespace and queue: options, their checks, and common parts of objects."""
+"""Workloads in a team's namespace and queue: options, checks of the options, and common parts of objects."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ LOST: list[dict[str, Any]] = [
     {"key": f"node.kubernetes.io/{what}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30}
     for what in ("not-ready", "unreachable")
 ]
-"""Tolerations that evict pods from a lost node after this time, not Kubernetes' five minutes."""
+"""Tolerations that evict pods from a lost node after 30 seconds, instead of Kubernetes' five minutes."""
 _SHARE = 0.9
-"""Share of a node's CPU and memory for jobs; the rest is for DaemonSets."""
+"""The share of a node's CPU and memory for jobs. DaemonSets get the rest."""
 QUEUED = {QUEUE_LABEL: LOCAL_QUEUE}
 Way = tuple[str, Fix]
 WRAPPED = ("runs in an AppWrapper", "appWrapper: false")
 
 
 def share_of_node(sku: VmSku, gpus: int, *, cpus: int = 0, memory_gib: int = 0) -> dict[str, str]:
-    """Returns CPU and memory requests in proportion to the GPUs, as teams' quotas are.
+    """Returns CPU and memory requests in proportion to the GPUs, like quotas of teams.
 
-    `cpus` and `memory_gib` of them are for the pod's other containers.
+    Subtracts `cpus` and `memory_gib`, which the pod's other containers get.
     """
     node, share = allocatable(sku), _SHARE * gpus / sku.gpus
     cpu, memory = int(node.cpu_millis * share / 1000), int(node.memory_kib * share / 2**20)
@@ -50,12 +50,15 @@ class TeamOptions(WorkloadOptions):
 
     @property
     def member(self) -> Member | None:
-        """The user who creates it, with the team; None without one."""
+        """The user who creates the workload, with the team; None without a team."""
         return Member(self.team, self.user) if self.team else None
 
 
 def name_of(workload: str, prefix: str) -> str:
-    """Returns its objects' name in the team's namespace; `prefix` is its stack's and may equal the workload's name."""
+    """Returns the name of a workload's objects in the team's namespace: the stack's `prefix`, then `workload`.
+
+    If both are the same, the name has only one of them.
+    """
     return workload if prefix == f"{workload}-" else f"{prefix}{workload}"
 
 
@@ -100,7 +103,7 @@ def _user_problems(where: Path, options: TeamOptions, candidate: Candidate) -> I
 
 
 def most_gpus(options: TeamOptions, candidate: Candidate) -> int | None:
-    """Returns the most GPUs that a job of the team can have; None without such a team."""
+    """Returns the most GPUs that a job of the team can have, or None if the team does not exist."""
     known = options.team in candidate.teams
     return reachable_gpus(candidate.teams, candidate.slack_gpus, str(options.team)) if known else None
 
@@ -108,7 +111,7 @@ def most_gpus(options: TeamOptions, candidate: Candidate) -> int | None:
 def quota_problems(
     workload: str, options: TeamOptions, candidate: Candidate, able: Callable[[int], bool] = lambda gpus: True
 ) -> Iterator[Problem]:
-    """Yields a problem for more GPUs than the team can ever have. `able` is whether a node can provide that many."""
+    """Yields a problem for more GPUs than the team can ever have. `able` returns whether a number of GPUs works."""
     most, per_node = most_gpus(options, candidate), options.gpus_on(candidate.pool.sku)
     wanted = candidate.nodes * per_node
     if most is None or wanted <= most:
@@ -145,7 +148,7 @@ def bf16_sizes() -> list[VmSku]:
 
 
 def other_pool(option: Path, sizes: list[str]) -> Iterator[Way]:
-    """Yields other VM sizes as an alternative, which the user sets by hand, since most cost more."""
+    """Yields other VM sizes as an alternative. Users must edit the pool by hand, because most sizes cost more."""
     if sizes:
         yield f"a pool of {by_price(sizes)}", by_hand(option)
 

@@ -24,7 +24,7 @@ from workloads._lib.training import GB
 CHECKPOINTS, DATA = "/checkpoints", "/data"
 USABLE = 0.92
 _LEAST_GIB = 100
-"""The least size of an NFS share."""
+"""The minimum size of an NFS share."""
 
 Options = TypeVar("Options", bound=TeamOptions)
 
@@ -46,7 +46,7 @@ class TrainingRun(Run[Options]):
         size: float,
         **more: Any,
     ) -> Self:
-        """Returns the training of the settings; `size` is the bytes of all checkpoints."""
+        """Returns the training that the settings describe. `size` is the bytes of all checkpoints."""
         options, name = placement.options, name_of(workload, context.prefix)
         data = options.data_container
         return cls.placed(
@@ -91,7 +91,7 @@ def storage_problems(
     workload: str, data: str | None, checkpoints: str | None, options: TeamOptions, candidate: Candidate
 ) -> Iterator[Problem]:
     """Yields problems with containers and shared files. In a team's namespace, containers need a SAS: identities only
-    work in the stack's own.
+    work in the stack's namespace.
     """
     if data:
         yield from container_problems(workload, candidate, "dataContainer", data)
@@ -120,7 +120,7 @@ def claim_gib(size: float) -> int:
 def checkpoints(context: WorkloadContext, workload: str, name: str, container: str | None, size: float) -> Mount:
     """Returns the mount of the container, or of a new claim for `size` bytes of shared files.
 
-    `workload` begins the claim's name in the stack, `name` that in the cluster.
+    `workload` begins the claim's name in the stack, and `name` begins the claim's name in the cluster.
     """
     if container:
         return blob("checkpoints", context.volumes[container], CHECKPOINTS)

@@ -6,7 +6,7 @@ from components.context import GpuPool
 
 GB = 1e9
 USABLE = 0.9
-"""Share of GPU memory for tensors; CUDA, NCCL and fragmentation need the rest."""
+"""The share of GPU memory for tensors. CUDA, NCCL and fragmentation need the rest."""
 
 
 def usable_bytes(memory_gb: int) -> float:
@@ -16,9 +16,9 @@ def usable_bytes(memory_gb: int) -> float:
 def flops_per_token(*, weights: int, layers: int, width: int, sequence: int) -> float:
     """Returns the floating-point operations of one token's forward and backward pass through a decoder.
 
-    `weights` are those that multiply a token: the layers' and the output's, without the embedding lookup. Each costs a
-    multiplication and an addition forward and twice that backward. Attention over `sequence` tokens adds 12 * layers *
-    width * sequence. Recomputation and the mask's savings do not count, so that the share of the peak is the MFU of
+    `weights` is the number of weights that multiply a token, in layers and output, without the embedding lookup. Each
+    weight costs a multiplication and an addition forward, and twice as much backward. Attention over `sequence` tokens
+    adds 12 * layers * width * sequence. Recomputation and the savings of the mask do not count, as in the MFU of
     Chowdhery et al. (PaLM, 2022, appendix B).
     """
     return 6 * weights + 12 * layers * width * sequence

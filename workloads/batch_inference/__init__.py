@@ -22,11 +22,11 @@ from workloads.batch_inference.options import NAME, BatchInferenceOptions
 from workloads.batch_inference.problems import problems
 
 _LEAST_GIB = 100
-"""The least size of an NFS share, also for unknown models."""
+"""The minimum size of an NFS share, also used for unknown models."""
 
 
 class BatchInference(Workload[BatchInferenceOptions]):
-    """A Job in a team's queue, in an AppWrapper or plain."""
+    """A Job in a team's queue, with or without an AppWrapper."""
 
     name = NAME
     options = BatchInferenceOptions
@@ -36,7 +36,7 @@ class BatchInference(Workload[BatchInferenceOptions]):
         return problems(options, candidate)
 
     def deploy(self, context: WorkloadContext, placement: Placement[BatchInferenceOptions]) -> Deployed:
-        """Creates scripts, token and claim, outside the AppWrapper, whose controller may not create them."""
+        """Creates the job, and separately scripts, token and claim, which AppWrapper may not create."""
         options = placement.options
         shared = context.shared_class
         if shared is None:

@@ -24,7 +24,7 @@ _HUB = f"{CACHE}/huggingface"
 _GENERATOR_CPUS, _GENERATOR_GIB = 2, 4
 _PERCENTILES = "95,99"
 _KEPT_FAILED = "10m"
-"""How long a failed job's pods stay, and the job holds its quota."""
+"""How long a failed job keeps its pods and its quota."""
 _SCRIPTS = Path(__file__).parent / "scripts"
 
 
@@ -35,7 +35,7 @@ class Run(_base.Run[BatchInferenceOptions]):
 
     @property
     def result(self) -> str:
-        """The path of the results, different for every input that changes them."""
+        """The path of the results. It contains a hash of all options that affect the results."""
         options = self.options
         made_of = [
             *(options.model, options.input_length, options.output_length, options.prompts, options.concurrency),
@@ -45,7 +45,7 @@ class Run(_base.Run[BatchInferenceOptions]):
 
 
 def claim_name(model: str) -> str:
-    """Returns the name of the claim for a model, which the team's stacks share, in Kubernetes' syntax."""
+    """Returns the name of the claim for a model, in Kubernetes' syntax. Stacks of the team share the claim."""
     return "model-" + re.sub(r"[^a-z0-9.]+", "-", model.lower())
 
 
@@ -54,7 +54,7 @@ def files(run: Run) -> Files:
 
 
 def server_arguments(run: Run) -> list[str]:
-    """Returns the arguments of `vllm serve`. Without authentication, it is open only to the pod's containers."""
+    """Returns the arguments of `vllm serve`. The server has no authentication, but only the pod can reach it."""
     options = run.options
     values = {
         "--host": "127.0.0.1",
@@ -62,8 +62,8 @@ def server_arguments(run: Run) -> list[str]:
         "--tensor-parallel-size": options.gpus,
         "--max-model-len": options.longest,
         "--gpu-memory-utilization": UTILIZATION,
-        # vLLM prefetches from NFS by default. With SMB it would map files and read page by page over the network (vllm
-        # 0.33.0, model_executor/model_loader/weight_utils.py).
+        # By default, vLLM prefetches files from NFS. From SMB, it would map files and read page by page over the
+        # network (vllm 0.33.0, model_executor/model_loader/weight_utils.py).
         "--safetensors-load-strategy": "prefetch",
     }
     return [options.model, *_words(values)]
@@ -129,11 +129,11 @@ _CONFINED = {"allowPrivilegeEscalation": False}
 
 
 def _generator(run: Run, own: Files, mounts: list[Mount]) -> Manifest:
-    """Returns the load generator, without GPU and token: the server has already fetched its files."""
+    """Returns the load generator. It needs no GPU, and no token, because the server has already fetched its files."""
     variables = {
         "HF_HOME": _HUB,
         "HF_HUB_OFFLINE": "1",
-        # The image requests all GPUs of the node; if the runtime accepts that, only this revokes it.
+        # The image requests all GPUs of the node. If the runtime accepts that, only this variable prevents it.
         "NVIDIA_VISIBLE_DEVICES": "void",
         "PORT": str(PORT),
         "PROMPTS": str(run.options.prompts),
@@ -163,9 +163,9 @@ def cache(run: Run) -> Mount:
 def job(run: Run) -> Manifest:
     """Returns a Job with one pod, without metadata.
 
-    In an AppWrapper, a failed pod ends the job, and all of it restarts. A plain Job creates another pod, immediately if
-    the node is lost. A podFailurePolicy would prevent that: it requires "Failed" as JobSpec.podReplacementPolicy, which
-    waits for the pod's end and so for the node.
+    In an AppWrapper, a failed pod ends the job, which then restarts. A plain Job creates another pod, immediately if
+    the node is lost. A podFailurePolicy would prevent that: it requires the JobSpec.podReplacementPolicy "Failed",
+    which waits until the pod ends, and so until the node returns.
     """
     spec = {"backoffLimit": 0 if run.options.app_wrapper else run.options.restarts, "template": template(run)}
     return {"apiVersion": "batch/v1", "kind": "Job", "spec": spec}
@@ -174,8 +174,8 @@ def job(run: Run) -> Manifest:
 def wrapper_options(run: Run) -> dict[str, str]:
     """Returns AppWrapper's options: the retries, and how long pods may take to end (they need half a minute).
 
-    Pods of a finally failed job stay for a while: otherwise their logs are deleted immediately (AppWrapper's page on
-    fault tolerance).
+    When no retry is left, pods of a failed job stay for a while, because otherwise their logs are deleted immediately
+    (AppWrapper's page on fault tolerance).
     """
     return {
         "retryLimit": str(run.options.restarts),

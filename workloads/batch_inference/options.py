@@ -17,7 +17,7 @@ _SLACK = 64
 
 Model = Annotated[
     str,
-    # huggingface_hub, utils/_validators.py: REPO_ID_REGEX and the further rules of validate_repo_id
+    # From huggingface_hub, utils/_validators.py: REPO_ID_REGEX and the other rules of validate_repo_id.
     StringConstraints(pattern=rf"^(?:{_PART}/)?{_PART}$", max_length=96),
     may_be("a model's name on huggingface.co, such as ibm-granite/granite-3.2-8b-instruct"),
 ]
@@ -66,7 +66,7 @@ class BatchInferenceOptions(TeamOptions):
 
     @property
     def longest(self) -> int:
-        """The server's longest sequence: a random prompt may be read as a few more tokens than it has."""
+        """The server's longest sequence. The server may count a few more tokens in a random prompt than requested."""
         if self.facts is None:
             return self.tokens
         return max(self.tokens, min(self.tokens + _SLACK, self.facts.context))

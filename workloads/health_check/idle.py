@@ -14,14 +14,14 @@ from workloads._lib.pods import Manifest
 from workloads.health_check.manifests import Run, template
 
 PRIORITY = -1000
-"""Priority below -10: the cluster autoscaler then neither creates nor keeps nodes (its FAQ)."""
+"""The priority is below -10, so the cluster autoscaler neither creates nor keeps nodes for checks (its FAQ)."""
 MINUTES = 10
 """Minutes between rounds. The rounds cover all nodes within a day."""
 _IMAGE = "node-health"
 _FOLDER = "/etc/idle-checks"
 _LABEL = "app.kubernetes.io/name"
 _LATE = 2
-"""Minutes that a round's pod may need to start; it ends before the next round."""
+"""Minutes that the pod of a round may need to start. The pod ends before the next round."""
 _ENDS_S = 5
 """Grace period of a check in seconds, while a job waits for its GPUs."""
 _NOBODY = 65534
@@ -33,7 +33,7 @@ def name_of(run: Run) -> str:
 
 
 def pod_template(run: Run, priority_class: str) -> Manifest:
-    """Returns the pod that checks a node, without its name and node. Any job's pod preempts it; it ends quickly."""
+    """Returns the pod that checks a node, without a name and the node. Any job's pod preempts it, and it ends fast."""
     found = template(run)
     spec = {
         "priorityClassName": priority_class,
@@ -61,7 +61,7 @@ def rules(namespaced: bool) -> list[dict[str, Any]]:
 def cron_job_spec(name: str, image: str) -> Manifest:
     """Returns the spec of the CronJob. A round lasts until its checks end or the next round is near.
 
-    Enough rounds are kept for their checks to end: checks are deleted with their round.
+    The CronJob keeps Jobs of old rounds until their checks have ended, because checks are deleted with their Job.
     """
 
     def field(name: str, path: str) -> Manifest:

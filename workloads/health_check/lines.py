@@ -1,4 +1,4 @@
-"""Parses users' lines of aznhc's configuration, and checks that a healthy node could pass them."""
+"""Parses users' lines for aznhc's configuration, and checks that a healthy node can pass them."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _HOSTS = re.compile(r"^\s*\*\s*\|\|\s*")
 _SIZE = re.compile(r"\d+[KMGkmg]?[Bb]?")
 _NAMES = get_args(CheckName)
 _REACHED = 0.99
-"""Reachable share of an HCA's rate: healthy ones had 399.6 of 400 Gb/s (azurehpc-health-checks#152)."""
+"""The share of an HCA's rate that a healthy HCA reaches: 399.6 of 400 Gb/s (azurehpc-health-checks#152)."""
 
 
 def parsed(line: str) -> Check:
-    """Returns a line's name and arguments. The prefix `* ||` is optional, since checks run on every host."""
+    """Returns the check's name and arguments. The prefix `* ||` is optional, because checks run on every host."""
     name, _, arguments = _HOSTS.sub("", line).strip().partition(" ")
     return name, arguments.strip()
 
@@ -54,7 +54,7 @@ def _write(sku: VmSku, arguments: list[str]) -> Iterator[tuple[str, str]]:
     elif len(arguments) != 1:
         yield "takes one limit, in Gb/s", "check_ib_bw_gdr GBPS"
     else:
-        # The limit must be exceeded: the line rate is impossible.
+        # The result must exceed the limit, so the line rate cannot be a limit.
         yield from _limit(sku, arguments[0], _REACHED * sku.infiniband.gbps, "Gb/s of an HCA")
 
 

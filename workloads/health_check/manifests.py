@@ -37,7 +37,7 @@ def files(run: Run) -> Files:
 def template(run: Run) -> Manifest:
     """Returns the template of a pod that checks its node with all devices.
 
-    It also checks nodes that failed before, and removes their taint if all configured checks pass.
+    The pod also runs on nodes that failed before, and removes the taint if all configured checks pass.
     """
     found = files(run)
     variables = {"CONFIGURATION": found.path(CONFIGURATION), **taint_variables(run.taint_effect, everything=True)}
@@ -45,9 +45,9 @@ def template(run: Run) -> Manifest:
 
 
 def template_without_devices(run: Run) -> Manifest:
-    """Returns the template of a pod for nodes that offer fewer devices than they have: no pod can request all of them.
+    """Returns the template of a pod for nodes that offer fewer devices than they have, where `template` cannot start.
 
-    It requests no devices and measures nothing, so it starts anywhere and disturbs no job.
+    The pod requests no devices and measures nothing, so it starts on any node and disturbs no job.
     """
     wanted = devices(run.pool, run.rdma_resource)["limits"]
     out = {*get_args(CheckName)} - (WITHOUT_DEVICES - {*run.options.leave_out})
@@ -87,7 +87,7 @@ def _pod(
 
 
 def job_spec(run: Run) -> Manifest:
-    """Returns an Indexed Job with one pod on each node, without retries. If any fails, the Job fails at the end."""
+    """Returns an Indexed Job with one pod on each node, without retries. It runs all pods, and fails if any failed."""
     return _job_spec(run, run.name, template(run))
 
 

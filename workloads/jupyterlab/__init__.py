@@ -83,7 +83,7 @@ def _claim(notebook: Notebook, context: WorkloadContext) -> pulumi.Resource:
 
 
 def _class(context: WorkloadContext) -> kubernetes.storage.v1.StorageClass:
-    """Creates the StorageClass, which is cluster-wide: its name contains the namespace."""
+    """Creates the StorageClass. It is cluster-wide, so its name contains the namespace."""
     return kubernetes.storage.v1.StorageClass(
         NAME,
         metadata={"name": pulumi.Output.concat(context.namespace, f"-{NAME}")},

@@ -36,7 +36,7 @@ MOUNT_OPTIONS = [
     "nosharesock",
 ]
 """Options of the SMB share besides the driver's defaults (kubernetes-sigs/azurefile-csi-driver, deploy/example)."""
-# Jupyter's own cost parameters: jupyter_server/auth/security.py, passwd().
+# The same cost parameters as in Jupyter: jupyter_server/auth/security.py, passwd().
 _MEMORY_KIB, _ITERATIONS, _LANES = 10240, 10, 8
 _HASH_BYTES, _SALT_BYTES = 32, 16
 
@@ -62,7 +62,7 @@ def storage_class() -> Manifest:
 
 
 def deployment_spec(notebook: Notebook) -> Manifest:
-    """Returns a Deployment with one pod. A new one starts after the old one ends: they share files and maybe GPUs."""
+    """Returns a Deployment with one pod. A new pod starts after the old one ends: they share files and maybe GPUs."""
     return {
         "replicas": 1,
         "strategy": {"type": "Recreate"},
@@ -86,7 +86,7 @@ def _template(notebook: Notebook) -> Manifest:
         pool=pool,
         rdma_resource=notebook.rdma_resource,
         container=_container(notebook),
-        # Images with CUDA request all GPUs of the node; if the runtime accepts that, only this revokes it.
+        # Images with CUDA request all GPUs of the node. If the runtime accepts that, only this variable prevents it.
         variables={} if options.gpus else {"NVIDIA_VISIBLE_DEVICES": "void"},
         mounts=mounts,
         gpus=options.gpus,
@@ -111,7 +111,7 @@ def _container(notebook: Notebook) -> Manifest:
         "image": notebook.image,
         "ports": [{"name": "http", "containerPort": PORT}],
         "resources": {"requests": {"cpu": "1", "memory": "4Gi"}},
-        # The only page without a login.
+        # This is the only page without a login.
         "readinessProbe": {"httpGet": {"path": "/api", "port": "http"}, "periodSeconds": 5},
         "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
     }
@@ -122,7 +122,7 @@ def _files(claim: str) -> Mount:
 
 
 def _configuration(server_config: str) -> Mount:
-    """Returns the mount of the secret file, annotated with a digest, so that a new password replaces the pod."""
+    """Returns the mount of the secret file. A digest in its annotations replaces the pod after a new password."""
     digest = hashlib.sha256(server_config.encode()).hexdigest()[:16]
     source = {"secret": {"secretName": NAME, "defaultMode": 0o440}}
     annotations = {"ai-on-aks/configuration": digest}
@@ -132,8 +132,8 @@ def _configuration(server_config: str) -> Mount:
 def hashed(password: str, owner: str) -> str:
     """Returns `argon2:` and the PHC string, as PasswordIdentityProvider.hashed_password expects.
 
-    The salt is derived from `owner`, a unique name: a random one would change at every `pulumi up`, and a salt only
-    needs to be unique.
+    The salt is derived from `owner`, a unique name. A salt only needs to be unique, and a random salt would change at
+    every `pulumi up`.
     """
     salt = hashlib.sha256(f"jupyterlab {owner}".encode()).digest()[:_SALT_BYTES]
     argon2 = Argon2id(salt=salt, length=_HASH_BYTES, iterations=_ITERATIONS, lanes=_LANES, memory_cost=_MEMORY_KIB)
@@ -141,6 +141,9 @@ def hashed(password: str, owner: str) -> str:
 
 
 def server_config(hashed_password: str) -> str:
-    """Returns the configuration that requires the password. With a hash, Jupyter creates no token."""
+    """Returns the configuration that requires the password.
+
+    If `hashed_password` is set, Jupyter does not generate a login token.
+    """
     provider = {"hashed_password": hashed_password, "password_required": True, "allow_password_change": False}
     return json.dumps({"PasswordIdentityProvider": provider}, indent=1) + "\n"

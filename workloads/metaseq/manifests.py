@@ -16,7 +16,7 @@ from workloads.metaseq.sizes import models
 
 AIM = "/workspace/aim"
 TENSORBOARD = "/workspace/tensorboard"
-"""Prefix: metaseq adds a number, so a container's first run writes to /workspace/tensorboard0000."""
+"""Prefix of a folder. Metaseq adds a number: the first run in a container writes to /workspace/tensorboard0000."""
 _END_OF_LEARNING_RATE = 0.1  # of the learning rate, as in opt_baselines.py
 _SCRIPTS = Path(__file__).parent / "scripts"
 _ARGUMENTS = "arguments"  # one word of the command line per line, for train.sh
@@ -60,7 +60,7 @@ def _fixed() -> dict[str, str | None]:
 class Run(MpiRun[MetaseqOptions]):
     @property
     def plan(self) -> Plan:
-        """The training's plan. Raises Unfit, which `problems` finds earlier."""
+        """The training's plan. Raises Unfit for settings that `problems` reports earlier."""
         return plan(models().sizes[self.options.model_size], self.pool.sku, self.nodes)
 
 
@@ -71,7 +71,7 @@ def files(run: Run) -> Files:
 
 
 def job(run: Run) -> MpiJob:
-    """Returns the job. Its switches do not reduce: trainings have failed with SHARP (NVIDIA/nccl#1709, #1219)."""
+    """Returns the job. InfiniBand switches do not reduce: trainings failed with SHARP (NVIDIA/nccl#1709, #1219)."""
     return MpiJob(
         run=run,
         files=files(run),

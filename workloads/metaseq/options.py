@@ -16,7 +16,7 @@ NAME = "metaseq"
 
 DEFAULT_SIZE = "1.3b"
 _CLOSE = 0.75
-"""Least ratio of two numbers of parameters if one may be the other, rounded."""
+"""Two numbers of parameters with at least this ratio may be the same number, rounded differently."""
 
 
 def _billions(text: str) -> float:
@@ -52,7 +52,7 @@ class MetaseqOptions(MpiOptions):
     num_nodes: Count = 1
     """Number of nodes to train on.
 
-    Independent of the pool's node count: the batch must be divisible by it.
+    It is independent of the pool's node count, because it must divide the batch.
     """
     num_updates: Count | None = None
     """Number of updates; by default upstream's 300e9 tokens, which take weeks."""

@@ -1,6 +1,6 @@
 """Plans how to train a model size on some nodes, or explains why that is impossible.
 
-GPU memory is the sum of metaseq's tensors, each with its reason.
+GPU memory is the sum of metaseq's tensors. A comment explains each.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ STATE_BYTES = 12
 
 
 def bytes_per_gpu(size: ModelSize, *, gpus: int, micro_batch: int) -> float:
-    """Returns the peak bytes of one of `gpus` GPUs that train the model, with `micro_batch` sequences in each
+    """Returns the peak memory in bytes of one of `gpus` GPUs that train the model, with `micro_batch` sequences in each
     model-parallel group.
 
-    Accumulated gradients need no more memory: FSDP reduces them after every micro-batch.
+    Accumulated gradients need no additional memory: FSDP reduces them after every micro-batch.
     """
     sequence, vocabulary = models().sequence, models().vocabulary
     width, split = size.width, size.model_parallel
     tokens = sequence * micro_batch
     # FSDP shards each model-parallel part over the data-parallel group, in equal shares.
     states = STATE_BYTES * models().parameters(size) / gpus
-    # In fp16 for each layer's backward pass with sequence parallelism: input, q, k, v, the attention's projection and
-    # the first feed-forward product (sequence_parallel_transformer_layer.py, save_for_backward).
+    # Kept in fp16 for the backward pass of each layer, with sequence parallelism: input, q, k, v, the attention's
+    # projection and the first feed-forward product (sequence_parallel_transformer_layer.py, save_for_backward).
     activations = 18 * tokens * width * size.layers / split
     # Scores of one layer's attention, recomputed in the backward pass.
     attention = 6 * size.heads / split * micro_batch * sequence**2
@@ -41,12 +41,12 @@ def bytes_per_gpu(size: ModelSize, *, gpus: int, micro_batch: int) -> float:
 
 
 class Unfit(ValueError):
-    """Nodes that cannot train a model size; the text continues "model size 30b" with the reason."""
+    """Raised if the nodes cannot train the model size. The text, the reason, continues "model size 30b"."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A training plan. Every update has the table's batch: data_parallel * micro_batch * update_freq sequences."""
+    """A training plan. The batch of the table of sizes is data_parallel * micro_batch * update_freq sequences."""
 
     size: ModelSize
     gpus: int
@@ -78,7 +78,7 @@ class Plan:
 def plan(size: ModelSize, sku: VmSku, nodes: int) -> Plan:
     """Returns the plan for `nodes` nodes with the largest micro-batches that fit. Raises Unfit."""
     if sku.gpus % size.model_parallel:
-        shape = f"needs {size.model_parallel} GPUs in one node"  # they exchange every activation
+        shape = f"needs {size.model_parallel} GPUs in one node"  # these GPUs exchange every activation
         raise Unfit(f"{shape}, but {sku.name} has {sku.gpus}")
     sequences = models().sequences(size)
     if not _divides(size, sku, nodes):

@@ -27,7 +27,9 @@ def problems(options: MetaseqOptions, candidate: Candidate) -> Iterator[Problem]
 
 
 def _problems(size: str, reason: str, sku: VmSku, candidate: Candidate) -> Iterator[Problem]:
-    """Yields the problem. Fixes in order: another node count in the pool, a smaller model, more nodes, other nodes."""
+    """Yields the problem. The fix is the first that works: a node count in the pool, another model, more nodes, or
+    another VM size.
+    """
     nodes = usable_nodes(models().sizes[size], sku)
     others = [name for name, other in models().sizes.items() if candidate.nodes in usable_nodes(other, sku)]
     at_hand = [count for count in nodes if count <= candidate.pool.max_nodes]

@@ -17,7 +17,7 @@ class ModelSize(Facts):
     name: str
     layers: int
     width: int
-    """Decoder embedding dimension; the feed-forward layers' is four times larger."""
+    """The decoder's embedding dimension; feed-forward layers are four times as wide."""
     heads: int
     batch: int
     """Tokens in one update, over all GPUs."""

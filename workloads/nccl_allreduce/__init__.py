@@ -12,7 +12,7 @@ from workloads.nccl_allreduce.options import NAME, NcclAllreduceOptions
 
 
 class NcclAllreduce(Workload[NcclAllreduceOptions]):
-    """A Volcano job whose script reports whether it passed."""
+    """A Volcano job. Its script reports whether the bus bandwidth passes."""
 
     name = NAME
     requires = Requirements(mpi=True, infiniband=True)

@@ -26,7 +26,7 @@ def floor_gbs(run: Run) -> float:
 
 
 def expected_gbs(run: Run) -> float | None:
-    """Returns the bus bandwidth of a healthy fabric, GB/s; None if unpublished for this VM size."""
+    """Returns the bus bandwidth of a healthy fabric in GB/s, or None if none is published for this VM size."""
     busbw = run.pool.sku.nccl_busbw
     return busbw.healthy.at(run.nodes, sharp=run.options.sharp) if busbw else None
 

@@ -40,7 +40,7 @@ class NcclAllreduceOptions(MpiOptions):
     floor_gbs: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     """Minimum bus bandwidth to pass, GB/s; by default that of the VM size.
 
-    The default is the catalogue's, for VM size, node count and SHARP.
+    The default is in the catalogue, and depends on VM size, node count and SHARP.
     """
 
     @model_validator(mode="after")

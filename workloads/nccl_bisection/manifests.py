@@ -13,7 +13,7 @@ from workloads.nccl_bisection.options import NAME, NcclBisectionOptions
 
 Run = MpiRun[NcclBisectionOptions]
 BYTES = 16 << 30
-"""Message size between whole nodes, as for published floors. Each rail has its share."""
+"""Message size between whole nodes, as for published floors. A message on one rail has an equal share of it."""
 ITERATIONS = 10
 """Iterations, as in Azure's quick check (ai-infrastructure-on-azure 6ac01e7,
 skills/ai-infra/references/nccl_diagnosis.md).
@@ -26,10 +26,10 @@ def files(pool: GpuPool) -> Files:
 
 
 def baselines(run: Run) -> dict[str, dict[str, float]]:
-    """Returns bus bandwidths in GB/s by number of nodes: the minimum that passes, and a healthy fabric's.
+    """Returns bus bandwidths in GB/s by number of nodes: the minimum that passes, and that of a healthy fabric.
 
-    Values are without SHARP, since many parts are measured together: a switch port reduces for one job at a time, and
-    on HDR a whole switch does (NVIDIA SHARP 3.13, General Information).
+    Values are without SHARP, because many parts are measured at once. A switch port reduces for one job at a time; on
+    HDR, a whole switch does (NVIDIA SHARP 3.13, General Information).
     """
     sku = run.pool.sku
     if sku.nccl_busbw is None:
@@ -55,7 +55,7 @@ def job(run: Run) -> MpiJob:
             "HCAS": str(sku.infiniband.hcas if sku.infiniband else 0),
             "BYTES": str(BYTES),
             "ITERATIONS": str(ITERATIONS),
-            # MPI starts over the pod network: otherwise one failed HCA would prevent all measurements.
+            # MPI uses the pod network, because otherwise one failed HCA would prevent all measurements.
             **nccl_profiles()["ethernet"].ucx,
         },
         sharp=False,

@@ -27,7 +27,7 @@ class NcclBisectionOptions(MpiOptions):
     floor_gbs: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     """Minimum bus bandwidth of good nodes, with all GPUs and without SHARP, GB/s; by default that of the VM size.
 
-    A rail's floor is its share of this.
+    The floor of a rail is an equal share of this floor.
     """
 
 

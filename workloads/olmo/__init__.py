@@ -25,7 +25,7 @@ _FIRST_POD = f"{JOB_LABEL}={NAME},batch.kubernetes.io/job-completion-index=0"
 
 
 class Olmo(Workload[OlmoOptions]):
-    """An Indexed Job with torchrun, and a Job that copies its data."""
+    """An Indexed Job with torchrun, and a Job that copies the training data."""
 
     name = NAME
     options = OlmoOptions

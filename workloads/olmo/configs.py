@@ -15,7 +15,7 @@ SOURCE_FOLDER = "/opt/OLMo"
 
 
 class TrainingConfig(Facts):
-    """One training config, as `configs.yaml` explains it."""
+    """One training config. `configs.yaml` explains the fields."""
 
     name: str
     path: str
@@ -31,7 +31,7 @@ class TrainingConfig(Facts):
     sequence_length: int
     batch: int
     micro_batch: int
-    """Sequences that one GPU processes together, unless an option or memory limits it."""
+    """Sequences that one GPU processes together, unless an option or the memory limits them."""
 
     @property
     def file(self) -> str:
@@ -50,7 +50,7 @@ class TrainingConfig(Facts):
         return [nodes for nodes in range(1, most + 1) if self.fits(nodes * gpus_per_node, micro_batch)]
 
     def largest_micro_batch(self, gpus: int) -> int | None:
-        """Returns the largest possible micro-batch, up to the config's; None if the GPUs do not divide the batch."""
+        """Returns the largest micro-batch, up to the config's, or None if the GPUs cannot share the batch equally."""
         return None if self.batch % gpus else math.gcd(self.batch // gpus, self.micro_batch)
 
 

@@ -19,19 +19,19 @@ CONTAINER = "train"
 PORT = 29400
 """Port of the rendezvous; torchrun's default."""
 _MEETING_TIMEOUT_S = 1800
-"""Seconds that nodes wait for each other: they start together, but pull a large image at different speeds."""
+"""Seconds that nodes wait for each other. They start together, but pull a large image at different speeds."""
 SAVING_THREADS = 2
 """Checkpoint files that each rank writes and reads in parallel.
 
 The default is 16 (OLMo-core v1.8.0, src/olmo_core/utils.py, get_default_thread_count), but blobfuse2 has too few blocks
-for 8 ranks with so many (config/data/blobfuse.yaml, sequential).
+for 8 ranks with 16 files each (config/data/blobfuse.yaml, sequential).
 """
 _DATA_TIMEOUT_S = 48 * 3600
-"""Seconds that the training waits for its data, and holds its nodes."""
+"""Seconds that the training waits for its data while it holds its nodes."""
 _DATA_SILENCE_S = 1800
-"""Seconds that the training waits without a sign of the preparation, which reports every minute.
+"""Seconds that the training waits without a report from the preparation, which reports every minute.
 
-Two tries are at most six minutes apart, plus the pull of a large image.
+A retry starts after at most six minutes, and may then pull a large image.
 """
 DATA, CHECKPOINTS, SCRATCH = "/data", "/checkpoints", "/scratch"
 _SCRIPTS = Path(__file__).parent / "scripts"
@@ -78,7 +78,7 @@ def variables(run: Run) -> dict[str, str]:
         "DATA_TIMEOUT_S": str(_DATA_TIMEOUT_S),
         "DATA_SILENCE_S": str(_DATA_SILENCE_S),
         "MEETING_TIMEOUT_S": str(_MEETING_TIMEOUT_S),
-        # All nodes share one folder of checkpoints: only global rank 0 creates and renames folders there.
+        # All nodes share one folder of checkpoints, so only global rank 0 creates and renames folders there.
         "OLMO_SHARED_FS": "1",
         "OLMO_NUM_THREADS": str(SAVING_THREADS),
     }
@@ -113,14 +113,14 @@ def job_spec(run: Run) -> Manifest:
         NAME,
         run.nodes,
         template,
-        # A failed node also ends the others' processes: each failure of the job counts once per pod.
+        # A failed node also ends the processes of the other nodes, so each failure of the job counts once per pod.
         backoffLimit=run.options.restarts * run.nodes,
         podFailurePolicy=failure_policy(CONTAINER, template, "FailJob"),
     )
 
 
 def service_spec() -> Manifest:
-    """Returns a headless Service, which names pods before they are ready: the nodes must connect first."""
+    """Returns a headless Service, which resolves names of pods before they are ready: they must connect first."""
     return {
         "clusterIP": "None",
         "publishNotReadyAddresses": True,

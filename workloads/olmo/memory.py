@@ -1,9 +1,10 @@
-"""Calculates the GPU memory of an OLMo training: the sum of its tensors, each with its reason.
+"""Calculates the GPU memory of an OLMo training as the sum of its tensors.
 
-The numbers are from allenai/OLMo 59a53e3 with its configs: no activation checkpointing, and no compilation except in
-OLMo-7B, where it only saves memory. AI2's scripts for OLMo2-7B and 13B confirm them: for micro-batches of 2 they
-recompute one layer in four and one in two (configs/peteish7-google.yaml, scripts/augusta/peteish13.sh). Without that,
-13B has micro-batches of 1 and is compiled (scripts/beaker/peteish/peteish13-medlr.sh).
+The numbers are from allenai/OLMo 59a53e3 with its configs, which have no activation checkpointing, and no compilation
+except in OLMo-7B, where compilation only saves memory. AI2's scripts for OLMo2-7B and 13B confirm the numbers. For
+micro-batches of 2, they recompute one layer in four and one layer in two (configs/peteish7-google.yaml,
+scripts/augusta/peteish13.sh). Without recomputation, 13B has micro-batches of 1 and is compiled
+(scripts/beaker/peteish/peteish13-medlr.sh).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from workloads.olmo.options import OlmoOptions
 STATE_BYTES = 16
 """Bytes per parameter, all in float32: weight 4, gradient 4, AdamW's two moments 8.
 
-All configs have `fsdp.precision: mixed`: it computes in bf16, but keeps weights and reduces gradients in float32
+All configs have `fsdp.precision: mixed`: FSDP computes in bf16, but keeps weights and reduces gradients in float32
 (olmo/config.py, fsdp_precision; torch's MixedPrecision).
 """
 
@@ -24,8 +25,8 @@ All configs have `fsdp.precision: mixed`: it computes in bf16, but keeps weights
 def micro_batch(options: OlmoOptions, size: VmSku, nodes: int) -> int:
     """Returns the configured micro-batch, or the largest that the GPUs can share and hold, up to the config's value.
 
-    It does not change the results, since gradients are accumulated. If none fits, it is the smallest that can be
-    shared, or the config's.
+    The micro-batch does not change the results, because gradients are accumulated. If none fits, returns the smallest
+    that the GPUs can share, or the config's value.
     """
     training = options.training
     if options.micro_batch:
@@ -45,9 +46,9 @@ def state_bytes_per_gpu(training: TrainingConfig, gpus: int) -> float:
 
 
 def bytes_per_gpu(training: TrainingConfig, *, gpus: int, micro_batch: int) -> float:
-    """Returns the peak bytes of one of `gpus` GPUs that train the model, each with `micro_batch` sequences.
+    """Returns the peak memory in bytes of one of `gpus` GPUs that train the model, each with `micro_batch` sequences.
 
-    The peak is at the loss, before any layer's activations are freed. Accumulated gradients need no more memory.
+    The peak is at the loss, before any layer's activations are freed. Accumulated gradients need no additional memory.
     """
     tokens = training.sequence_length * micro_batch
     activations = tokens * training.layers * _kept_of_layer(training)
@@ -59,11 +60,13 @@ def _kept_of_layer(training: TrainingConfig) -> int:
     """Returns the bytes per token and layer that autograd keeps for the backward pass (olmo/model.py,
     OLMoSequentialBlock).
 
-    In units of the width, with two bytes a number: projected q, k and v 6, rotated q and k 4, flash attention's output
-    2. With LayerNorm before it (in float32 under autocast), each of two norms keeps its input 4 and output 2;
-    `clip_qkv` works in place and keeps its input 6. With RMSLayerNorm after it, each of two keeps the input as float32
-    4 and the normalised one 2, and so do the norms of q and k; the inputs of the layer's two parts are 4. The
-    feed-forward part keeps both projected halves, the activated gate and the product, each half as wide.
+    Bytes for each unit of the width, with two bytes per number:
+    - attention: projected q, k and v 6, rotated q and k 4, flash attention's output 2
+    - LayerNorm before the parts (in float32 under autocast): each of two norms keeps its input 4 and output 2;
+      `clip_qkv` works in place and keeps its input 6
+    - RMSLayerNorm after the parts: each of two norms, and those of q and k, keeps its input as float32 4 and the
+      normalised input 2; the inputs of the layer's two parts are 4
+    The feed-forward part keeps both projected halves, the activated gate and the product, each half as wide.
     """
     attention = 6 + 4 + 2
     before, after = 2 * (4 + 2) + 6 * training.clips, 4 * (4 + 2) + 4
@@ -72,18 +75,18 @@ def _kept_of_layer(training: TrainingConfig) -> int:
 
 
 def _logit_bytes(training: TrainingConfig) -> int:
-    """Returns the bytes of one logit at the loss: in bf16, and again without each sequence's last (olmo/train.py,
-    model_forward).
+    """Returns the bytes of one logit at the loss: a bf16 copy, and one without the last logits of each sequence
+    (olmo/train.py, model_forward).
 
-    A fused loss keeps nothing else: its gradient replaces the first copy. Otherwise autocast converts to float32, also
-    for the softmax (cross_entropy_loss).
+    A fused loss keeps nothing else, because its gradient replaces the first copy. Otherwise autocast adds float32
+    copies of the logits and of the softmax (cross_entropy_loss).
     """
     return 4 if training.rms_norms else 12
 
 
 def _gathered_bytes(training: TrainingConfig) -> int:
-    """Returns the bytes that FSDP has gathered in bf16: embedding and output, or everything without wrapped layers.
+    """Returns the bytes that FSDP has gathered in bf16: embedding and output, or all weights if layers are not wrapped.
 
-    The backward pass gathers a layer and its gradients after the logits are freed, and needs about as much.
+    The backward pass gathers a layer and its gradients after the logits are freed, and needs about as many bytes.
     """
     return 2 * (2 * training.width * training.vocabulary if training.wrapped else training.parameters)

@@ -41,7 +41,7 @@ class OlmoOptions(WorkloadOptions):
     config: ConfigName = DEFAULT_CONFIG
     """Training config in `workloads/olmo/configs.yaml`.
 
-    All of them are OLMo's official ones.
+    All configs there are OLMo's official configs.
     """
     num_nodes: Count = 1
     """Number of nodes to train on."""
@@ -52,12 +52,12 @@ class OlmoOptions(WorkloadOptions):
     evaluate: bool = True
     """Run the config's evaluations.
 
-    Their data is also prepared.
+    The data of the evaluations is also prepared.
     """
     run_name: Annotated[RunName | None, EMPTY_IS_UNSET] = None
     """Folder of the checkpoints; a run with the same name continues from the last one.
 
-    It is in the namespace's folder; by default the config's name.
+    The folder is in the folder of the namespace. The default is the config's name.
     """
     restarts: Annotated[int, Field(ge=0, le=100), PLAIN_DIGITS] = 10
     """How often the training may fail before the job fails.

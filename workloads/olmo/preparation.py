@@ -22,17 +22,17 @@ _SCRIPTS = Path(__file__).parent / "scripts"
 _SHARED = ("dataset.awk", "dataset.sh")
 _NOBODY = 65534
 _RETRIES = 20
-"""Retries of the copying, which then continues. Kubernetes waits up to six minutes between them."""
+"""Number of retries. A retry continues the copying. Kubernetes waits up to six minutes before each."""
 
 
 def files() -> Files:
-    """Returns its scripts, in their own ConfigMap: changed training scripts must not restart the copying."""
+    """Returns the scripts in a separate ConfigMap, because changed training scripts must not restart the copying."""
     scripts = texts(_SCRIPTS, "prepare*") | {name: (_SCRIPTS / name).read_text(encoding="utf-8") for name in _SHARED}
     return Files(config_map=JOB, folder=f"/opt/{JOB}", contents=scripts)
 
 
 def job_spec(options: OlmoOptions, *, image: str, upload_secret: pulumi.Input[str]) -> Manifest:
-    """Returns a Job on the system pool: copying needs no GPU, and mostly no bandwidth of the cluster."""
+    """Returns a Job on the system pool. Copying needs no GPU, and mostly no bandwidth of the cluster."""
     secret = {"secret": {"secretName": upload_secret}}
     mounts = [
         files().mount(),
@@ -56,7 +56,7 @@ def job_spec(options: OlmoOptions, *, image: str, upload_secret: pulumi.Input[st
 
 
 def check_spec(run: Run) -> Manifest:
-    """Returns a Job that lists the data of a custom image's config, and rejects data that is not OLMo's."""
+    """Returns a Job that lists the data of the config in a custom image, and rejects data that is not OLMo's."""
     own = manifests.files(run.pool)
     container = {
         "name": "check",

@@ -32,9 +32,9 @@ def problems(options: OlmoOptions, candidate: Candidate) -> Iterator[Problem]:
 def _seen_by_all(options: OlmoOptions, candidate: Candidate) -> Iterator[Problem]:
     """Yields a problem if nodes see new checkpoints too late.
 
-    Rank 0 creates and renames a checkpoint's folder, and others wait 10 s to see it (allenai/OLMo 59a53e3,
-    olmo/checkpoint.py, _temporary_wd; olmo/util.py, wait_for), first before the first step (scripts/train.py). Ranks of
-    one node share a mount, which shows their changes.
+    Rank 0 creates and renames a checkpoint's folder, and other ranks wait at most 10 s to see it (allenai/OLMo 59a53e3,
+    olmo/checkpoint.py, _temporary_wd; olmo/util.py, wait_for), already before the first step (scripts/train.py). Ranks
+    on one node share a mount, which shows changes immediately.
     """
     name = options.checkpoint_container
     account = candidate.storage.by_container().get(name)
@@ -71,7 +71,7 @@ def _upload(options: OlmoOptions, candidate: Candidate) -> Iterator[Problem]:
 
 
 def _scratch(candidate: Candidate) -> Iterator[Problem]:
-    """Yields a problem if a VM size with local NVMe has no scratch for caches; others use the pods' disk."""
+    """Yields a problem if nodes with local NVMe have no scratch for caches. Other nodes use the pods' disk."""
     if candidate.scratch or candidate.pool.sku.nvme is None:
         return
     what = f"is {candidate.pool_key}, but its nodes have no NVMe scratch, which workload {NAME} needs for caches"
@@ -127,7 +127,7 @@ def _sizes() -> list[VmSku]:
 
 
 def _batch(options: OlmoOptions, candidate: Candidate, size: VmSku) -> Iterator[Problem]:
-    """Yields a problem unless each GPU gets equally many whole micro-batches: OLMo rejects or distorts others."""
+    """Yields a problem unless each GPU gets the same number of whole micro-batches, as OLMo needs."""
     training, at_once, gpus = options.training, micro_batch(options, size, candidate.nodes), candidate.nodes * size.gpus
     if training.fits(gpus, at_once):
         return

@@ -23,7 +23,7 @@ from workloads.pytorch_pretraining.problems import problems
 
 
 class PytorchPretraining(Workload[PretrainingOptions]):
-    """A PyTorchJob in a team's queue, in an AppWrapper or plain."""
+    """A PyTorchJob in a team's queue, with or without an AppWrapper."""
 
     name = NAME
     options = PretrainingOptions
@@ -34,7 +34,7 @@ class PytorchPretraining(Workload[PretrainingOptions]):
         return problems(options, candidate)
 
     def deploy(self, context: WorkloadContext, placement: Placement[PretrainingOptions]) -> Deployed:
-        """Creates script and claim, outside the AppWrapper, whose controller may not create them."""
+        """Creates the job, and separately script and claim, which AppWrapper may not create."""
         options = placement.options
         shared_class = context.shared_class.name if context.shared_class else ""
         run = Run.in_team(context, placement, NAME, size=kept_bytes(options), shared_class=shared_class)

@@ -17,7 +17,7 @@ from workloads.pytorch_pretraining.options import NAME, PretrainingOptions
 CONTAINER = "pytorch"
 """The name that the training operator's webhook requires."""
 HEAD = 128
-"""Dimensions of a head: OPT's 64 are slower (docs/performance.md)."""
+"""Dimensions of a head. OPT's 64 dimensions are slower (docs/performance.md)."""
 UNFIT = 2
 """The trainer's exit code for errors that a retry cannot fix (pretraining/options.py)."""
 _SCRIPTS = Path(__file__).parent / "scripts"
@@ -58,7 +58,7 @@ def grace_seconds(run: Run) -> int:
 
 
 def template(run: Run, restart_policy: str) -> Manifest:
-    """Returns the template of all pods. A single node needs no InfiniBand, and so no right to pin memory."""
+    """Returns the template of all pods. A training on one node needs no InfiniBand, and so no right to pin memory."""
     own = files(run)
     pod = GpuPod(
         pool=run.pool,
@@ -93,8 +93,8 @@ def template(run: Run, restart_policy: str) -> Manifest:
 def pytorch_job(run: Run) -> Manifest:
     """Returns a PyTorchJob without metadata: one pod on each node; the first is the master.
 
-    In an AppWrapper, a failed pod ends the job and all of it restarts: torchrun's ranks cannot join later. In a plain
-    job, the pod restarts and waits.
+    In an AppWrapper, a failed pod ends the job, and all pods restart, because torchrun's ranks cannot join later. In a
+    plain job, the failed pod restarts and waits for the others.
     """
     wrapped = run.options.app_wrapper
     policy = "Never" if wrapped else "OnFailure"

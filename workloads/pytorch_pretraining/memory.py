@@ -1,7 +1,7 @@
 """Calculates the trainer's memory, the size of checkpoints, and the longest time to write them.
 
-The memory formulas are those of docker/pytorch-pretraining/pretraining/memory.py, which the program cannot import from
-the image; a test compares both.
+The memory formulas are copies of those in docker/pytorch-pretraining/pretraining/memory.py, which the program cannot
+import; a test compares both.
 """
 
 from __future__ import annotations
@@ -14,17 +14,18 @@ from workloads._lib.team_training import claim_gib, usable_bytes
 from workloads.pytorch_pretraining.options import PretrainingOptions
 
 PER_LAYER, PER_LAYER_FP8, PER_LAYER_RECOMPUTED, PER_SYMBOL = 28, 21, 2, 2.4
-"""Bytes per token kept for backward, per unit of a layer's width and of the vocabulary (docs/performance.md)."""
+"""Bytes per token that are kept for backward, per unit of a layer's width and of the vocabulary (docs/performance.md).
+"""
 GATHERED_BLOCK, GATHERED_REST = 8, 2
-"""Bytes per parameter that FSDP gathers together: of a block, and outside blocks."""
+"""Bytes per parameter that FSDP gathers at once: in a block, and outside blocks."""
 WRITTEN = 12
 """A checkpoint's bytes per parameter: the fp32 master and two moments."""
 _KEPT = 3
-"""Checkpoints on disk: two, and the one being written."""
+"""The number of checkpoints on disk: two complete ones, and one that is being written."""
 _CONTAINER_BYTES_S = 0.5e9
-"""A node's estimated rate to blob storage, bytes per second."""
+"""The estimated rate at which a node writes to blob storage, in bytes per second."""
 _STANDARD_BYTES_S = 60 * 2**20
-"""Rate of a standard share for all clients, bytes per second. `azurefile-csi` creates one in an account without large
+"""Rate of a standard share for all clients, bytes per second. `azurefile-csi` creates it in an account without large
 file shares (Azure, Scalability and performance targets for Azure Files; azurefile-csi-driver,
 docs/driver-parameters.md).
 """
@@ -45,7 +46,7 @@ def _of_rest(options: PretrainingOptions) -> int:
 
 
 def bytes_per_gpu(options: PretrainingOptions, gpus: int) -> float:
-    """Returns the least bytes per GPU: one sequence at a time, all states sharded, blocks recomputed in backward."""
+    """Returns the minimum bytes per GPU: one sequence at once, all states sharded, blocks recomputed in backward."""
     every = parameters(options)
     states = every * (2 + 4 + 12 / gpus)
     if gpus > 1:
@@ -69,17 +70,17 @@ def kept_bytes(options: PretrainingOptions) -> int:
 
 
 def saving_seconds(options: PretrainingOptions, nodes: int, shared_class: str) -> int:
-    """Returns the seconds that pods may save after the stop signal: the checkpoint being written, then the last one.
+    """Returns the seconds that pods get to save after the stop signal: the checkpoint being written, then the last one.
 
-    `shared_class` is their claim's class, if any. Nodes share the rate of a share, but not that to a container.
+    `shared_class` is the class of the claim, if any. Nodes divide the rate of a file share, but not of a container.
     """
     rate = nodes * _CONTAINER_BYTES_S if options.checkpoint_container else _share_bytes_s(shared_class, options)
     return _LAST_STEP_S + math.ceil(2 * checkpoint_bytes(options) / rate)
 
 
 def _share_bytes_s(shared_class: str, options: PretrainingOptions) -> float:
-    """Returns a share's rate. Premium shares are faster with their size (same page, provisioned v1); others count as
-    standard.
+    """Returns the rate of a file share. Larger premium shares are faster (same page, provisioned v1). All other shares
+    count as standard.
     """
     if shared_class != SHARED_CLASS and "premium" not in shared_class:
         return _STANDARD_BYTES_S

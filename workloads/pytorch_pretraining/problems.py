@@ -29,7 +29,7 @@ from workloads.pytorch_pretraining.options import NAME, PretrainingOptions
 
 _OPTIONS: Path = ("workloadOptions", NAME)
 _FP8_COMPUTE = (8, 9)
-"""Least compute capability for FP8 products (PyTorch's torch._scaled_mm)."""
+"""The minimum compute capability for FP8 products (PyTorch's torch._scaled_mm)."""
 
 
 def problems(options: PretrainingOptions, candidate: Candidate) -> Iterator[Problem]:

@@ -17,12 +17,12 @@ from workloads._lib.team_training import DATA, TrainingRun
 from workloads.ray_finetuning.options import FinetuningOptions
 
 RAY_VERSION = "2.60.0"
-"""The image's Ray version (docker/ray-finetuning/Dockerfile), by which KubeRay chooses probes: from 2.53 on HTTP
-without wget (ray-operator 1.6.2, controllers/ray/common/pod.go, supportsUnifiedHealthCheck).
+"""The image's Ray version (docker/ray-finetuning/Dockerfile). From version 2.53, KubeRay uses HTTP probes, which need
+no wget (ray-operator 1.6.2, controllers/ray/common/pod.go, supportsUnifiedHealthCheck).
 """
 AUTH_OPTIONS = {"mode": "token"}
-"""Token authentication. By default Ray's jobs API needs no credentials: every pod in the cluster could run code.
-KubeRay creates a token for each cluster, in a Secret with its name, and passes it to head, workers and submitter
+"""Token authentication. By default, Ray's jobs API needs no credentials, so every pod in the cluster could run code.
+KubeRay creates a token for each Ray cluster, in a Secret of that name, and passes it to head, workers and submitter
 (ray-operator 1.6.2, controllers/ray/common/pod.go, SetContainerTokenAuthEnvVars; rayjob_controller.go,
 configureSubmitterContainer).
 """
@@ -33,7 +33,7 @@ _HEAD_NEEDS = {"cpu": "2", "memory": "8Gi"}
 """Estimated needs of Ray's services, its dashboard and the driver, which loads torch."""
 _SUBMITTER_NEEDS = {"cpu": "500m", "memory": "1Gi"}
 _BESIDE_CPUS, _BESIDE_GIB = 3, 9
-"""Needs of head and submitter on a node where a worker has all GPUs."""
+"""CPUs and memory for head and submitter on a node where a worker has all GPUs."""
 _ASKS = "ray job status --address http://$RAY_DASHBOARD_ADDRESS $RAY_JOB_SUBMISSION_ID >/dev/null"
 _HEAD_LOST: Manifest = {
     "exec": {"command": ["/bin/sh", "-c", _ASKS]},
@@ -42,8 +42,8 @@ _HEAD_LOST: Manifest = {
     "timeoutSeconds": 20,
     "failureThreshold": 4,
 }
-"""Liveness probe that ends a submitter if its head is on a dead node. It would follow the log forever (Ray 2.60.0,
-job/sdk.py, tail_job_logs: a WebSocket without heartbeat), and KubeRay marks the job as failed only after the submitter.
+"""Liveness probe that ends the submitter if the head's node is dead. The submitter would follow the log forever (Ray
+2.60.0, job/sdk.py, tail_job_logs: a WebSocket without heartbeat), and KubeRay waits for it to mark the job as failed.
 """
 _AWAY_FROM_HEADS: Manifest = {
     "weight": 100,
@@ -52,12 +52,12 @@ _AWAY_FROM_HEADS: Manifest = {
         "topologyKey": "kubernetes.io/hostname",
     },
 }
-"""Anti-affinity of the submitter to heads. If both are on a lost node, Kubernetes marks the submitter's Job as failed
-only when the node returns or is deleted (kubernetes/kubernetes#125510), and KubeRay waits for that.
+"""Anti-affinity of the submitter to heads. If head and submitter are on a lost node, Kubernetes only marks the
+submitter's Job as failed when the node returns or is deleted (kubernetes/kubernetes#125510), and KubeRay waits for it.
 """
 _OBJECT_STORE = str(2**30)
-"""Bytes of Ray's object store, which is little used. By default Ray uses part of the machine's memory, and does not
-start with a smaller /dev/shm (Ray 2.60.0, _private/services.py, determine_plasma_store_config).
+"""Bytes of Ray's object store, which is little used. By default, the store gets part of the machine's memory, and Ray
+does not start if /dev/shm is smaller (Ray 2.60.0, _private/services.py, determine_plasma_store_config).
 """
 
 
@@ -69,10 +69,10 @@ class Run(TrainingRun[FinetuningOptions]):
 
     @property
     def output(self) -> str:
-        """The folder of this training's output, which differs as the loop distinguishes trainings (finetuning/train.py,
-        `_about`).
+        """The folder of this training's output. It depends on the options that distinguish trainings
+        (finetuning/train.py, `_about`).
 
-        In another's folder, the loop would refuse to continue, however often it restarts.
+        In the folder of another training, the loop would refuse to continue, also after restarts.
         """
         options = self.options
         learnt = (options.model, options.data_container, options.longest, options.evaluation)
@@ -101,12 +101,12 @@ def arguments(run: Run) -> list[str]:
 
 
 def head(run: Run) -> Manifest:
-    """Returns the pod of Ray's services and the driver, without GPU; `num-cpus` excludes it from training."""
+    """Returns the pod of Ray's services and the driver. It has no GPU, and `num-cpus` excludes it from training."""
     return in_gang(run.name, _plain_pod(run, HEAD, _HEAD_NEEDS, [run.checkpoints], limits=_HEAD_NEEDS))
 
 
 def worker(run: Run) -> Manifest:
-    """Returns a pod with GPUs. LoRA's gradients are only megabytes: several nodes need no InfiniBand."""
+    """Returns a pod with GPUs. Several nodes need no InfiniBand, because LoRA's gradients are only megabytes."""
     pod = GpuPod(
         pool=run.pool,
         rdma_resource=run.rdma_resource,
@@ -136,7 +136,7 @@ def submitter(run: Run) -> Manifest:
 def _plain_pod(
     run: Run, name: str, needs: Manifest, mounts: Sequence[Mount], limits: Manifest, **more: Any
 ) -> Manifest:
-    """Returns a pod without GPUs, on GPU nodes, since Kueue admits all pods of a team's jobs only there."""
+    """Returns a pod without GPUs. It runs on GPU nodes, because Kueue only admits pods of teams' jobs there."""
     container = {
         "name": name,
         "image": run.image,
@@ -160,17 +160,17 @@ def _tolerations(run: Run) -> list[Manifest]:
 
 
 def ray_job(run: Run) -> Manifest:
-    """Returns the spec of a RayJob. Each try has its own cluster, deleted with it, as Kueue requires.
+    """Returns the spec of a RayJob. Each try creates a Ray cluster and deletes it at the end, as Kueue requires.
 
-    Its separate submitter (K8sJobMode) lets kubectl show the driver's log. With HTTPMode, KubeRay submits and no pod
-    has that log. With SidecarMode, the submitter is on the head, and a lost head fails the job.
+    With K8sJobMode, the submitter is a separate pod, and kubectl can show the driver's log there. With HTTPMode, no pod
+    has that log. With SidecarMode, the submitter is in the head's pod, and the job fails if the head is lost.
     """
     return {
         "entrypoint": shlex.join(["python", "-m", "finetuning.ray_train", *arguments(run)]),
         "submissionMode": "K8sJobMode",
         "submitterPodTemplate": submitter(run),
         "shutdownAfterJobFinishes": True,
-        # For every failure except a passed deadline: KubeRay ignores exit codes (ray-operator 1.6.2,
+        # Retries follow every failure except a passed deadline: KubeRay ignores exit codes (ray-operator 1.6.2,
         # controllers/ray/rayjob_controller.go, checkBackoffLimitAndUpdateStatusIfNeeded).
         "backoffLimit": run.options.restarts,
         "rayClusterSpec": {
@@ -193,5 +193,5 @@ def ray_job(run: Run) -> Manifest:
 
 
 def gang_pods(run: Run) -> int:
-    """Returns the number of pods that start together: head and workers. A retry's cluster uses the same gang."""
+    """Returns the number of pods that start together: head and workers. The cluster of a retry uses the same gang."""
     return 1 + run.nodes

@@ -1,7 +1,8 @@
 """Checks of the fine-tuning's options and placement, before deployment.
 
-Memory is the sum of frozen bf16 weights, LoRA's parameters, a pack's activations without checkpointing, and some
-logits. OPT-1.3b with packs of 16,384 tokens was measured at 17.1 GiB (docs/performance.md); others are estimates.
+Memory is the sum of frozen bf16 weights, LoRA's parameters, the activations of a pack without checkpointing, and some
+logits. OPT-1.3b with packs of 16,384 tokens was measured: 17.1 GiB (docs/performance.md). All other values are
+estimates.
 """
 
 from __future__ import annotations
@@ -33,13 +34,13 @@ _DEFAULT = FinetuningOptions.model_fields["model"].default
 _OPTIONS: Path = ("workloadOptions", NAME)
 _LEAST_PACK = 512
 _FROZEN, _LEARNT = 2, 16
-"""Bytes of a weight: frozen in bf16; trained in fp32 with gradient and two moments."""
+"""Bytes of a weight: of a frozen one in bf16, and of a trained one in fp32 with gradient and two moments."""
 _KEPT_WIDTH, _KEPT_KEYS = 10, 4
-"""Bytes of a token per unit of a layer's width (inputs of both norms, of attention, queries and output, in bf16) and of
-its keys' and values' width.
+"""Bytes of a token per unit of a layer's width (inputs of both norms and of attention, queries, and output, in bf16),
+and per unit of the width of the layer's keys and values.
 """
 _KEPT_SIGN, _KEPT_GATED = 1, 4
-"""Bytes per unit of a feed-forward layer: the sign, or both factors."""
+"""Bytes of a token per unit of a feed-forward layer: the sign (ReLU), or both factors (gated)."""
 _CHUNK, _LOGIT = 4096, 6
 """Tokens with logits in memory (docker/ray-finetuning/finetuning/model.py), and bytes per logit."""
 
@@ -88,7 +89,7 @@ def _evaluation(options: FinetuningOptions) -> Iterator[Problem]:
 
 
 def _memory(options: FinetuningOptions, candidate: Candidate) -> Iterator[Problem]:
-    """Yields a problem with memory. More GPUs do not help: each has the whole model."""
+    """Yields a problem with memory. More GPUs do not help, because each GPU has the whole model."""
     model, sku = options.known, candidate.pool.sku
     if model is None or not sku.gpu_bf16_tflops or fits(model, options, sku):
         return

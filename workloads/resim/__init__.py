@@ -59,7 +59,7 @@ class Resim(Workload[ResimOptions]):
 
 
 def _owner(context: WorkloadContext) -> None:
-    """Creates the owner of batches' Jobs, independent of the templates: batches continue when these change."""
+    """Creates the owner of batches' Jobs. It does not depend on the templates: batches continue if they change."""
     about = "Owns the Jobs of submitted batches, which are deleted with it, before volumes, nodes and namespace."
     kubernetes.core.v1.ConfigMap(
         OWNER,

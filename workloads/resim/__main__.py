@@ -6,7 +6,7 @@ import sys
 
 
 def _command() -> int:
-    """Runs the command. Imports take seconds, and the user may already interrupt them."""
+    """Runs the command. Its imports are here, because they take seconds, in which the user may interrupt it."""
     try:
         from workloads.resim.cli.arguments import main
 

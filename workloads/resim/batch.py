@@ -1,4 +1,4 @@
-"""Defines a batch: its scenarios, name and place in the output container, and errors of commands."""
+"""Defines a batch: its scenarios, name and place in the output container. Also defines errors of commands."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 MOST_SCENARIOS = 100_000
-"""The largest number of scenarios in a batch, one Job. With more indexes, Kubernetes also limits failed and parallel
-ones (pkg/apis/batch/validation/validation.go, completionsSoftLimit).
+"""The largest number of scenarios in a batch, which is one Job. For Jobs with more indexes, Kubernetes also limits
+failed and parallel indexes (pkg/apis/batch/validation/validation.go, completionsSoftLimit).
 """
 MAX_NAME = 100
 MAX_BATCH_NAME = 40
-"""The host name of a pod, `<batch>-<run>-<index>`, has at most 63 characters."""
+"""The limit for the host name of a pod, `<batch>-<run>-<index>`, of at most 63 characters."""
 SCENARIO = re.compile(rf"[A-Za-z0-9](?:[A-Za-z0-9._-]{{0,{MAX_NAME - 2}}}[A-Za-z0-9_-])?")
 BATCH = re.compile(rf"[a-z]([a-z0-9-]{{0,{MAX_BATCH_NAME - 2}}}[a-z0-9])?")
 NAMES = f"at most {MAX_NAME} letters, digits, '.', '_' and '-'; the first a letter or digit, the last not '.'"
@@ -53,7 +53,7 @@ class Layout:
 
     @property
     def results(self) -> str:
-        """The folder with one folder per finished scenario, which appears in one step."""
+        """The folder with one folder per finished scenario. Each appears complete, by a rename."""
         return f"{self.root}/results/"
 
     @property
@@ -77,7 +77,7 @@ def default_name(scenarios: Iterable[str]) -> str:
 def parse(content: bytes, source: str) -> list[str]:
     """Returns a file's scenarios, one per line, without empty lines and comments. Raises Refused with the first errors.
 
-    The file is UTF-8, or UTF-16 or UTF-32 as from PowerShell. As in JSON, its first character is ASCII.
+    The file is in UTF-8, or in UTF-16 or UTF-32, which PowerShell writes. As in JSON, the first character is ASCII.
     """
     try:
         text = content.decode(json.detect_encoding(content))

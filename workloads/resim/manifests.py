@@ -22,13 +22,13 @@ from workloads.resim.options import NAME, ResimOptions
 
 TEMPLATES = f"{NAME}-templates"
 OWNER = f"{NAME}-batches"
-"""ConfigMap that owns submitted batches' Jobs, so that they are deleted with the stack."""
+"""The name of the ConfigMap that owns the Jobs of submitted batches, so that they are deleted with the stack."""
 TEST_IO = "test-io"
 BATCH_LABEL = "ai-on-aks/batch"
 RUN_LABEL = "ai-on-aks/run"
 DIGEST_ANNOTATION = "ai-on-aks/scenarios"
 GRACE_S = 25
-"""Grace period in seconds. Azure announces an eviction 30 seconds before; a drain starts a little later."""
+"""Grace period in seconds. Azure announces an eviction 30 seconds before, and a drain starts a little later."""
 _INPUT, _OUTPUT = "/input", "/output"
 _SCRIPTS = Path(__file__).parent / "scripts"
 
@@ -61,7 +61,7 @@ class Batch:
 
 @dataclass(frozen=True, kw_only=True)
 class Load:
-    """The program of a scenario and its hardware."""
+    """The program of a scenario and the hardware for it."""
 
     pools: Sequence[GpuPool]
     gpus: int | None
@@ -138,14 +138,14 @@ def blueprint(run: Run, load: Load) -> Manifest:
 
 
 def results_of(made_of: Mapping[str, Any]) -> str:
-    """Returns a digest of all that determines a scenario's outputs: image, command and input path."""
+    """Returns a digest of what determines the outputs of a scenario: image, command, input container and path."""
     container = _container(made_of)
     decides = (container["image"], container["command"], _inputs(made_of), made_of["inputContainer"])
     return hashlib.sha256(json.dumps(decides).encode()).hexdigest()
 
 
 def own_folder(made_of: Mapping[str, Any]) -> str:
-    """Returns the folder of the stack's own batch, different by dataset to keep results apart."""
+    """Returns the folder of the stack's own batch. Its name contains the dataset, to separate results."""
     dataset = _inputs(made_of).removeprefix(_INPUT).strip("/")
     return f"{NAME}@{dataset.replace('/', '@')}" if dataset else NAME
 
@@ -180,10 +180,10 @@ def job_spec(made_of: Mapping[str, Any], batch: Batch, count: int) -> Manifest:
 def owner(uid: str) -> Manifest:
     """Returns the owner reference that ties a Job to the stack, by its ConfigMap's uid.
 
-    A deleted namespace deletes pods before their Jobs (kubernetes,
-    pkg/controller/namespace/deletion/namespaced_resources_deleter.go, OrderedNamespaceDeletion) and would hang: the Job
-    controller keeps an interrupted pod until it creates its index's next one (pkg/controller/job/job_controller.go,
-    canRemoveFinalizer), which no longer happens. Both as of 1.33.5.
+    Without an owner, the deletion of a namespace would hang, because it deletes pods before their Jobs (kubernetes,
+    pkg/controller/namespace/deletion/namespaced_resources_deleter.go, OrderedNamespaceDeletion). The Job controller
+    keeps an interrupted pod until it creates the next pod of the same index (pkg/controller/job/job_controller.go,
+    canRemoveFinalizer), which it cannot do in such a namespace. Both as of 1.33.5.
     """
     return {"apiVersion": "v1", "kind": "ConfigMap", "name": OWNER, "uid": uid}
 
@@ -204,7 +204,7 @@ def job(made_of: Mapping[str, Any], batch: Batch, count: int, *, namespace: str,
 
 
 def _verdict(count: int, most_failed: int, enough: int) -> Manifest:
-    """Returns when the remaining scenarios are stopped; empty if all must run."""
+    """Returns the fields of a Job that stop the remaining scenarios early; empty if all scenarios must run."""
     found: Manifest = {}
     if most_failed < 100:
         found["maxFailedIndexes"] = count * most_failed // 100

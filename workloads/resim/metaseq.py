@@ -1,4 +1,4 @@
-"""Implements the template `metaseq`: a training on all GPUs of a node per scenario, with inputs and an output."""
+"""Implements the template `metaseq`: each scenario is a training on all GPUs of a node, with inputs and an output."""
 
 from __future__ import annotations
 

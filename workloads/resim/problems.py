@@ -15,7 +15,7 @@ from workloads.resim.options import NAME, ResimOptions
 
 _OPTIONS: Path = ("workloadOptions", NAME)
 _READ, _WRITE = "rl", "racwdlmp"
-"""Permissions. Outputs are written to a temporary path and renamed."""
+"""Permissions for inputs and for outputs, which are written to a temporary path and renamed."""
 
 
 def problems(options: ResimOptions, candidate: Candidate) -> Iterator[Problem]:
@@ -69,14 +69,14 @@ def _permissions(account: Account, name: str, key: str, needed: str) -> Iterator
         where: Path = (*account.path_of(name), "permissions")
         better = "".join(letter for letter in _WRITE if letter in needed or letter in given)
         what = f"is {given}, but {key} of workload {NAME} also needs {''.join(missing)}"
-        # Without read permissions, nothing mounts: adding them does not widen access.
+        # Without read permissions, mounts fail, so adding these permissions does not widen access.
         widens = "permissions" in container.model_fields_set and not {*missing} <= {*_READ}
         fix = by_hand(where) if widens else set_command(where, better)
         yield Problem(where, what, f"all of {needed}", fix)
 
 
 def _outlives(account: Account, name: str, hours: int) -> Iterator[Problem]:
-    """Yields a problem if even a fresh SAS is too short. `submit` checks the rest of a used one."""
+    """Yields a problem if even a new SAS expires before a batch ends. `submit` checks the SAS that exists."""
     container = account.settings.containers[name]
     if account.settings.auth == "identity" or hours < container.days * 24:
         return
@@ -91,10 +91,10 @@ def _outlives(account: Account, name: str, hours: int) -> Iterator[Problem]:
 
 
 def _one_folder(account: Account, name: str) -> Iterator[Problem]:
-    """Yields a problem if pods of a node would share a folder of blocks.
+    """Yields a problem if mounts on a node would share a folder for cached blocks.
 
-    With `auth: identity`, each pod has its own mount (nodeserver.go, NodePublishVolume). Each empties the folder of
-    blocks at its start and end, and fails to start while another writes there (azure-storage-fuse 2.5.4,
+    With `auth: identity`, each pod has its own mount (nodeserver.go, NodePublishVolume). Each mount empties the folder
+    when it starts and ends, and cannot start while another mount writes there (azure-storage-fuse 2.5.4,
     block_cache.go, Configure: "temp directory not empty").
     """
     profile = account.settings.containers[name].profile
@@ -107,8 +107,8 @@ def _one_folder(account: Account, name: str) -> Iterator[Problem]:
 
 
 def _flat(candidate: Candidate, name: str) -> Iterator[Problem]:
-    """Yields a problem for an account without a hierarchical namespace, where blobfuse2 renames a folder blob by blob,
-    which can leave half an output.
+    """Yields a problem for an account without a hierarchical namespace. There, blobfuse2 renames a folder blob by blob,
+    so that an interruption can leave half an output.
     """
     account = candidate.storage.by_container().get(name)
     if account and not account.settings.hierarchical_namespace:

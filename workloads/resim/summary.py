@@ -62,7 +62,7 @@ class Cost:
 
     usd: float | None
     at_most: bool = False
-    """Whether it is an upper limit: Spot nodes cost the market price, at most the list price."""
+    """Whether `usd` is an upper limit: Spot nodes cost the market price, at most the list price."""
 
 
 @dataclass(frozen=True)
@@ -74,14 +74,14 @@ class Summary:
     failed: int
     running: int
     evicted: int
-    """Attempts ended by an eviction, a lost node or `cancel`."""
+    """The number of attempts that an eviction, a lost node or `cancel` has ended."""
     retried: int
     input_bytes: int
     output_bytes: int
     seconds: float
     """Seconds from the first start to the last end of finished scenarios."""
     scenario_seconds: float
-    """Their total work in seconds."""
+    """The seconds of all finished scenarios together."""
     node_hours: float
     cost: Cost
     reason: str = ""
@@ -125,7 +125,7 @@ def _count(indexes: str) -> int:
 
 
 def node_hours(results: Iterable[Mapping[str, Any]]) -> dict[str, float]:
-    """Returns the hours of each node with any scenario; parallel ones count once."""
+    """Returns the hours in which each node ran scenarios. Hours with parallel scenarios count once."""
     spans: dict[str, list[tuple[float, float]]] = {}
     for each in results:
         spans.setdefault(each["node"], []).append((each["started"], each["ended"]))
@@ -141,7 +141,7 @@ def _covered(spans: Iterable[tuple[float, float]]) -> float:
 
 
 def cost(hours: Mapping[str, float], pools: Mapping[str, tuple[str, bool]], region: str) -> Cost:
-    """Returns the cost of nodes by name. `pools` have VM size and Spot flag, by the ARM name in node names."""
+    """Returns the cost of the node hours. `pools` has VM size and Spot flag, by the ARM name in node names."""
     total, spot = 0.0, False
     for node, spent in hours.items():
         size, is_spot = next((found for arm, found in pools.items() if node.startswith(f"aks-{arm}-")), ("", False))
@@ -153,7 +153,7 @@ def cost(hours: Mapping[str, float], pools: Mapping[str, tuple[str, bool]], regi
 
 
 def evicted(attempts: Mapping[tuple[str, str], Collection[str]], known: Collection[str]) -> int:
-    """Returns how many attempts ended without success or failure; pods in `known` still run."""
+    """Returns the number of attempts that ended without success or failure. Pods in `known` have not failed."""
     return sum(FAILED not in files and pod not in known for (_, pod), files in attempts.items())
 
 
@@ -181,7 +181,7 @@ def summarised(
         scenarios=scenarios,
         succeeded=succeeded,
         failed=run.failed,
-        running=min(run.active, scenarios - succeeded),  # outputs exist before Kubernetes registers pods' end
+        running=min(run.active, scenarios - succeeded),  # outputs exist before Kubernetes registers the end of pods
         evicted=evictions,
         retried=sum(each["attempts"] > 1 for each in results) + retried_left,
         input_bytes=sum(each.get("inputBytes", 0) for each in results),

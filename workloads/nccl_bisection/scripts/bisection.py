@@ -1,9 +1,9 @@
 """Finds the slow nodes, links and rails of a fabric by bisection. The caller passes the function that measures.
 
-A rail is the GPU and the HCA with one index on every node: all rails can be measured in parallel. A bad group is
-measured in halves, all in the same round, until single nodes are left. Each is measured with a good node, and again
-with another, before it is reported. Azure describes the same by hand, for whole nodes (Azure/ai-infrastructure-on-azure
-6ac01e7, skills/ai-infra/references/nccl_diagnosis.md).
+A rail is the GPU and the HCA with the same index on every node. All rails can be measured in parallel. The halves of
+all bad groups are measured in the same round, until single nodes are left. Each single node is measured with a good
+node, and again with another good node, before it is reported. Azure describes how to do this by hand for whole nodes
+(Azure/ai-infrastructure-on-azure 6ac01e7, skills/ai-infra/references/nccl_diagnosis.md).
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, field, replace
 
 GOOD, BAD, UNKNOWN = "good", "bad", "unknown"
-"""States of a measurement: at its floor or above; below it, or with wrong values; without a result."""
+"""States of a measurement: at least the floor; below the floor, or wrong values; no result."""
 LINK, NODE, RAIL, POOL = "link", "node", "rail", "pool"
 SAMPLE = 16
-"""Number of nodes in pairs, which distinguish a bad rail from bad links: if less than half are bad, a pair is good."""
+"""Number of nodes in pairs. If less than half of them are bad, a pair is good, so the rail itself is not bad."""
 PAIRINGS = 3
-"""Number of different pairings: then each of three nodes is once in a pair without the bad one."""
+"""Number of different pairings. With three, each good one of three nodes is once in a pair without the bad node."""
 
 Nodes = tuple[str, ...]
 Rails = tuple[int, ...]
@@ -33,7 +33,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Outcome:
-    """One group's result: bus bandwidth and floor in GB/s, and another reason if it is not good."""
+    """The result of one group: bus bandwidth and floor in GB/s. If it is bad for another reason, `why` has it."""
 
     state: str
     busbw: float = 0.0
@@ -61,11 +61,11 @@ class Report:
     chance: list[Finding] = field(default_factory=list)
     """Parts that were bad once, and then good."""
     rest: Outcome | None = None
-    """Outcome of all parts without findings together; None if too few to measure."""
+    """Outcome of all parts without findings, measured together; None if too few parts are left."""
 
 
 Measure = Callable[[Sequence[Group]], Sequence[Outcome]]
-"""Measures one round, whose groups have no HCA in common."""
+"""Measures one round. The groups of a round have no HCA in common."""
 
 
 @dataclass
@@ -76,11 +76,11 @@ class _Found:
     nodes: dict[str, Outcome] = field(default_factory=dict)
     chance: dict[str, Outcome] = field(default_factory=dict)
     everywhere: Outcome | None = None
-    """Outcome of the pairs, if no two nodes are good together."""
+    """Outcome of the pairs if no pair is good; otherwise None."""
 
     @property
     def is_empty(self) -> bool:
-        """Whether no part is bad, although all nodes together may be."""
+        """Whether no part is bad, although all nodes measured together may be bad."""
         return not (self.nodes or self.chance or self.everywhere)
 
 
@@ -91,7 +91,7 @@ _Search = Generator[list[Nodes], list[Outcome], _Found]
 def bisect(
     nodes: Sequence[str], rails: int, measure: Measure, down: Mapping[tuple[str, int], str] | None = None
 ) -> Report:
-    """Searches nodes on this many rails. `down` are links that do not work, with the reason, by node and rail."""
+    """Searches nodes on this number of rails. `down` has the reasons for links that do not work, by node and rail."""
     report, known, every = Report(), down or {}, tuple(range(rails))
 
     def counted(groups: Sequence[Group]) -> Sequence[Outcome]:
@@ -117,7 +117,7 @@ def bisect(
 
 
 def _side_by_side(measure: Measure, searches: Mapping[Rails, _Search]) -> dict[Rails, _Found]:
-    """Returns each search's result by rails. All run in the same rounds."""
+    """Returns the results of searches, by rails. All searches run in the same rounds."""
     found: dict[Rails, _Found] = {}
     asked = {rails: next(search) for rails, search in searches.items()}
     while asked:
@@ -133,7 +133,10 @@ def _side_by_side(measure: Measure, searches: Mapping[Rails, _Search]) -> dict[R
 
 
 def _search(nodes: Nodes) -> _Search:
-    """Searches all nodes, then pairs, whose good nodes are the others' partners, then the others by halves."""
+    """Measures all nodes, then pairs to find good nodes, and then halves of the other nodes.
+
+    The good nodes are partners for measurements of single nodes.
+    """
     [all_nodes] = yield [nodes]
     found = _Found(all_nodes)
     if all_nodes.state == GOOD:
@@ -163,7 +166,7 @@ def _search(nodes: Nodes) -> _Search:
 def _halve(
     nodes: Nodes, good: list[str]
 ) -> Generator[list[Nodes], list[Outcome], tuple[dict[str, Outcome], dict[str, str]]]:
-    """Returns the remaining single nodes, and each one's partner. Adds good parts' nodes to `good`."""
+    """Returns the single nodes that were not good, and the partner of each. Adds nodes of good parts to `good`."""
     suspects: dict[str, Outcome] = {}
     partners: dict[str, str] = {}
     groups = [tuple(node for node in nodes if node not in set(good))]
@@ -179,9 +182,9 @@ def _halve(
 def _measure_parts(
     parts: Iterable[Nodes], good: Sequence[str], partners: dict[str, str]
 ) -> Generator[list[Nodes], list[Outcome], dict[Nodes, Outcome]]:
-    """Returns the outcome of each part. A single node is measured with another good one than before.
+    """Returns the outcome of each part. A single node is measured with another good node than before.
 
-    Each good node has one partner at a time: a few good nodes need more rounds.
+    Each good node has one partner in a round, so more rounds are needed if few nodes are good.
     """
     measured: dict[Nodes, Outcome] = {}
     waiting = list(parts)
@@ -209,7 +212,7 @@ def _sample(nodes: Nodes) -> Nodes:
 
 
 def _pairings(nodes: Nodes) -> Iterator[list[Nodes]]:
-    """Yields lists of pairs, by the circle method of tournaments: pairs repeat only when no others are left."""
+    """Yields lists of pairs by the circle method of tournaments. Pairs only repeat after all possible pairs."""
     first, *others = [*nodes, *([""] if len(nodes) % 2 else [])]
     for number in range(PAIRINGS):
         turn = number % len(others)
@@ -229,7 +232,11 @@ def _mostly(outcomes: Sequence[Outcome]) -> Outcome:
 def _findings(
     nodes: Sequence[str], by_rail: Mapping[int, _Found], down: Mapping[tuple[str, int], str]
 ) -> Iterator[Finding]:
-    """Yields the bad rails and the other bad links; a node replaces its links if all are bad."""
+    """Yields the bad rails and the other bad links.
+
+    If all links of a node have the same state, yields one finding for the node instead of its links. If all rails are
+    bad with the same state, yields only one finding for the pool.
+    """
     rails = {rail: each.everywhere for rail, each in by_rail.items() if each.everywhere}
     if len(rails) == len(by_rail) > 1 and len({outcome.state for outcome in rails.values()}) == 1:
         yield Finding(POOL, max(rails.values(), key=lambda outcome: outcome.busbw))
@@ -254,7 +261,7 @@ def _chance(by_rail: Mapping[int, _Found]) -> Iterator[Finding]:
 
 
 def _search_rest(report: Report, nodes: Sequence[str], every: Rails, measure: Measure) -> None:
-    """Searches the rest with all devices, for slow nodes with good links and for a slow pool."""
+    """Searches nodes and rails without findings, with all devices, for slow nodes with good links and a slow pool."""
     findings = report.findings
     left = tuple(node for node in nodes if node not in {finding.node for finding in findings})
     rails = tuple(rail for rail in every if rail not in {each.rail for each in findings if each.kind == RAIL})

@@ -17,7 +17,7 @@ Result = dict[str, Any]
 def result(
     about: Mapping[str, Any], nodes: Sequence[str], ports: Sequence[str], found: Report, left_out: Mapping[str, str]
 ) -> Result:
-    """Returns the result. `about` describes the pool and its baselines; `left_out` has a reason for each other node."""
+    """Returns the result. `about` describes the pool and its baselines; `left_out` has nodes not searched, and why."""
     lost = [Finding("node", Outcome(UNKNOWN, why=why), node) for node, why in left_out.items()]
     return {
         **about,
@@ -51,7 +51,7 @@ def lines(result: Result) -> Iterator[str]:
 
 
 def verdict(result: Result) -> str:
-    """Returns the last line."""
+    """Returns the last line, the verdict."""
     counts = f"nodes={len(result['nodes'])} rounds={result['rounds']} measurements={result['measurements']}"
     rest = result["rest"]
     what = "rest" if result["findings"] else "busbw"
@@ -67,7 +67,7 @@ _SHOWN = 8
 
 
 def exit_code(result: Result) -> int:
-    """Returns 0 if all is good, 1 if a part is bad, 2 if one could not be measured."""
+    """Returns 0 if everything is good, 1 if a part is bad, 2 if a part could not be measured."""
     states = {each["state"] for each in result["findings"]}
     return 1 if BAD in states else 2 if UNKNOWN in states else 0
 

@@ -1,9 +1,9 @@
 """Searches the fabric of a pool: reads its nodes, measures, and prints the result.
 
 Usage: search.py FLEET, a file with lines HOST host, LOST host why (launch.sh) and NODE host node ports (links.sh).
-Reads: VM_SIZE; POOL; BASELINES, bus bandwidth in GB/s of one node, two and more, as JSON; HCAS, their number per node;
-BYTES of a message between whole nodes; and measure.sh's variables. Exit code: 0 all is good, 1 a part is bad, 2 a part
-could not be measured.
+Variables: VM_SIZE; POOL; BASELINES, the bus bandwidths in GB/s of one node, two, and more, as JSON; HCAS, the number on
+a node; BYTES of a message between whole nodes; and the variables of measure.sh. Exit codes: 0 if everything is good, 1
+if a part is bad, 2 if a part could not be measured.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ class Fleet:
     """InfiniBand ports such as mlx5_0:1; the index is the rail."""
     down: dict[tuple[str, int], str] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
-    """Reasons by node, or by host if that is unknown."""
+    """Reasons why nodes are not searched, by node, or by host if the node is unknown."""
 
     @classmethod
     def read(cls, lines: Iterable[str], hcas: int) -> Fleet:
-        """Returns the fleet without nodes that have other ports than most: their rails would differ."""
+        """Returns the fleet. Leaves out nodes that have other ports than most nodes: their rails would differ."""
         fleet, hosts, ports_of = cls(), dict[str, str](), dict[str, dict[str, str]]()
         for kind, name, *words in (line.split() for line in lines if line.startswith(("HOST ", "LOST ", "NODE "))):
             if kind == "HOST":
@@ -82,7 +82,7 @@ class Meter:
     rounds: list[int] = field(default_factory=list)
 
     def floor(self, group: Group) -> float:
-        """Returns GB/s. Between nodes, each HCA carries an equal share; within a node, NVLink carries all traffic."""
+        """Returns the floor in GB/s. Between nodes, each HCA has an equal share. In a node, NVLink has all traffic."""
         if len(group.nodes) == 1:
             return self.floors["one"]
         whole = self.floors["two" if len(group.nodes) == 2 else "many"]
@@ -116,7 +116,7 @@ class Meter:
 
 
 def outcome(code: int, printed: str, floor: float) -> Outcome:
-    """Returns the outcome of a measure.sh run."""
+    """Returns the outcome of a run of measure.sh from its exit code and output."""
     verdict = next((line for line in reversed(printed.splitlines()) if line.startswith("VERDICT: ")), "")
     found = BUSBW.search(verdict)
     state = {0: GOOD, 1: BAD}.get(code, UNKNOWN) if verdict else UNKNOWN

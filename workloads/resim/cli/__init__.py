@@ -1,1 +1,1 @@
-"""Commands of `python -m workloads.resim`. They need a stack's outputs, kubectl, and the blobs."""
+"""Commands of `python -m workloads.resim`. They use a stack's outputs, kubectl, and blobs."""

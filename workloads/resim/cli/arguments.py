@@ -21,7 +21,7 @@ _Command = Callable[[Session, argparse.Namespace], int]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs a command and returns its exit code. 0 is success; with --wait, that no scenario of the batch failed."""
+    """Runs a command and returns its exit code. 0 is success; with --wait, it also means that no scenario failed."""
     options = _parser().parse_args(argv)
     try:
         if options.handler is _submit:  # errors in a file need no stack

@@ -26,7 +26,7 @@ class Container:
     account_key: str = ""
 
     def check_lasts(self, hours: int, now: datetime, stack: str) -> None:
-        """Raises Refused unless a batch of this many hours ends before the SAS."""
+        """Raises Refused unless a batch of this number of hours ends before the SAS expires."""
         if self.expiry is None or now + timedelta(hours=hours) < self.expiry:
             return
         most = int((self.expiry - now) / timedelta(hours=1))
@@ -40,7 +40,7 @@ class Container:
 
 @dataclass(frozen=True)
 class Pool:
-    """A GPU pool's data for the costs."""
+    """The data of a GPU pool from which costs are calculated."""
 
     size: str
     spot: bool
@@ -53,10 +53,10 @@ class Platform:
     kubeconfig: str
     containers: Mapping[str, Container]
     pools: Mapping[str, Pool]
-    """Pools by their ARM names, which node names contain."""
+    """Pools by ARM name. Names of nodes contain these names."""
 
     def container(self, name: str) -> Container:
-        """Returns a container of the outputs. Raises Refused if it does not exist."""
+        """Returns a container from the outputs. Raises Refused if the outputs do not have it."""
         if name not in self.containers:
             what = f"the outputs of stack {self.stack} have no container {name}"
             raise Refused(what, ", ".join(self.containers) or "a stack with containers", "pulumi up")
@@ -64,7 +64,7 @@ class Platform:
 
 
 def platform(stack: str, own: Mapping[str, Any], shared: Mapping[str, Any]) -> Platform:
-    """Returns the platform from a stack's `own` outputs and those of its platform's stack, maybe the same.
+    """Returns the platform from a stack's `own` outputs and the outputs of the platform's stack (`shared`).
 
     Raises Refused if the stack has no resim or is not deployed.
     """

@@ -1,4 +1,4 @@
-"""Runs pulumi for a stack's outputs and kubectl for its cluster, as users do."""
+"""Runs pulumi to read a stack's outputs, and kubectl to access its cluster."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TIMEOUT = "--request-timeout=30s"
 
 
 class _Failed(Exception):
-    """The message is the command's error output."""
+    """Raised if a command fails. The message is the command's error output."""
 
 
 def _run(*command: str, given: str | None = None) -> str:
@@ -39,7 +39,7 @@ def _run(*command: str, given: str | None = None) -> str:
 
 
 def outputs(stack: str) -> Mapping[str, Any]:
-    """Returns all outputs of a stack with secrets; empty means the selected stack. Raises Refused."""
+    """Returns all outputs of a stack with secrets. An empty name means the selected stack. Raises Refused."""
     chosen = ["--stack", stack] if stack else []
     try:
         text = _run("pulumi", "stack", "output", "--json", "--show-secrets", "--non-interactive", *chosen)

@@ -46,7 +46,7 @@ class Session:
             yield found
 
     def scenarios(self, batch: str, kept: Store) -> list[str]:
-        """Returns all scenarios of a submitted batch or the stack's own. Raises Refused for others."""
+        """Returns all scenarios of a submitted batch, or of the stack's own batch. Raises Refused for other names."""
         if kept.identity() is not None:
             return kept.scenarios()
         if batch == NAME and (own := self.jobs(NAME)):

@@ -69,7 +69,7 @@ def _region(session: Session) -> str:
 
 
 def cancel(session: Session, batch: str) -> list[str]:
-    """Deletes a batch's Jobs and returns their names; finished scenarios stay. Raises Refused without Jobs."""
+    """Deletes a batch's Jobs and returns their names. Finished scenarios stay. Raises Refused if it has no Jobs."""
     jobs = [job["metadata"]["name"] for job in session.jobs(batch)]
     if not jobs:
         allowed = ", ".join(session.batches()) or "a submitted batch"

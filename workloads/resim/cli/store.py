@@ -20,7 +20,7 @@ from workloads.resim.cli.platform import Container
 
 _AT_ONCE = 16
 _SAS_REJECTED = ("AuthenticationFailed", "AuthorizationFailure", "InvalidAuthenticationInfo")
-"""Error codes for an expired SAS or another account's, and for access from outside a private network."""
+"""Error codes for an expired SAS, the SAS of another account, and access from outside a private network."""
 
 
 @dataclass
@@ -30,7 +30,7 @@ class Kept:
 
 
 class Store:
-    """A batch's part of the container. Methods raise Refused for storage's errors."""
+    """A batch's part of the container. Methods raise Refused for errors of the storage account."""
 
     def __init__(self, client: ContainerClient, container: Container, layout: Layout) -> None:
         self._client, self._container, self._layout = client, container, layout
@@ -41,7 +41,7 @@ class Store:
         return found
 
     def scenarios(self) -> list[str]:
-        """Returns all scenarios of the batch: its first run's."""
+        """Returns all scenarios of the batch. These are the scenarios of its first run."""
         return self.run(1)
 
     def run(self, number: int) -> list[str]:

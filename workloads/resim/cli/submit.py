@@ -30,7 +30,7 @@ _MOST_BYTES = (MOST_SCENARIOS + 1) * (MAX_NAME + 2)
 
 @dataclass(frozen=True)
 class Submitted:
-    """One run of a batch; without remaining scenarios, it has no Job."""
+    """One run of a batch. If no scenarios remain, it has no Job."""
 
     batch: str
     run: int
@@ -53,7 +53,7 @@ def scenarios(file: str | None, count: int | None) -> list[str]:
 
 
 def submit(session: Session, names: Sequence[str], *, name: str, template: str, **changes: int | None) -> Submitted:
-    """Submits a batch's scenarios, or the remaining ones. Raises Refused."""
+    """Submits the scenarios of a new batch, or the remaining ones of an existing batch. Raises Refused."""
     batch = checked_name(name or default_name(names))
     if batch == NAME:
         raise Refused(f"{NAME} is the stack's own batch", "another name", f"--name {default_name(names)}")
@@ -114,7 +114,7 @@ def _check_lasts(session: Session, made_of: Mapping[str, Any]) -> None:
 
 
 def _check_same(batch: str, names: Sequence[str], known: Mapping[str, Any]) -> None:
-    """Raises Refused for other scenarios with the same name, which would mix up outputs."""
+    """Raises Refused if the batch of this name has other scenarios, because outputs would get mixed up."""
     if known["digest"] != digest(names):
         what = f"batch {batch} was submitted at {known['submitted'][:16]} with other scenarios ({known['scenarios']})"
         allowed = "the same scenarios in the same order, or another name"
@@ -122,7 +122,7 @@ def _check_same(batch: str, names: Sequence[str], known: Mapping[str, Any]) -> N
 
 
 def _check_made_of(batch: str, made_of: Mapping[str, Any], known: Mapping[str, Any]) -> None:
-    """Raises Refused for another image, command or dataset: the results would differ."""
+    """Raises Refused if image, command or dataset have changed, because results would differ."""
     wanted = results_of(made_of)
     if known["madeOf"] != wanted:
         what = f"batch {batch} was submitted with another image, command or dataset than the stack has now"
