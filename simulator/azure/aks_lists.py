@@ -1,4 +1,4 @@
-"""AKS's lists besides clusters and pools: Kubernetes versions, upgrades and machines.
+"""AKS's lists of Kubernetes versions, upgrades and machines, and results of `az aks command`.
 
 Shapes: azure-rest-api-specs, ManagedClusters_ListKubernetesVersions, _GetUpgradeProfile, AgentPools_GetUpgradeProfile,
 Machines_List.
@@ -78,7 +78,7 @@ def _upgrades(world: World, version: str, newest: int = 99) -> Body:
 
 
 def _of_pool(world: World, cluster: Record, pool: Record) -> Body:
-    """A pool can be upgraded up to its control plane's version (AKS's page on node pool upgrades)."""
+    """Returns a pool's upgrades, up to the version of the control plane (AKS's page on node pool upgrades)."""
     return _upgrades(world, pool.properties["orchestratorVersion"], _number(cluster.properties["kubernetesVersion"]))
 
 

@@ -37,7 +37,7 @@ from simulator.azure.rest import CORRELATION, CREATOR, PathRequest, Request, Res
 from simulator.azure.schema import Schema, merged, schemas
 from simulator.azure.store import Body, Record
 
-_SUBSCRIPTION_PARTS = 2  # of `/subscriptions/<id>`
+_SUBSCRIPTION_PARTS = 2  # slashes in `/subscriptions/<id>`
 _LOCATION = "location"
 
 
@@ -111,12 +111,12 @@ class Api:
         return Record(resource, {}, correlation=request.headers.get(CORRELATION, ""), facts=created)
 
     def _patch(self, request: Request, resource: ResourceId, schema: Schema, kind: Kind) -> Response:
-        """Merges the changes (RFC 7396), so that the type's rules see a complete update."""
+        """Merges the changes into the stored body (RFC 7396): the type's rules check a complete body."""
         changes = _object(request.body)
         record = self._find(resource)
         if not kind.patches_tags:
             return self._put(replace(request, body=merged(record.body, changes)), record.id, schema, kind)
-        shown = kind.view(self._world, record)  # clients (`az identity update`) may send the unchanged rest too
+        shown = kind.view(self._world, record)  # clients (`az identity update`) may also send unchanged properties
         if merged(shown, {name: value for name, value in changes.items() if name != "tags"}) != shown:
             raise bad_request("Only 'tags' can be patched: {\"tags\": {...}}.", code="InvalidParameter")
         if problems := [problem for problem in schema.problems(changes) if problem.path.startswith("tags")]:
@@ -192,7 +192,7 @@ class Api:
         return Response(HTTPStatus.OK if found else HTTPStatus.NO_CONTENT)
 
     def _special(self, request: Request, path: Path) -> Response | None:
-        """Answers requests about operations and capacity reservations, which are not stored."""
+        """Returns the response about an operation or a capacity reservation (both are not stored), else None."""
         if operation := self._polling.find(path):
             return operation
         if request.method == "GET" and reservations.is_about(self._world, path):
@@ -275,7 +275,7 @@ def _schema(path: Path, version: str = "") -> Schema:
 
 
 def _check_scope(resource: ResourceId, schema: Schema) -> None:
-    """Code and text are inferred."""
+    """The error's code and text are guesses."""
     above = parse(resource.scope)
     in_subscription = resource.scope.count("/") == _SUBSCRIPTION_PARTS
     if schema.type == GROUP_TYPE:

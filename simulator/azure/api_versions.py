@@ -1,4 +1,4 @@
-"""The API versions of requests: from Resource Manager's first to the type's newest."""
+"""Checks that API versions are between Resource Manager's first and the type's newest."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from simulator.azure.ids import GROUP_TYPE
 _FIRST = "2014-04-01"
 _VERSION = re.compile(r"(\d{4}-(?:0\d|1[0-2])-(?:[0-2]\d|3[01]))(-\w+)?")
 _OWN = "Microsoft.Resources"
-"""Its types report an invalid version differently."""
+"""Types in this namespace report an invalid version differently."""
 
 
 def newest(resource_type: str) -> str:
@@ -24,7 +24,7 @@ def newest(resource_type: str) -> str:
 
 
 def check(version: str, resource_type: str, regions: tuple[str, ...], location: str = "") -> None:
-    """Raises ArmError (400) for a version that the type lacks, or an unknown location.
+    """Raises ArmError (400) for an invalid version or an unknown location.
 
     Error texts: Azure/azure-cli#28368, #28038, #10100.
     """

@@ -1,4 +1,4 @@
-"""The state of the simulated subscription and its backends."""
+"""The simulated subscription: its state and its backends."""
 
 from __future__ import annotations
 

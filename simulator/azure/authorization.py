@@ -1,4 +1,4 @@
-"""Authorization of changes in Resource Manager, and its lists of permissions and role definitions.
+"""Authorizes changes in Resource Manager, and lists permissions and role definitions.
 
 Error text: Azure/azure-cli#32165.
 """
@@ -20,7 +20,7 @@ _BY_NAME = re.compile(r"roleName eq '([^']*)'", re.IGNORECASE)
 _VERBS = {"PUT": "write", "PATCH": "write", "DELETE": "delete"}
 _FEATURES = "/providers/Microsoft.Features"
 _READS = ("checknameavailability",)
-"""POST actions that only read, which are always allowed."""
+"""POST actions that only read. They are always allowed."""
 
 
 def check(world: World, request: Request, path: Path | None) -> None:
@@ -45,7 +45,7 @@ def _required(path: Path) -> tuple[str, str]:
     scope = path.id.text if path.names else path.scope
     if path.type == GROUP_TYPE:
         return "Microsoft.Resources/subscriptions/resourcegroups", scope
-    if path.scope.endswith(_FEATURES):  # a feature's path names the feature's provider
+    if path.scope.endswith(_FEATURES):  # here the path's type begins with the feature's provider
         return "Microsoft.Features/providers/features", path.scope.removesuffix(_FEATURES)
     known = schemas().get(path.type.lower())
     return known.type if known else path.type, scope

@@ -15,7 +15,7 @@ class ClusterBackend(Protocol):
     """Kubernetes control planes, one per managed cluster. All methods are idempotent."""
 
     def create(self, cluster_id: str) -> None:
-        """Starts the control plane if it does not run. Returns when the API server and logins are ready."""
+        """Starts the control plane if it does not run. Returns when the API server is ready and accepts logins."""
 
     def delete(self, cluster_id: str) -> None:
         """Stops the control plane, if any, and removes its state."""
@@ -35,22 +35,22 @@ class ClusterBackend(Protocol):
     def admin_kubeconfig(self, cluster_id: str) -> str:
         """Returns a kubeconfig (YAML) with an administrator's client certificate.
 
-        It names a private cluster as in its DNS zone. Raises KeyError if the cluster is down.
+        For a private cluster, it has the host name in the private DNS zone. Raises KeyError if the cluster is down.
         """
 
     def api_port(self, cluster_id: str) -> int:
         """Returns the API server's port on 127.0.0.1. Raises KeyError if the cluster is down."""
 
     def set_storage(self, cluster_id: str, storage_profile: Mapping[str, Any]) -> None:
-        """Enables and disables CSI drivers and StorageClasses by the cluster's `storageProfile`."""
+        """Enables or disables CSI drivers and StorageClasses, as set in the cluster's `storageProfile`."""
 
     def set_admins(self, cluster_id: str, groups: Sequence[str]) -> None:
         """Sets the cluster's administrators to exactly these Entra groups (object ids)."""
 
     def set_nodes(self, cluster_id: str, nodes: list[Node]) -> Mapping[str, str]:
-        """Sets the cluster's nodes, with labels and taints, to exactly these.
+        """Sets the cluster's nodes, with labels and taints, to exactly `nodes`.
 
-        Returns the reason for each missing node, by name.
+        Returns the reason for each missing node (key: the node's name).
         """
 
 
@@ -59,7 +59,7 @@ class BlobBackend(Protocol):
 
     @property
     def endpoint(self) -> str:
-        """`https://127.0.0.1:<port>`, stable across restarts. An account's blobs are below `/<account>`."""
+        """`https://127.0.0.1:<port>`, also after restarts. An account's blobs are below `/<account>`."""
 
     @property
     def ca_file(self) -> Path:
@@ -70,9 +70,9 @@ class BlobBackend(Protocol):
         """The log of blobs that users wrote."""
 
     def set_accounts(self, accounts: Callable[[], Mapping[str, list[str]]]) -> None:
-        """Serves exactly these accounts with their keys. Returns when ready. Without accounts, starts nothing.
+        """Serves exactly these accounts with their keys. Returns when the service is ready.
 
-        Calls `accounts` under a lock, so that the last concurrent change wins.
+        Without accounts, starts nothing. Calls `accounts` under a lock, so that the last change wins.
         """
 
     def create_container(self, account: str, container: str) -> None:

@@ -1,4 +1,4 @@
-"""The clusters' data plane: image pulls, blob and file storage, and Entra."""
+"""The Azure services that simulated clusters use: image pulls, blob and file storage, and Entra."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ _DNS = "168.63.129.16:53"
 
 
 class DataPlane:
-    """Answers from the subscription's current state. Thread-safe."""
+    """Answers clusters' requests from the subscription's current state. Thread-safe."""
 
     def __init__(self, world: World, tokens: Tokens, gateway: int = 0, cluster_id: str = "") -> None:
-        """Takes the port of the proxy to private endpoints, and the asking cluster's id."""
+        """`gateway` is the proxy's port. `cluster_id` is empty for clients outside all networks."""
         self._world, self._tokens, self._gateway, self._cluster = world, tokens, gateway, cluster_id
 
     def at(self, cluster_id: str) -> DataPlane:
         return DataPlane(self._world, self._tokens, self._gateway, cluster_id)
 
     def may_pull(self, cluster_id: str, image: str) -> str | None:
-        """Returns containerd's error if a cluster's nodes cannot pull an image.
+        """Returns containerd's error if a cluster's nodes cannot pull an image, else None.
 
-        `image` is a pod's reference. Nodes can pull all images of registries outside simulated Azure.
+        `image` is a pod's image reference. Nodes can pull every image from registries other than Azure's.
         """
         named = _IMAGE.fullmatch(image)
         if named is None:
@@ -56,7 +56,7 @@ class DataPlane:
         return BlobService(self._world.blobs.endpoint, self._world.blobs.ca_file)
 
     def blob_service(self, account: str) -> BlobService:
-        """Returns an account's blob service. Raises Unreached if not reachable or missing."""
+        """Returns an account's blob service. Raises Unreached if the account is missing or not reachable."""
         if accounts.named(self._world, account) is None:
             raise Unreached(f"dial tcp: lookup {account}{_BLOBS} on {_DNS}: no such host")
         blobs, network = self._world.blobs, self._network(self._cluster)
@@ -67,12 +67,12 @@ class DataPlane:
 
     @property
     def proxy(self) -> str:
-        """The proxy's URL for the nodes' network, or for clients outside all networks."""
+        """The proxy's URL for clients in the nodes' network, or outside all networks."""
         network = self._network(self._cluster)
         return domains.proxy(self._gateway, inside.label(network) if network else "")
 
     def issuer(self, cluster_id: str) -> str:
-        """Returns the issuer of a cluster's service account tokens, or an empty string if disabled."""
+        """Returns the issuer of a cluster's service account tokens, or an empty string if the issuer is disabled."""
         cluster = self._world.store.get(parse_id(cluster_id))
         return clusters.issuer(self._world, cluster) if cluster else ""
 
@@ -92,19 +92,19 @@ class DataPlane:
         )
 
     def names(self, cluster_id: str) -> Sequence[str]:
-        """Returns a private cluster's API server names, its kubeconfig's first."""
+        """Returns the host names of a private API server. Kubeconfigs contain the first one."""
         cluster = self._world.store.get(parse_id(cluster_id))
         return clusters.server_names(cluster) if cluster else ()
 
     def storage_token(self, client_id: str, assertion: str) -> tuple[str, int]:
-        """Exchanges a service account's token for a managed identity's storage token.
+        """Exchanges a service account's token for a storage token of a managed identity.
 
-        Returns the token and its expiry time. Raises LoginError, a PermissionError.
+        Returns the storage token and its expiry time. Raises LoginError (a PermissionError).
         """
         return federation.exchange(self._world, self._tokens, client_id, assertion, STORAGE)
 
     def share_refusal(self, cluster_id: str, group: str, account: str, *, nfs: bool) -> str | None:
-        """Returns why a cluster cannot create a share, or None. An empty `group` is the node resource group."""
+        """Returns why a cluster cannot create a share, or None. An empty `group` means the node resource group."""
         cluster = self._world.store.get(parse_id(cluster_id))
         return file_shares.refusal(self._world, cluster, group, account, nfs=nfs) if cluster else None
 

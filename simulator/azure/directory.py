@@ -1,4 +1,4 @@
-"""Simulated Entra's principals: the deployer, others of the tenant, user-assigned identities."""
+"""Principals in simulated Entra: the deployer, other users and applications, and user-assigned identities."""
 
 from __future__ import annotations
 

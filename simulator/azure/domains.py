@@ -1,4 +1,4 @@
-"""Azure's domains, whose names the simulator resolves, and addresses of its proxy and metadata service."""
+"""Azure's domains, and URLs of the simulator's proxy and metadata service."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MICROSOFT = (
     *("msauth.net", "msftauth.net", "office.com", "office365.com", "windows.com", "msecnd.net"),
     *("169.254.169.254", "168.63.129.16"),  # the metadata service and the agent's host, if this machine runs on Azure
 )
-"""Microsoft's domains and addresses. The proxy blocks requests to them, because they could carry simulated tokens."""
+"""Microsoft's domains and addresses. The proxy blocks requests to them: the requests could have simulated tokens."""
 INSIDE = "/inside/"
 IDENTITY = "/identity/token"
 """Machines request their managed identity's tokens at this path (`managed_identity.py`)."""
@@ -28,16 +28,16 @@ def is_microsoft(host: str) -> bool:
 
 
 def proxy(port: int, label: str) -> str:
-    """Returns the proxy's URL (`gateway.py`) for a client in that network, or outside all (empty label).
+    """Returns the proxy's URL (`gateway.py`) for a client in the network `label` (empty: outside all networks).
 
-    It has a password, because Python clients send no user name without one.
+    The URL has a password, because Python clients do not send a user name without a password.
     """
     return f"http://{quote(label, safe='')}:inside@127.0.0.1:{port}" if label else f"http://127.0.0.1:{port}"
 
 
 def machine(label: str) -> str:
-    """Returns the metadata service's path prefix for a machine in that network.
+    """Returns the metadata service's path prefix for a machine in the network `label`.
 
-    Machines outside all networks (empty label) have no such service.
+    Machines outside all networks (empty `label`) have no metadata service.
     """
     return f"{INSIDE}{quote(label, safe='')}" if label else "/outside"

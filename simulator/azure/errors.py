@@ -1,6 +1,6 @@
 """Resource Manager's errors: `{"error": {"code", "message", "target", "details"}}` and a status.
 
-Entra's errors have another shape.
+`LoginError` has another shape.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ class ArmError(Exception):
 
 
 class IdentityError(ArmError):
-    """An error of App Service's managed identity endpoint, in MSAL's shape."""
+    """An error of App Service's managed identity endpoint, in the shape that MSAL expects."""
 
     def body(self) -> dict[str, Any]:
         return {"statusCode": self.status, "message": self.message, "correlationId": str(uuid.uuid4())}
 
 
 class LoginError(PermissionError):
-    """Entra's error. The message begins with its code."""
+    """Entra's error. The message begins with the error code."""
 
     def __init__(self, status: int, error: str, code: int, message: str) -> None:
         super().__init__(f"AADSTS{code}: {message}")
@@ -77,7 +77,7 @@ def not_allowed(method: str, what: str) -> ArmError:
 
 
 def in_progress(what: str) -> ArmError:
-    """Returns the error for a pending operation (AKS's page on them), which azure-native does not retry."""
+    """Returns the error while an operation is pending (AKS's page on this error). azure-native does not retry."""
     return conflict(
         f"Operation is not allowed: Another {what} is in progress, please wait for it to finish before starting a new "
         "operation. See https://aka.ms/aks-pending-operation for more details"

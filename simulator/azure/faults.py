@@ -1,4 +1,4 @@
-"""Faults that the user injects in Azure (`fault throttle|capacity|price|roles|policy|node-setup`), with Azure's texts.
+"""Azure's faults that the user injects (`fault throttle|capacity|price|roles|policy|node-setup`). Sources of texts:
 
 - Throttling: Azure's page "Understand how Azure Resource Manager throttles requests"; text: user reports
   (aka.ms/arm-throttling).
@@ -6,8 +6,8 @@
   Azure/karpenter-provider-azure (pkg/fake/akserrors.go), jenkins-infra/helpdesk#4337. On-demand with constraints:
   jenkins-infra/helpdesk#3584, Azure-Samples/aks-store-demo#115.
 - Price: Azure's page "Error messages for Azure Spot Virtual Machines and scale sets". A price above the maximum also
-  evicts (billingProfile's maxPrice in Microsoft.Compute's REST reference).
-- Roles: Azure's page "Troubleshoot Azure RBAC": assignments take up to ten minutes; its section on new principals.
+  evicts machines (billingProfile's maxPrice in Microsoft.Compute's REST reference).
+- Roles: Azure's page "Troubleshoot Azure RBAC" (assignments take effect within ten minutes; new principals).
 - Policies:
   https://learn.microsoft.com/azure/azure-resource-manager/troubleshooting/error-policy-requestdisallowedbypolicy; node
   resource group: Azure/azure-cli#7573.
@@ -28,7 +28,7 @@ from simulator.azure.store import Body, Record
 from simulator.world.faults import FaultKind
 
 CREATED = "created"
-"""A record's creation time in its facts (key; seconds since 1970)."""
+"""The key of the creation time (seconds since 1970) in a record's facts."""
 _ANY_PRICE = -1
 _READS = ("GET", "HEAD")
 _ZONE, _EPHEMERAL = "Availability Zone", "Differencing (Ephemeral) Disks"
@@ -44,7 +44,6 @@ _ASSIGNMENTS = "/providers/Microsoft.Management/managementGroups/contoso/provide
 POLICY_ASSIGNMENT = f"{_ASSIGNMENTS}/policyAssignments/require-tag"
 _TAG_POLICY = "/providers/Microsoft.Authorization/policyDefinitions/96670d01-0a4d-4649-9c89-2d3abc0a5025"
 _REQUIRES = "Require a tag on resource groups"
-"""`_TAG_POLICY`'s name in Azure."""
 
 
 def check_rate(world: World, method: str) -> None:
@@ -64,7 +63,7 @@ def check_rate(world: World, method: str) -> None:
 
 
 def check_policy(world: World, group: str, tags: Mapping[str, str] | None, *, inner: bool = False) -> None:
-    """Raises ArmError if a resource group lacks a policy's tag. `inner` marks AKS's node resource group.
+    """Raises ArmError if a resource group lacks the tag of a policy. `inner` is True for a node resource group.
 
     Tag names are case-insensitive (https://learn.microsoft.com/azure/azure-resource-manager/management/tag-resources).
     """
@@ -75,7 +74,7 @@ def check_policy(world: World, group: str, tags: Mapping[str, str] | None, *, in
 
 
 def policy_assignment(world: World, _request: PathRequest) -> Body:
-    """Returns the policy assignment in errors (PolicyAssignments_Get). Raises ArmError (404)."""
+    """Returns the policy assignment that errors name (PolicyAssignments_Get). Raises ArmError (404)."""
     for fault in world.faults.load():
         if fault.kind is FaultKind.POLICY:
             shown = {"displayName": _REQUIRES, "parameters": {"tagName": {"value": fault.tag}}}
@@ -94,7 +93,6 @@ def _policy_refusal(group: str) -> ArmError:
 
 
 def _node_group_refusal(group: str, tag: str) -> ArmError:
-    """Returns the cluster operation's error, after ARM accepted the request."""
     refusal = _policy_refusal(group)
     evaluated = f'[{{"expression":"tags[{tag}]","operator":"Exists","result":"False","targetValue":"true"}}]'
     message = (
@@ -127,7 +125,8 @@ def price_above_maximum(world: World, pool: Record) -> float | None:
 def machines_left(world: World, pool: Record, has: int, spot: int) -> int | None:
     """Returns how many more machines the pool can get, or None without a limit.
 
-    `has` counts the pool's machines, `spot` its size's Spot machines in all pools. Reserved ones are always free.
+    `has` counts the pool's machines. `spot` counts Spot machines of its VM size in all pools. Capacity faults do not
+    limit reserved machines.
     """
     if price_above_maximum(world, pool) or world.faults.find(FaultKind.NODE_SETUP):
         return 0
@@ -139,9 +138,9 @@ def machines_left(world: World, pool: Record, has: int, spot: int) -> int | None
 
 
 def allocation_failure(world: World, pool: Record) -> ArmError:
-    """Returns the pool operation's error if Azure has too few machines.
+    """Returns the error of a pool's operation if Azure has too few machines.
 
-    For an on-demand pool, lists constraints only with an ephemeral OS disk: fewer hosts fit such a disk.
+    For an on-demand pool, lists constraints only if OS disks are ephemeral: fewer hosts fit these disks.
     """
     properties = pool.properties
     if setup := world.faults.find(FaultKind.NODE_SETUP):
@@ -172,6 +171,6 @@ def allocation_failure(world: World, pool: Record) -> ArmError:
 
 
 def waits(world: World, record: Record) -> bool:
-    """Returns whether a role assignment, or a resource's identity, has not propagated yet."""
+    """Returns whether a role assignment or the identity of a resource has not propagated yet."""
     fault = world.faults.find(FaultKind.ROLES)
     return fault is not None and float(record.facts.get(CREATED, 0)) >= fault.since

@@ -1,6 +1,7 @@
 """The subscription's preview features (`Microsoft.Features`).
 
-The azure-native plugin uses subscriptionFeatureRegistrations, the Azure CLI providers/features. Both show one state.
+The azure-native plugin uses subscriptionFeatureRegistrations. The Azure CLI uses providers/features. Both show the
+same state.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ TYPE = "Microsoft.Features/featureProviders/subscriptionFeatureRegistrations"
 _STATE, _SINCE = "state", "since"
 REGISTERED, UNREGISTERED = "Registered", "Unregistered"
 CHANGING_S = 2.0
-"""How long a feature is Registering or Unregistering. Azure takes a quarter of an hour."""
+"""The time that a change takes. Azure takes a quarter of an hour."""
 INFINIBAND = "Microsoft.ContainerService/AKSInfinibandSupport"
 
 
@@ -43,7 +44,7 @@ def registration(world: World, request: PathRequest, change: str = "") -> Body:
 
 
 def _registration(world: World, name: str) -> Body:
-    """Unregistered features have one too."""
+    """Unregistered features have a registration too."""
     provider, _, own = name.partition("/")
     properties = {
         "subscriptionId": world.subscription.subscription_id,
@@ -72,7 +73,7 @@ def _changed(world: World, request: PathRequest, state: str) -> str:
 
 
 def _stored(world: World, name: str) -> ResourceId:
-    """The id has no parent: restarts, which delete orphans, keep the state."""
+    """The id is not a child's id, because restarts delete children without parent."""
     scope = f"/subscriptions/{world.subscription.subscription_id}"
     return ResourceId(scope, "Microsoft.Features/states", (name.replace("/", "."),))
 

@@ -1,7 +1,7 @@
-"""Entra's workload identity: exchanges a service account's token for a managed identity's.
+"""Entra's workload identity: exchanges a service account's token for a token of a managed identity.
 
 Error texts: user reports of AADSTS700213, AADSTS700016 and AADSTS700024 (Azure/azure-workload-identity#693). Signatures
-are not checked, because simulated clusters do not publish their issuer's keys.
+are not checked, because simulated clusters do not publish their keys.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _HELP = "https://learn.microsoft.com/entra/workload-id/workload-identity-federat
 
 
 def exchange(world: World, tokens: Tokens, client_id: str, assertion: str, audience: str) -> tuple[str, int]:
-    """Returns an audience's token and its expiry time (seconds since 1970). Raises LoginError."""
+    """Returns a token for `audience` and the token's expiry time (seconds since 1970). Raises LoginError."""
     principal, identity = directory.application(world, client_id), identities.of_client(world, client_id)
     claims, issuers = _claims(assertion), [clusters.issuer(world, each) for each in world.store.all(clusters.TYPE)]
     if (

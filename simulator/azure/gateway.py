@@ -1,7 +1,7 @@
 """An HTTP proxy on 127.0.0.1 that routes Azure's names to simulated Azure, never to real Azure.
 
-The user name in the proxy's URL is the client's virtual network; without one, it is outside all networks. Other names
-are forwarded as this machine reaches them.
+The user name in the proxy's URL is the client's virtual network. A client without user name is outside all networks.
+The proxy connects to hosts outside Azure as this machine does.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PORT = "proxy"
 
 
 class Gateway:
-    """The proxy server, until `stop`."""
+    """The proxy server. It runs until `stop`."""
 
     def __init__(self, port: int, world: World, arm: int, outer: str = "") -> None:
         """Starts the proxy.
@@ -40,7 +40,7 @@ class Gateway:
         self.stop = self._server.stop
 
     def destination(self, port: int) -> ResourceId | None:
-        """Returns the service whose private endpoint this port's client uses, else None."""
+        """Returns the service that the proxy reaches through a private endpoint from its local `port`, else None."""
         return self._origins.get(port)
 
     def serve(self, client: socket.socket) -> None:

@@ -1,4 +1,4 @@
-"""The Azure CLI's part of Microsoft Graph: users, groups and service principals.
+"""The part of Microsoft Graph that the Azure CLI uses: users, groups and service principals.
 
 Shapes: https://learn.microsoft.com/graph/api (user-list, group-list, serviceprincipal-list, directoryobject-getbyids).
 """
@@ -30,7 +30,7 @@ _CONDITION = re.compile(
 
 
 def answer(world: World, request: Request) -> Body:
-    """Answers a request below `/v1.0`. Raises ArmError, which has Graph's shape too."""
+    """Answers a request below `/v1.0`. Raises ArmError, which has the shape of Graph's errors."""
     _, *parts = (part.lower() for part in request.path.strip("/").split("/"))
     objects = list(directory(world))
     match (request.method, *parts):

@@ -1,4 +1,4 @@
-"""Base classes of simulated Azure's servers: on 127.0.0.1, mostly HTTPS, a thread per connection."""
+"""Base classes of simulated Azure's servers on 127.0.0.1, with one thread per connection."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _POLL_S = 0.05  # how often the server checks for `stop`
 
 
 class Background(socketserver.BaseServer):
-    """A server in a separate thread, from `start` to `stop`."""
+    """A server that runs in a separate thread from `start` to `stop`."""
 
     daemon_threads = True
     _thread: threading.Thread | None = None

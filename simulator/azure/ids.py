@@ -12,7 +12,7 @@ GROUP_TYPE = "Microsoft.Resources/resourceGroups"
 class ResourceId:
     """A resource's id. Ids that differ only in case are equal.
 
-    `scope` is the text before the last `/providers/` (or the subscription).
+    `scope` is the text before the last `/providers/`. For a resource group, it is the subscription.
     """
 
     scope: str
@@ -47,7 +47,7 @@ class ResourceId:
 
     @property
     def group(self) -> str | None:
-        """The name of its resource group, or None outside groups and for a group."""
+        """The name of its resource group. None for groups and outside groups."""
         parts = self.scope.split("/")
         return parts[4] if len(parts) > 4 else None
 
@@ -63,7 +63,7 @@ class ResourceId:
 
     @property
     def parent(self) -> ResourceId:
-        """A child's parent (a pool's cluster). Raises ValueError for other resources."""
+        """The parent of a child (a pool's cluster). Raises ValueError for other resources."""
         if not self.is_child:
             raise ValueError(f"{self.text} is not the id of a child resource")
         return ResourceId(self.scope, self.type.rpartition("/")[0], self.names[:-1])
@@ -72,7 +72,7 @@ class ResourceId:
         return ResourceId(self.scope, f"{self.type}/{kind}", (*self.names, name))
 
     def holds(self, other: ResourceId) -> bool:
-        """Returns whether the other is deleted with this one: a child, an extension, or a resource in a group."""
+        """Returns whether `other` is deleted with this resource: a child, an extension, or a resource in this group."""
         return other.key.startswith(self.key + "/")
 
 

@@ -31,7 +31,7 @@ class Unreached(OSError):
 
 @dataclass(frozen=True)
 class Reached:
-    """The target of a name."""
+    """The service to which a host name leads."""
 
     service: ResourceId | None = None
     """The Azure resource, or None outside Azure."""
@@ -39,7 +39,7 @@ class Reached:
 
 
 def reach(world: World, host: str, port: int, network: ResourceId | None) -> Reached:
-    """Returns a host's target from a network, or from outside all (None). Raises Unreached."""
+    """Returns the service that a client in `network` (None: outside all networks) reaches. Raises Unreached."""
     answer = names.resolve(world, host, network)
     if answer is None:
         raise Unreached(f"dial tcp: lookup {host}: no such host")
@@ -56,7 +56,7 @@ def served_at(world: World, service: ResourceId, port: int) -> int:
 
 
 def network_of(world: World, cluster: ResourceId) -> ResourceId | None:
-    """Returns the virtual network of a cluster's nodes, or None if AKS manages it (without linked zones)."""
+    """Returns the virtual network of a cluster's nodes, or None if AKS manages the network."""
     subnets = (pool.properties.get("vnetSubnetID") for pool in of_cluster(world, cluster))
     return next((parse_id(subnet).parent for subnet in subnets if subnet), None)
 
@@ -67,7 +67,7 @@ def label(network: ResourceId) -> str:
 
 
 def find(records: Iterable[Record], text: str) -> list[ResourceId]:
-    """Returns the networks of this label or name, else those in this resource group."""
+    """Returns the networks with the label or name `text`. If none matches, returns those in this resource group."""
     networks = [record.id for record in records if record.id.type.lower() == NETWORKS.lower()]
     wanted = text.lower()
     named = [each for each in networks if wanted in (label(each).lower(), each.name.lower())]
@@ -85,7 +85,7 @@ def _is_in(world: World, network: ResourceId, service: ResourceId, address: str)
 
 
 def _https(world: World, service: ResourceId) -> int | None:
-    """Returns None for services without a server: a file storage account, a starting cluster."""
+    """Returns the server's port, or None without a server (file storage, a starting cluster)."""
     if service.type.lower() == ACCOUNTS.lower():
         account = world.store.get(service)
         return urlsplit(world.blobs.endpoint).port if account and has_blobs(account) else None

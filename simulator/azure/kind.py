@@ -14,20 +14,20 @@ from simulator.azure.store import Body, Record
 from simulator.azure.subscription import guid
 
 Action = Callable[[World, Record, Mapping[str, str], Body], Body | Record | None]
-"""A POST's handler. Takes the resource, the query and the request's body. Raises ArmError.
+"""The handler of a POST action. Takes the resource, the query and the request's body. Raises ArmError.
 
-None means 204, or 202 if the handler started an operation. Clients read a returned record at its path.
+For None, the status is 204, or 202 if an operation started. For a record, clients get the record's URL.
 """
 
 
 @dataclass(frozen=True)
 class Use:
-    """A reference to another resource, which Azure does not delete while it is used."""
+    """A reference to another resource. Azure does not delete the other resource while it is used."""
 
     of: str
     """The used resource's id, in any case."""
     by: str
-    """The user as errors name it: mostly a part of the referencing resource."""
+    """The id in error messages: mostly of a part of the referencing resource."""
     addresses: int = 0
     address: str = ""
 
@@ -44,14 +44,14 @@ class ZoneRecord:
 
 
 class Kind(ABC):
-    """A resource type with default methods. The caller checks shape, names and parents first."""
+    """A resource type with default methods. Before `put`, its caller checks shape, name and parent."""
 
     asynchronous: bool = False
     """Whether changes run as operations (`provisioningState`). This class's second half is for these types."""
     creation_alone: bool = False
-    """Whether only creation is asynchronous and polled at its result. Other changes are answered when done."""
+    """Whether only creation is asynchronous, with polling at a result URL. Other changes end before the response."""
     deleted_later: bool = False
-    """Whether only deletion is asynchronous and polled at its result."""
+    """Whether only deletion is asynchronous, with polling at a result URL."""
     shown_deleted: bool = False
     """Whether a synchronous deletion's response contains the resource. Most have no body."""
     patches_tags: bool = True
@@ -72,18 +72,18 @@ class Kind(ABC):
             raise in_progress(f"operation ({record.state})")
 
     def check_delete(self, world: World, record: Record) -> None:  # noqa: B027 - most types have no such rule
-        """Raises ArmError if ARM rejects the deletion. Most types are deleted with their children."""
+        """Raises ArmError if ARM rejects the deletion. For most types, children do not prevent it."""
 
     def uses(self, world: World, record: Record) -> Iterable[Use]:
-        """Returns references to other resources (`resource_types.uses` finds the reverse)."""
+        """Returns references to other resources (`resource_types.uses` finds the users of a resource)."""
         return ()
 
     def names(self, world: World, record: Record) -> Mapping[str, Sequence[str]]:
-        """Returns its services' public DNS names, by the group id of private endpoints."""
+        """Returns its public DNS names, by the group id of private endpoints."""
         return {}
 
     def hosts(self, world: World, record: Record) -> Mapping[str, str]:
-        """Returns names without an alias in public DNS, each with its private address or an empty string."""
+        """Returns names that are not aliases in public DNS. Each has its private address, or an empty string."""
         return {}
 
     def unlinkable(self, record: Record) -> str:
@@ -93,14 +93,14 @@ class Kind(ABC):
         return ()
 
     def removed(self, world: World, record: Record) -> None:  # noqa: B027 - most types have nothing
-        """Removes the backend before the record. Runs again after a kill in between."""
+        """Removes the backend. The caller then removes the record. Runs again after a kill in between."""
 
     def chosen(self, world: World, scope: str, records: Sequence[Record], text: str) -> Sequence[Record]:
-        """Filters a scope's list by a `$filter`. By default, ignores it. Raises ArmError."""
+        """Returns the records that match the `$filter` in `text`, by default all. Raises ArmError."""
         return records
 
     def outputs(self, world: World, record: Record) -> Body:
-        """Returns ARM's properties besides those of the request."""
+        """Returns the properties that ARM adds to those of the request."""
         return {}
 
     def view(self, world: World, record: Record) -> Body:
@@ -111,18 +111,18 @@ class Kind(ABC):
     def lock_owner(self, resource: ResourceId) -> ResourceId:
         """Returns the resource that serializes its operations (a pool's cluster).
 
-        A resource that returns itself starts with the simulator.
+        If a resource returns itself, it starts with the simulator.
         """
         return resource
 
     def prepare(self, world: World, record: Record, pause: Callable[[float], object]) -> None:  # noqa: B027
-        """Prepares an operation before it waits for others (allocates machines). Raises ArmError."""
+        """Prepares an operation before it waits for other operations (allocates machines). Raises ArmError."""
 
     def settle(self, world: World, record: Record) -> None:  # noqa: B027
-        """Reconciles the backend with the record, also at every start of the simulator."""
+        """Reconciles the backend with the record. Also runs at every start of the simulator."""
 
     def inline(self, world: World, record: Record) -> Sequence[Record]:
-        """Returns inline children, whose operations end with the resource's."""
+        """Returns inline children. Their operations end with the resource's operation."""
         return ()
 
     def succeeded(self, world: World, record: Record) -> None:  # noqa: B027

@@ -1,4 +1,4 @@
-"""Management locks (`python -m simulator fault lock`): the changes that they block, and Azure's list.
+"""Management locks (`python -m simulator fault lock`): they block changes, and Azure lists them.
 
 Sources: https://learn.microsoft.com/azure/azure-resource-manager/management/lock-resources; text:
 hashicorp/terraform#17478; shape: azure-rest-api-specs, ManagementLocks_ListAtResourceGroupLevel.
@@ -22,7 +22,7 @@ _GROUPS = "resourcegroups"
 
 
 def check(world: World, method: str, path: Path) -> None:
-    """Raises ArmError (409) if a lock forbids the change. ReadOnly forbids all changes, and POST too."""
+    """Raises ArmError (409) if a lock forbids the request. ReadOnly forbids all changes, including POST."""
     if method in ("GET", "HEAD"):
         return
     scope, group = path.id.text, _group(path.id.text)
@@ -54,7 +54,7 @@ def one(world: World, request: PathRequest, *, delete: bool = False) -> Body:
 
 
 def of_groups(faults: Iterable[Fault], groups: Iterable[str]) -> list[str]:
-    """Returns the locks, as set, that block the deletion of these resource groups (by name)."""
+    """Returns the locks, as text, that block the deletion of these resource groups (by name)."""
     return [str(lock) for lock in faults if lock.kind is FaultKind.LOCK and any(_covers(lock, each) for each in groups)]
 
 

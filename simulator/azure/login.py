@@ -1,10 +1,12 @@
 """Simulated Entra's endpoints: discovery of the login host, token signing keys, and tokens.
 
-They serve MSAL's part of OAuth 2.0. Applications sign in with a secret (a provider with `clientId`, `clientSecret` and
-`tenantId`) or another issuer's token, users with a password. All secrets are the simulator's. Sources: Entra's pages
-"OAuth 2.0 client credentials flow" and "Resource owner password credentials"; MSAL for Go 1.6.0 (oauth/resolvers.go,
-authority.go), which rejects an issuer at another host. API servers request version 1.0, as in AKS (kubeguard/guard,
-getMetadata in auth/providers/azure/azure.go).
+They serve the part of OAuth 2.0 that MSAL uses. Applications sign in with a secret (a provider with `clientId`,
+`clientSecret` and `tenantId`) or with another issuer's token. Users sign in with a password. Each secret and password
+must be the simulator's secret (IDENTITY_HEADER). API servers request the OpenID configuration of version 1.0 (a URL
+without `/v2.0`), as in AKS (kubeguard/guard, getMetadata in auth/providers/azure/azure.go).
+
+Sources: Entra's pages "OAuth 2.0 client credentials flow" and "Resource owner password credentials"; MSAL for Go 1.6.0
+(oauth/resolvers.go, authority.go), which rejects an issuer at another host.
 """
 
 from __future__ import annotations
@@ -29,16 +31,16 @@ _V2 = "/v2.0"
 _SCOPE = "/.default"
 _CLOUD_VERSION = "2022-09-01"
 _SUFFIXES = {"storage": "core.windows.net", "keyVaultDns": "vault.azure.net", "acrLoginServer": "azurecr.io"}
-"""Azure's suffixes. Simulated registries use theirs; no host of the others is served."""
+"""Azure's host name suffixes. Key vaults are not simulated."""
 _ANY = ("organizations", "common")
-"""Names for the caller's tenant."""
+"""Names that mean the caller's tenant."""
 
 
 def cloud(version: str, tokens: Tokens) -> Body:
     """Returns the cloud's endpoints for the azure-native plugin or the program. Raises ArmError.
 
-    Source: Azure's response at https://management.azure.com/metadata/endpoints, in the plugin's version. Has the fields
-    that the plugin uses (pulumi-azure-native, provider/pkg/azure/cloud/cloud.go, FromMetadataEndpoint), and the tenant.
+    Source: Azure's response at https://management.azure.com/metadata/endpoints, in the plugin's API version. Contains
+    the tenant and the fields that the plugin uses (pulumi-azure-native, cloud.go, FromMetadataEndpoint).
     """
     if version != _CLOUD_VERSION:
         message = f"The api-version '{version}' is invalid. The supported versions are '{_CLOUD_VERSION}'."
@@ -50,7 +52,7 @@ def cloud(version: str, tokens: Tokens) -> Body:
 
 
 def instance() -> Body:
-    """Returns the metadata that lets MSAL send secrets to the login host. MSAL asks only Microsoft's login host."""
+    """Returns the metadata with which MSAL trusts the login host. MSAL asks only Microsoft's login host."""
     host = f"https://{domains.LOGIN}/{_ANY[0]}"
     known = {"preferred_network": domains.LOGIN, "preferred_cache": domains.LOGIN, "aliases": [domains.LOGIN]}
     return {"api-version": "1.1", "tenant_discovery_endpoint": f"{host}{_V2}{DISCOVERY}", "metadata": [known]}
@@ -76,7 +78,7 @@ def keys(path: str, tokens: Tokens) -> Body:
 
 
 def token(path: str, content: bytes, world: World, tokens: Tokens) -> Body:
-    """Answers a token request, a POST with a form. Raises LoginError."""
+    """Answers a token request (a POST with a form). Raises LoginError."""
     tenant, form = _tenant(path.removesuffix(TOKEN), tokens), dict(parse_qsl(content.decode(errors="replace")))
     resource = form.get("scope", "").split(" ")[0].removesuffix(_SCOPE)
     if "client_assertion" in form:

@@ -1,6 +1,6 @@
-"""The table of requests about other things than stored resources: method, path and handler.
+"""The table of requests that are not for stored resources: method, path and handler.
 
-Responses have the shapes of azure-rest-api-specs, whose operation each view names.
+Responses have the shapes in azure-rest-api-specs. Docstrings at the handlers name the operations.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _REGISTRATION = f"{_FEATURES}/featureProviders/{{provider}}/subscriptionFeatureR
 _OWN = "Microsoft.Authorization"
 _AUTHORIZATION = f"{{scope}}/providers/{_OWN}"
 View = Callable[[World, PathRequest], Body | Response]
-"""A row's handler. A body means status 200. A DELETE sends none; an empty one means 204, nothing to delete."""
+"""The handler of a row. Returns the body for status 200. DELETE sends none: if it is empty, the status is 204."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Lookup:
     path: str
     """The path with parameters in braces. `{scope}` is a subscription or anything below it."""
     what: str
-    """The resource type of its API versions."""
+    """The resource type that defines the allowed API versions."""
     view: View
 
     @functools.cached_property
@@ -129,7 +129,7 @@ _TABLE = (
 
 
 def find(request: Request) -> tuple[Lookup, PathRequest] | None:
-    """Returns a request's row with its parameters, or None. Raises ArmError if only the method does not match."""
+    """Returns a request's row and path parameters, or None. Raises ArmError if only the method does not match."""
     rows = [(row, found) for row in _TABLE if (found := row.pattern.fullmatch(request.path))]
     for row, found in rows:
         if row.method == request.method:

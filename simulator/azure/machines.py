@@ -1,6 +1,6 @@
-"""Requests from machines in a virtual network, which the path prefix identifies (`domains.machine`).
+"""Requests from machines in a virtual network. The path prefix identifies the network (`domains.machine`).
 
-The metadata service (169.254.169.254) serves only `/metadata/instance/network/interface` (shape: Azure's page on it).
+The metadata service (169.254.169.254) serves only `/metadata/instance/network/interface` (shape: Azure's page).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ METADATA = "/metadata/instance/network/interface"
 
 
 def network(world: World, here: str) -> ResourceId | None:
-    """Returns a path prefix's network, or None outside all networks."""
+    """Returns the network that a path prefix names, or None outside all networks."""
     label = here.removeprefix(domains.INSIDE) if here.startswith(domains.INSIDE) else ""
     found = inside.find(world.store.all(), label) if label else []
     return found[0] if found else None
@@ -41,7 +41,7 @@ def metadata(world: World, path: str, headers: Mapping[str, str]) -> list[Body]:
 
 
 def _address(world: World, place: ResourceId) -> str:
-    """Returns the address of the network's first machine, else the network's last one, as for a runner."""
+    """Returns the address of the network's first machine. Without machines, returns the last usable address."""
     for interface in world.store.all(interfaces.TYPE):
         if interfaces.network_of(interface) == place:
             return interfaces.address(interface)
@@ -51,9 +51,9 @@ def _address(world: World, place: ResourceId) -> str:
 
 
 def signed_in(world: World, here: str) -> Principal | None:
-    """Returns the default identity of a network's first machine, or None without a machine.
+    """Returns the user-assigned identity of a network's first machine, or None without one.
 
-    Raises IdentityError if it has several (azure-docs, "How to use managed identities on a VM", error handling).
+    Raises IdentityError for several identities (azure-docs, "How to use managed identities on a VM", error handling).
     """
     place = network(world, here)
     machine = next((each for each in world.store.all(machines.TYPE) if place and _is_in(world, each, place)), None)
@@ -68,7 +68,7 @@ def signed_in(world: World, here: str) -> Principal | None:
 
 
 def run(_world: World, _request: PathRequest) -> Body:
-    """Rejects extensions and commands, because machines have no agent. Raises ArmError (hashicorp/terraform#24626)."""
+    """Rejects extensions and commands: no machine has an agent here. Raises ArmError (hashicorp/terraform#24626)."""
     raise conflict(
         "This operation cannot be performed when extension operations are disallowed. To allow, please ensure VM Agent "
         "is installed on the VM and the osProfile.allowExtensionOperations property is true."

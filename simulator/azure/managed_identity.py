@@ -1,7 +1,7 @@
 """Tokens of the deployer and of managed identities: an endpoint like App Service's.
 
-It serves all identities of the subscription. A request without one gets the deployer's token, or in a virtual network
-the machine's.
+It serves all identities of the subscription. Without a client id, the token is the deployer's. In a virtual network, it
+is the token of the first machine's user-assigned identity, if any.
 
 Clients: `DefaultAzureCredential` of the program's Azure SDK, and the azure-native plugin if `ARM_USE_MSI` is true
 (pulumi-azure-native, provider/pkg/provider/auth_azidentity.go; managed_identity_client.go of azidentity). Source:

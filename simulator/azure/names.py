@@ -1,15 +1,15 @@
-"""Name resolution, in a virtual network and outside all.
+"""Name resolution, in a virtual network and outside all networks.
 
-It follows Azure's DNS server (168.63.129.16); sources are Azure's pages on private endpoints' DNS, on links of zones,
-and "Fallback to internet for Azure Private DNS zones":
+It follows Azure's DNS server (168.63.129.16). Sources: Azure's pages on the DNS of private endpoints, on links of
+zones, and "Fallback to internet for Azure Private DNS zones".
 
-- A zone linked to the network answers for all names below it. Others there do not exist (NXDOMAIN), unless the link
-  redirects them to public DNS (`NxDomainRedirect`).
-- Public DNS has an alias for a service with a private endpoint: `x.blob.core.windows.net` is
-  `x.privatelink.blob.core.windows.net`. If a zone of that name is linked, it answers; else public DNS returns the
-  service's public address, which may reject requests.
-- A private cluster has no public address. Its private name is only in its zone. Its public name, unless disabled, is in
-  public DNS with the private address, which is not reachable from outside.
+- A zone linked to the network answers for all names below the zone. Names without a record do not exist (NXDOMAIN),
+  unless the link redirects them to public DNS (`NxDomainRedirect`).
+- In public DNS, the name of a service with a private endpoint is an alias: `x.blob.core.windows.net` leads to
+  `x.privatelink.blob.core.windows.net`. If a zone for the alias is linked, the zone answers. Else, public DNS
+  returns the service's public address, where the service may reject requests.
+- A private cluster has no public address. Its private name is only in its private zone. Its public name (unless
+  disabled) is in public DNS with the private address, which is not reachable from outside.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ from simulator.azure.types.private_endpoint import rules as endpoints
 LINKS = "Microsoft.Network/privateDnsZones/virtualNetworkLinks"
 _PRIVATE = "privatelink."
 _ALIASED = (domains.REGISTRIES, domains.BLOBS, domains.DFS, domains.FILES)
-"""Domains of names that become aliases if the service has a private endpoint."""
+"""Domains in which the name of a service with a private endpoint is an alias."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """An existing name's DNS answer."""
+    """The DNS answer for an existing name."""
 
     aliases: tuple[str, ...] = ()
     """The CNAMEs on the way to the address."""
     address: str = ""
     """The address in a virtual network. Empty for public addresses, which are not simulated."""
     of: ResourceId | None = None
-    """The resource at the address, or None outside Azure."""
+    """The resource at the address, or None for a host outside Azure."""
 
 
 def resolve(world: World, name: str, network: ResourceId | None = None) -> Answer | None:
-    """Resolves a name in a virtual network, or outside all. Returns None if it does not exist (NXDOMAIN)."""
+    """Resolves a name in a virtual network, or outside all networks. Returns None for NXDOMAIN."""
     fqdn = name.lower().rstrip(".")
     decided, answer = _in_zones(world, fqdn, network)
     if decided:
@@ -69,7 +69,7 @@ def private_name(name: str, zone: str) -> str:
 
 
 def _in_zones(world: World, name: str, network: ResourceId | None) -> tuple[bool, Answer | None]:
-    """Returns whether a linked zone decides, and its answer."""
+    """Returns whether a linked zone answers, and the answer (None for NXDOMAIN)."""
     fitting = [(zone, link) for zone, link in _linked(world, network) if name.endswith(f".{zone.name.lower()}")]
     if not fitting:
         return False, None

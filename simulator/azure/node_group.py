@@ -27,9 +27,9 @@ def find(world: World, group: ResourceId) -> Record | None:
 
 
 def check_change(world: World, request: Request, resource: ResourceId) -> None:
-    """Raises ArmError (409) for a change of a node resource group, which is not simulated.
+    """Raises ArmError (409) for a change of a node resource group. These changes are not simulated.
 
-    Text for a missing or different `managedBy`: Azure/AKS#1080.
+    Error text for a missing or different `managedBy`: Azure/AKS#1080.
     """
     found = find(world, resource) if resource.type == GROUP_TYPE and request.method not in ("GET", "HEAD") else None
     if found is None:

@@ -1,7 +1,7 @@
-"""Long-running operations, which reconcile backends with the store, also after a kill.
+"""Long-running operations, which reconcile backends with the store.
 
-A resource with the provisioningState Creating, Updating or Deleting has an operation. No other state exists, so a
-restarted server continues interrupted operations. All steps are idempotent.
+A resource with the provisioningState Creating, Updating or Deleting has an operation. Operations have no other state,
+so a restarted server continues interrupted operations. All steps are idempotent.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _THREADS = 8
 
 
 class Operations:
-    """Runs one operation at a time for a cluster and its pools, in parallel for other resources."""
+    """Runs one operation at a time for a cluster and its pools. Other operations run in parallel."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -33,7 +33,7 @@ class Operations:
         self._stopping = threading.Event()
 
     def resume(self) -> None:
-        """Starts resources' backends and continues interrupted operations."""
+        """Starts the backends of resources and continues interrupted operations."""
         store = self._world.store
         for record in store.all():
             if record.id.is_child and store.get(record.id.parent) is None:
@@ -53,7 +53,7 @@ class Operations:
         return not wait(list(self._running), timeout).not_done
 
     def stop(self) -> None:
-        """Starts no more operations. Interrupted ones continue at the next start."""
+        """Prevents new operations. Interrupted operations continue at the next start."""
         self._stopping.set()
         self._executor.shutdown(wait=False, cancel_futures=True)
 
@@ -87,7 +87,7 @@ class Operations:
             self._succeed(done)
 
     def _delete(self, kind: Kind, record: Record) -> None:
-        """First deletes inner resources with their own operations (a group's clusters)."""
+        """First deletes inner resources that have their own operations (a group's clusters)."""
         for inner in self._world.store.within(record.id):
             within = kinds().get(inner.id.type.lower())
             if within is None or not _owns_lock(within, inner.id):
@@ -99,7 +99,7 @@ class Operations:
         remove(self._world, record)
 
     def _succeed(self, done: Record) -> None:
-        """Does nothing if another operation, such as a deletion, has started."""
+        """Marks a resource as Succeeded, unless another operation (such as a deletion) has started."""
         store = self._world.store
         with store.lock:
             now = store.get(done.id)
@@ -123,7 +123,7 @@ class Operations:
 
 
 def remove(world: World, record: Record) -> None:
-    """Removes a resource after its children and extensions (role assignments), with backends."""
+    """Removes a resource and its backend, after its children and extensions (role assignments)."""
     for inner in world.store.within(record.id):
         if world.store.get(inner.id):
             remove(world, inner)

@@ -1,8 +1,8 @@
-"""Polling of operations, at their status or result.
+"""Polling of operations, at a status URL or a result URL.
 
-Clusters and pools have a status (Azure-AsyncOperation). New storage accounts and deleted groups have a result
-(Location), 202 until the end. Accounts' other changes respond when done. Sources: Azure's page "Track asynchronous
-Azure operations", the REST specification, and the statuses that the azure-mgmt packages accept.
+Clusters and pools have a status URL (Azure-AsyncOperation). New storage accounts and deleted groups have a result URL
+(Location), which returns 202 until the end. Other changes of accounts end before the response. Sources: Azure's page
+"Track asynchronous Azure operations", the REST specification, and the statuses that the azure-mgmt packages accept.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from simulator.azure.store import Body, Record
 _STATUSES, _RESULTS = "operations", "operationresults"
 _VERSION = "2025-09-01"
 _SOON = {"Retry-After": "1"}
-"""A short interval: by default, azure-native polls every 10 seconds, and a deletion every 30 (client_azcore.go)."""
+"""A short interval. Without it, azure-native polls every 10 seconds, and deletions every 30 (client_azcore.go)."""
 
 
 class Polling:
-    """Responses that start an operation, and those to polling."""
+    """The first responses of operations, and the responses to polling."""
 
     def __init__(self, world: World, endpoint: str) -> None:
         self._world, self._endpoint = world, endpoint
 
     def first_response(self, status: int, record: Record, kind: Kind, done: Future[None]) -> Response:
-        """Returns the first response; `status` is Created, OK (update) or Accepted (deletion). Raises ArmError."""
+        """Returns the first response. `status` is Created, OK (updates) or Accepted (deletions). Raises ArmError."""
         if kind.creation_alone and status != HTTPStatus.CREATED:
             done.result()
             return self._result(record.id)
@@ -71,7 +71,7 @@ class Polling:
         return Response(HTTPStatus.OK, kinds()[resource.type.lower()].view(self._world, record))
 
     def _url(self, resource: ResourceId, what: str) -> str:
-        """The operation's id encodes the resource, so it needs no storage."""
+        """Returns a URL that encodes the resource, so that operations need no storage."""
         operation = base64.urlsafe_b64encode(resource.text.encode()).decode().rstrip("=")
         path = f"providers/{resource.type.partition('/')[0]}/locations/global/{what}/{operation}"
         return f"{self._endpoint}/subscriptions/{resource.subscription}/{path}?api-version={_VERSION}"
@@ -85,7 +85,7 @@ def _resource(operation: str) -> ResourceId | None:
 
 
 def _status(operation: str, record: Record | None) -> Body:
-    """A missing resource was deleted."""
+    """A missing resource means a successful deletion."""
     if record is not None and record.busy:
         return {"name": operation, "status": "InProgress"}
     if record is not None and record.state == "Failed":

@@ -26,7 +26,7 @@ def all_of_them(world: World, _request: PathRequest) -> Body:
 
 
 def one(world: World, request: PathRequest, change: str = "") -> Body:
-    """Returns or changes a provider (Providers_*), at once instead of in minutes. Raises ArmError (404)."""
+    """Returns or changes a provider (Providers_*). A change is immediate, unlike in Azure. Raises ArmError (404)."""
     namespace = next(
         (name for name in world.subscription.providers if name.lower() == request["provider"].lower()), None
     )
@@ -52,7 +52,7 @@ def check_registered(world: World, resource_type: str) -> None:
 
 
 def resources(world: World, request: PathRequest) -> Body:
-    """Returns resources with a location (Resources_List, _ListByResourceGroup). Raises ArmError for other filters."""
+    """Returns resources with a location (Resources_List, _ListByResourceGroup). Raises ArmError for unknown filters."""
     text = request.query.get("$filter", "")
     wanted = {name.lower(): value.lower() for name, value in _CONDITION.findall(text)}
     if _CONDITION.sub("", text).replace(" and ", "").strip():

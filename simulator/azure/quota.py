@@ -12,7 +12,7 @@ from simulator.azure.store import Body
 
 SPOT, TOTAL = "lowPriorityCores", "cores"
 _DISPLAYED = {SPOT: "Total Regional Low-priority vCPUs", TOTAL: "Total Regional vCPUs"}
-"""Azure's display names. Spot nodes count only against the first.
+"""Azure's display names. Spot nodes count only against the quota `SPOT`.
 
 Sources: https://github.com/Azure/azure-cli (vm/tests/latest/recordings/test_vm_usage.yaml),
 https://learn.microsoft.com/azure/quotas/spot-quota
@@ -38,9 +38,9 @@ def check(
     surge: int = 0,
     compute: bool = False,
 ) -> None:
-    """Raises ArmError if the pool's nodes and an upgrade's `surge` nodes exceed the remaining quota.
+    """Raises ArmError if the pool's nodes plus the `surge` nodes of an upgrade exceed the remaining quota.
 
-    With `compute`, the error is Microsoft.Compute's, which the autoscaler gets, else AKS's.
+    With `compute`, the error is Microsoft.Compute's (for the autoscaler), else AKS's.
     """
     family = SPOT if properties.get("scaleSetPriority") == "Spot" else sku.family
     machines = properties["count"] + surge
@@ -79,7 +79,7 @@ def _of_compute(name: str, location: str, limit: int, used: int, wanted: int) ->
 
 
 def usages(world: World, location: str, without: ResourceId | None) -> dict[str, int]:
-    """Returns a region's used cores by family, without one pool. Unused reservations count too."""
+    """Returns a region's used cores by family, except the pool `without`. Unused reservations count too."""
     used: dict[str, int] = {}
     unused: dict[tuple[str, str], int] = {}
     for group, size, machines in reservations.reserved(world, location):

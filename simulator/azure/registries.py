@@ -1,4 +1,4 @@
-"""Simulated registries' images: only their tags, not their content.
+"""The images of simulated registries: only tags, no content.
 
 Each image is an empty file `<registry>/<repository>/<tag>`, so that a push needs no running simulator.
 """
@@ -21,7 +21,7 @@ class RegistryNotFound(Exception):
 
 
 class Registries:
-    """The registries on disk. Methods raise ValueError for a repository or tag against the OCI rules."""
+    """The registries on disk. Methods raise ValueError for a repository or tag that violates the OCI rules."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder or paths.home() / "registries"

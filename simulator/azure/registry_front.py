@@ -1,4 +1,4 @@
-"""All registries' HTTPS server on 127.0.0.1. It simulates only network access, not tokens or layers.
+"""The HTTPS server of all registries on 127.0.0.1. It simulates only network access, not tokens or layers.
 
 A client first requests `/v2/`. Azure responds with 401 and the token endpoint. If the registry has no public access,
 Azure rejects requests to the public address (docker/build-push-action#1214).
@@ -18,13 +18,13 @@ from simulator.azure.registries import DOMAIN
 from simulator.azure.types.container_registry import rules as container_registries
 
 Destination = Callable[[int], ResourceId | None]
-"""Maps a client's port to the registry whose private endpoint it uses (`gateway.py`)."""
+"""Maps a client's port to the resource that the client reaches through a private endpoint (`gateway.py`)."""
 _CLIENT = "203.0.113.1"
 """The client address in Azure's error text, reserved for documentation (RFC 5737)."""
 
 
 class RegistryFront(HttpsServer):
-    """The server, until stopped, at a free port that it stores in the world's registries."""
+    """The server at a free port, which it stores in `world.registries`. It runs until `stop`."""
 
     def __init__(self, world: World, destination: Destination) -> None:
         super().__init__(0, trust.authority(), _Handler, trust.REGISTRY)

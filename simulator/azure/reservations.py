@@ -1,6 +1,6 @@
 """Capacity reservation groups (`Microsoft.Compute`): ARM's view, and their effect on pools and quota.
 
-They are subscription data, which the simulator does not create or change.
+They come from the data of the subscription. Requests cannot create or change them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def is_about(world: World, path: Path) -> bool:
 
 
 def view(world: World, path: Path) -> Body:
-    """Returns a group, a reservation (named after its VM size), or an identity. Raises ArmError (404)."""
+    """Returns a group, a reservation (named after its VM size), or an identity of a group. Raises ArmError (404)."""
     resource = path.id
     if resource.type.lower() == IDENTITIES.lower():
         ids = {"clientId": guid(resource.text, "client"), "principalId": guid(resource.text)}
@@ -77,7 +77,7 @@ def check(world: World, cluster: Record, properties: Body) -> None:
 
 
 def reserved(world: World, location: str) -> Iterator[tuple[str, str, int]]:
-    """Yields reserved capacity, which counts against the quota even if unused: group, VM size and machines."""
+    """Yields group, VM size and number of reserved machines. They count against the quota even if unused."""
     for name, group in world.subscription.reservations.items():
         if group.location == location:
             yield from ((name, size, machines) for size, machines in group.machines.items())
@@ -94,7 +94,7 @@ def free(world: World, properties: Body, without: ResourceId | None) -> int:
 
 
 def taken(properties: Body, unused: dict[tuple[str, str], int]) -> int:
-    """Returns the number of the pool's reserved machines, and subtracts them from `unused`."""
+    """Returns how many of the pool's machines are reserved, and subtracts this number from `unused`."""
     key = (_short(properties.get(_KEY, "")), properties["vmSize"])
     machines = min(int(properties["count"]), unused.get(key, 0))
     if machines:

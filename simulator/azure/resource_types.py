@@ -1,7 +1,7 @@
-"""Simulated Resource Manager's resource types. Each folder of `types/` is a type's package.
+"""The resource types of simulated Resource Manager. Each folder of `types/` is the package of one type.
 
-A package has `schema.yaml`, the type's shape and SDK names (`schema.py`), and `rules.py` with KIND, its rules and
-operations (`kind.py`). No other list of types exists.
+In a package, `schema.yaml` has the type's shape and SDK names (`schema.py`). KIND in `rules.py` has the type's rules
+and operations (`kind.py`). No other list of types exists.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from simulator.azure.store import Record
 
 @functools.cache
 def kinds() -> Mapping[str, Kind]:
-    """Returns all types by lower-case name. The first call imports the packages, because they import each other."""
+    """Returns all types by lower-case name. Imports the packages only when called, because they import each other."""
     modules = {name: importlib.import_module(f"{__package__}.types.{name}.rules") for name in packages()}
     return {schema.type.lower(): modules[name].KIND for name, schema in packages().items()}
 
@@ -31,7 +31,7 @@ def known(world: World) -> Iterator[tuple[Kind, Record]]:
 
 
 def uses(world: World, resource: ResourceId, but: ResourceId | None = None) -> Iterator[Use]:
-    """Yields uses of a resource by others than `but`. Azure does not delete a used resource."""
+    """Yields the uses of a resource, except by the resource `but`. Azure does not delete a used resource."""
     for kind, record in known(world):
         if record.id != but:
             yield from (use for use in kind.uses(world, record) if use.of.lower() == resource.key)

@@ -1,7 +1,7 @@
 """ARM's schema of each resource type: properties, types, limits, defaults, read-only and immutable properties.
 
-A type's data is in `types/<package>/schema.yaml`. A field there is a JSON type's name, a list of allowed strings, or a
-mapping with the keys of `Field`. `common` lists the type's fields of `_COMMON`.
+A type's data is in `types/<package>/schema.yaml`. Each field in this file is a JSON type's name, a list of allowed
+strings, or a mapping with the keys of `Field`. `common` lists the fields that the type has from `_COMMON`.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Field(BaseModel):
     items: Field | None = None
     values: Field | None = None
     string_set: bool = False
-    """Whether only keys matter. Pulumi's SDKs have a list of them."""
+    """Whether only the map's keys matter. Pulumi's SDKs have a list of the keys."""
 
     @model_validator(mode="before")
     @classmethod
@@ -90,12 +90,12 @@ class Field(BaseModel):
 
 
 class Sdk(BaseModel):
-    """A type in Pulumi's azure-native. `path` is ARM's, with the SDK's parameter names."""
+    """A type in Pulumi's azure-native. `path` is the ARM path with the SDK's parameter names."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     token: str
     path: str
-    """Its last parameter is the resource's name."""
+    """The last parameter is the resource's name."""
     autoname: Literal["random", "copy", "uuid"]
     replaces: frozenset[str] = frozenset()
     """Properties (SDK paths) that the provider cannot update: it replaces the resource."""
@@ -104,13 +104,13 @@ class Sdk(BaseModel):
     defaults: dict[str, bool | str] = {}
     """The values that the SDK sends for omitted top-level properties."""
     renamed: dict[str, str] = {}
-    """ARM's property names by SDK name, where they differ."""
+    """ARM's property names by SDK name, if different."""
     flattens: bool = True
     """Whether the body's `properties` are top-level in the SDK."""
 
 
 class Published(BaseModel):
-    """The type in Microsoft's Python packages, which `tests/contract/azure_models` compares with ours."""
+    """The type in Microsoft's Python packages. `tests/contract/azure_models` compares it with this schema."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     package: str
@@ -119,11 +119,11 @@ class Published(BaseModel):
     request: str
     """The function in the package's `operations` that builds the request."""
     name: str
-    """That function's parameter for the resource's name."""
+    """The parameter of the `request` function for the resource's name."""
     api_version: str = ""
-    """The package's API version, if different."""
+    """The package's API version, if it differs from ours."""
     stricter: str = ""
-    """Azure's restriction of names that the request does not check."""
+    """Azure's restriction of names that the package's request does not check."""
 
 
 class Schema(BaseModel):
@@ -198,14 +198,14 @@ def _data(package: str) -> dict[str, Any]:
 
 
 def _reference(package: str) -> dict[str, Any]:
-    """Returns another type's `properties`, plus the resource's name (an inline agent pool)."""
+    """Returns the schema of another type's `properties`, plus the resource's name (for inline agent pools)."""
     source = _data(package)
     name = source["name"] | {"required": True, "checked": True}
     return {"type": "object", "fields": {"name": name} | source["body"]["fields"]["properties"]["fields"]}
 
 
 def _child(package: str) -> dict[str, Any]:
-    """Returns another type's body as an inline child with a name (a subnet)."""
+    """Returns the schema of another type's body as an inline child with a name (for subnets)."""
     fields = _data(package)["body"]["fields"]
     return {"type": "object", "fields": fields | {"name": {"type": "string", "required": True}}}
 
@@ -229,7 +229,7 @@ def _check(value: Any, field: Field, path: str, what: str) -> Iterator[Problem]:
 
 
 def _check_inner(value: Any, field: Field, path: str, what: str) -> Iterator[Problem]:
-    """Null is an error here, not an omission."""
+    """Null is an error here, not an omitted value."""
     if value is None:
         yield Problem(path, f"'{path}' must be of type {field.type}, not null.")
     else:

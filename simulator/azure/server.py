@@ -1,6 +1,6 @@
-"""Simulated Resource Manager's HTTPS server on 127.0.0.1, which requires a bearer token.
+"""The HTTPS server of simulated Resource Manager on 127.0.0.1. It requires a bearer token.
 
-It also issues tokens and serves the cloud's metadata.
+Without a token, clients can only get tokens and metadata.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Server:
         blobs: BlobBackend,
         folder: Path | None = None,
     ) -> None:
-        """Loads the store; port 0 takes a free one, `folder` defaults to the simulator's `azure/`.
+        """Loads the store. Port 0 takes a free port. `folder` defaults to `azure/` in the simulator's folder.
 
         Raises OSError if the port is in use, and BadRecords.
         """
@@ -68,7 +68,7 @@ class Server:
         self.operations.resume()
 
     def stop(self) -> None:
-        """Stops the server and operations. Backends stop clusters and the blob service."""
+        """Stops the server and the operations. The backends must be stopped separately."""
         self._http.stop()
         self.operations.stop()
 
@@ -116,7 +116,7 @@ class _Front:
         return None
 
     def _check_token(self, given: str, audience: str) -> Principal | None:
-        """Returns None for the simulator's own secret."""
+        """Returns the principal, or None for the simulator's secret."""
         if not given:
             message = "Authentication failed. The 'Authorization' header is missing."
             raise ArmError(HTTPStatus.UNAUTHORIZED, "AuthenticationFailed", message)

@@ -1,9 +1,12 @@
 """Evictions of Spot machines: Azure's notice, AKS's drain, and the machine's removal 30 seconds later.
 
-Sources: Azure's page on Spot scale sets (30 seconds). AKS's pages on node auto-drain (Preempt: cordon and drain, best
-effort, and the taint), on its node problem detector (condition and events; texts:
-maksim-paskal/aks-node-termination-handler#98) and on Spot pools: the policy Delete reduces the pool's count without
-replacement; Deallocate stops the machine and keeps it.
+Sources:
+
+- Azure's page on Spot scale sets (30 seconds)
+- AKS's page on node auto-drain (for Preempt: taint, cordon, and drain without guarantee)
+- AKS's page on its node problem detector (condition, events); texts: maksim-paskal/aks-node-termination-handler#98
+- AKS's page on Spot pools: the policy Delete removes the machine and reduces the pool's count. Deallocate stops the
+  machine and keeps it.
 """
 
 from __future__ import annotations
@@ -54,7 +57,7 @@ class Evictor:
         store: EvictionStore,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Starts the loop. `client` returns a running cluster's client by id, else None."""
+        """Starts the loop. `client` maps a cluster's id to its client, or to None if it does not run."""
         self._world, self._operations, self._client, self._store, self._clock = world, operations, client, store, clock
         self._noticed: dict[str, float] = {}
         """The time of Azure's notice, by node."""
@@ -85,7 +88,7 @@ class Evictor:
                 self._advance(eviction, pool, number)
 
     def _draw(self, found: Iterable[str]) -> None:
-        """Requests random evictions at the configured rate, repeatable by its seed."""
+        """Requests random evictions at the configured rate. The rate's seed makes them repeatable."""
         now, rate = self._clock(), self._store.rate()
         if rate != self._rate:
             self._rate = rate

@@ -49,7 +49,7 @@ class Record:
 
     @property
     def busy(self) -> bool:
-        """Whether an operation on it is running, or was interrupted by a kill."""
+        """Whether an operation is running, or was interrupted by a kill."""
         return self.state not in ("Succeeded", "Failed", "Canceled")
 
 
@@ -63,7 +63,7 @@ class _OnDisk(BaseModel):
 
 
 class BadRecords(Exception):
-    """Unreadable resources on disk, listed with the fix."""
+    """Unreadable resource files on disk. The message lists the files and the fix."""
 
     def __init__(self, found: Mapping[Path, str]) -> None:
         listed = "".join(f"\n  {file}: {why}" for file, why in found.items())
@@ -128,7 +128,7 @@ class Store:
 
 
 def records(folder: Path) -> list[Record]:
-    """Returns a folder's resources, also for processes that do not own the store. Raises BadRecords."""
+    """Returns a folder's resources. Other processes than the server can call it. Raises BadRecords."""
     found, bad = [], {}
     for file in sorted(folder.glob("*.json")):
         try:

@@ -12,11 +12,11 @@ from config.data import data
 from config.data.skus import VmSku, series
 from config.data.versions import versions
 
-_SPACE = uuid.UUID("6f6b2c1e-0f0c-4d8e-9f5a-3c5b7f1d2e90")  # any constant: simulated GUIDs are repeatable
+_SPACE = uuid.UUID("6f6b2c1e-0f0c-4d8e-9f5a-3c5b7f1d2e90")  # a constant makes simulated GUIDs repeatable
 
 
 _AZURE_CLI = "04b07795-8ddb-461a-bbee-02f9e1bf7b46"
-"""The application of users' logins: the Azure CLI, the same in every tenant."""
+"""The application with which users log in: the Azure CLI, the same in every tenant."""
 
 
 class Principal(BaseModel):
@@ -36,12 +36,12 @@ class Reservation(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
     location: str
     identities: frozenset[str]
-    """Identities that can use it (`<resource group>/<name>`)."""
+    """Identities that can use the group (`<resource group>/<name>`)."""
     machines: dict[str, int]
 
 
 class Subscription(BaseModel):
-    """The subscription and its tenant, as in the portal."""
+    """The subscription and its tenant."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     subscription_id: str
@@ -52,7 +52,7 @@ class Subscription(BaseModel):
     """The tenant's other principals by name, without managed identities."""
     regions: dict[str, list[str]]
     restricted: dict[str, list[str]]
-    """Existing VM families per region that this subscription cannot use."""
+    """VM families that a region has, but not for this subscription."""
     quota: dict[str, int]
     quota_without_gpus: int = 0
     """The quota of families not in `quota`."""
@@ -77,9 +77,9 @@ class Subscription(BaseModel):
 
     @property
     def kubernetes_patches(self) -> dict[str, str]:
-        """Each minor version's patch version.
+        """AKS's patch version of each minor version.
 
-        A simulated cluster's API server always has the version of the simulator's binary.
+        The API server of a simulated cluster always has the version of the simulator's binary instead.
         """
         known = versions().kubernetes
         # AKS numbers long-term support patches from 100 (Azure/AKS, CHANGELOG.md: 1.30.100).
@@ -101,7 +101,7 @@ class Subscription(BaseModel):
 
 
 def load(file: Path | None = None) -> Subscription:
-    """Loads the subscription from `subscription.yaml`, or another file (tests use smaller quotas)."""
+    """Loads the subscription from `file`, by default `subscription.yaml`."""
     source = file or Path(__file__).with_name("subscription.yaml")
     return Subscription.model_validate(data.parsed(source.read_text()))
 

@@ -1,7 +1,7 @@
-"""Simulated Entra's access tokens: JWTs in the shape of its version 1.0, signed with RS256.
+"""Simulated Entra's access tokens: JWTs in the shape of Entra's version 1.0, signed with RS256.
 
-Clients, such as clusters' API servers, verify them with the published keys. Claims: Entra's page "Access token claims
-reference", with the names and object ids that AKS's guard reads (kubeguard/guard, auth/providers/azure/azure.go).
+Clients, such as clusters' API servers, verify tokens with the published keys. Sources of claims: Entra's page "Access
+token claims reference"; kubeguard/guard (auth/providers/azure/azure.go), which reads names and object ids.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ STORAGE = "https://storage.azure.com"
 GRAPH = "https://graph.microsoft.com"
 """azure-native only reads the caller from a Graph token (auth_getclientconfig.go)."""
 AKS = "6dae42f8-4368-4678-94ff-3960e28e3630"
-"""The application of all AKS API servers, the same in every tenant (Azure/kubelogin)."""
+"""The application id of all AKS API servers, in every tenant (Azure/kubelogin)."""
 _ALGORITHM = "RS256"
 _SIGNATURE_ALONE: Options = {"verify_aud": False, "verify_exp": False, "verify_iat": False, "verify_nbf": False}
 
 
 @dataclass(frozen=True)
 class Tokens:
-    """The issuer and verifier of tokens. `secret` is the simulator's own, `key` signs tokens."""
+    """Issues and verifies tokens. `secret` is the simulator's. `key` signs tokens."""
 
     secret: str
     key: RSAPrivateKey
     subscription: Subscription
     arm: str
-    """Resource Manager's endpoint, also its tokens' audience."""
+    """Resource Manager's endpoint and the audience of its tokens."""
 
     @property
     def audiences(self) -> tuple[str, ...]:
@@ -48,11 +48,11 @@ class Tokens:
         return f"https://sts.windows.net/{self.subscription.tenant_id}/"
 
     def knows(self, audience: str) -> bool:
-        """Returns whether tokens for the audience exist. Clients write it with or without a trailing slash."""
+        """Returns whether tokens for the audience exist. The audience may end with a slash."""
         return audience.rstrip("/") in self.audiences
 
     def issue(self, audience: str, principal: Principal | None = None, now: float | None = None) -> tuple[str, int]:
-        """Issues an audience's token (`https://storage.azure.com`) to a principal, by default the deployer.
+        """Issues a token for an audience (`https://storage.azure.com`) to a principal, by default the deployer.
 
         Returns the token and its expiry time (seconds since 1970).
         """

@@ -1,6 +1,6 @@
-"""The certificate authority of simulated Azure's services, and clients' CA bundle.
+"""The certificate authority of simulated Azure's services, and the CA bundle of clients.
 
-Its folder also has simulated Entra's key for signing tokens.
+The authority's folder also has the key with which simulated Entra signs tokens.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FRONT = "front"
 """Resource Manager's certificate, also for Microsoft's hosts."""
 STORAGE = "storage"
 REGISTRY = "registry"
-"""The registries' certificate, without their data endpoints, which are not served."""
+"""The registries' certificate, except for data endpoints, which are not served."""
 _ACCOUNTS = (f"*.{domains.BLOBS}", f"*.{domains.DFS}")
 _REGISTRIES = f"*.{domains.REGISTRIES}"
 _HERE = ("127.0.0.1", "localhost")
@@ -50,7 +50,7 @@ def bundle() -> Path:
     """Returns clients' CA bundle (PEM): the authorities that this machine trusts, and the simulator's."""
     own = _folder() / "bundle.pem"
     if str(own) in (os.environ.get(name) for name in _VARIABLES) and own.exists():
-        return own  # created when the user entered this environment, from the previous bundle
+        return own  # created from the previous bundle when the user entered this environment
     files.replace(own, _trusted_here().read_text() + "\n" + authority().pem)
     return own
 

@@ -34,7 +34,7 @@ class Backoff:
         self._refusals: dict[str, Refusal] = {}
 
     def refused(self, group: str, code: str, message: str, now: float) -> None:
-        """Starts a backoff, twice as long as an expired previous one."""
+        """Starts a backoff. It is twice as long as a previous, expired backoff."""
         before, lasts = self._refusals.get(group), FIRST_S
         if before and before.until < now:
             lasts = min(2 * before.lasts_s, MOST_S)
@@ -46,7 +46,7 @@ class Backoff:
         return found if found and found.until > now else None
 
     def keep(self, groups: Collection[str], now: float) -> None:
-        """Forgets old errors, and pools that are no longer autoscaled (AKS's page: disabling resets the backoff)."""
+        """Forgets old errors, and errors of pools without autoscaling (AKS's page: disabling it resets the backoff)."""
         self._refusals = {
             group: refusal
             for group, refusal in self._refusals.items()

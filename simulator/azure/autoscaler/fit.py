@@ -1,6 +1,6 @@
 """Placement of pending pods on nodes. Pure functions.
 
-Handles equal pods together, because a batch has thousands.
+Handles equal pods together, because a batch has thousands of pods.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Alike:
 def is_waiting(pod: Object) -> bool:
     """Returns whether the pod is unschedulable by upstream's rule (cluster-autoscaler/utils/kubernetes/listers.go).
 
-    Volcano sets another reason on schedulable pods of a pending gang (docs/design/scheduling-reason.md), so only the
-    gang's other pods trigger a scale-up.
+    Volcano sets another reason on schedulable pods of a pending gang (docs/design/scheduling-reason.md). So only the
+    unschedulable pods of the gang trigger a scale-up.
     """
     placed = condition(pod, "PodScheduled")
     unschedulable = placed.get("status") == "False" and placed.get("reason") == "Unschedulable"
@@ -66,7 +66,7 @@ def free(node: Object, pods: Iterable[Object]) -> Resources:
 
 
 def place(node: Object, left: Resources, waiting: Iterable[Alike]) -> list[Object]:
-    """Returns the pods that fit, and removes them from `waiting` and their requests from `left`."""
+    """Returns the pods that fit. Removes these pods from `waiting`, and subtracts their requests from `left`."""
     placed: list[Object] = []
     for group in waiting:
         if group.pods and may_run(group.pods[0], node):

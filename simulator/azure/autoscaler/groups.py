@@ -1,4 +1,4 @@
-"""The autoscaler's node groups, and its requests to Azure (cluster-autoscaler/cloudprovider/azure)."""
+"""The node groups, and the autoscaler's requests to Azure (cluster-autoscaler/cloudprovider/azure)."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class Group:
     pool: Record
     nodes: tuple[Object, ...]
     template: Object
-    """A new node with the devices that drivers will advertise."""
+    """A template of new nodes, with the devices that drivers will advertise."""
     starting: Set[str]
-    """All pools' new nodes that are not ready yet, by name."""
+    """The names of all pools' new nodes that are not ready yet."""
 
     @property
     def id(self) -> str:
@@ -53,7 +53,7 @@ class Group:
 
     @property
     def started(self) -> list[Object]:
-        """Nodes that are or were ready, or exceeded the start-up time."""
+        """Nodes that are ready, or that exceeded the start-up time."""
         return [node for node in self.nodes if node["metadata"]["name"] not in self.starting]
 
     @property
@@ -67,7 +67,7 @@ class Group:
 
     @property
     def failed(self) -> bool:
-        """Whether Azure stopped with fewer machines than requested."""
+        """Whether the last operation ended with fewer machines than requested."""
         return not self.pool.busy and len(life.instances(self.pool)) < self.target
 
 
@@ -91,7 +91,7 @@ def groups(world: World, cluster: Record, found: Iterable[Object], starting: Set
 
 
 def _with_devices(pool: Record, node: Object) -> Object:
-    """The VM size sets GPUs; the pool's tags set other devices."""
+    """The VM size sets GPUs. The pool's tags set other devices."""
     sku = skus.sku(pool.properties["vmSize"])
     tags = pool.properties.get("tags") or {}
     devices = {
@@ -106,7 +106,7 @@ def _with_devices(pool: Record, node: Object) -> Object:
 
 
 def is_ready(node: Object) -> bool:
-    """Returns whether the node counts as ready: with the GPU label, it must also advertise GPUs."""
+    """Returns whether the node counts as ready. A node with the GPU label must also advertise GPUs."""
     return condition(node, "Ready").get("status") == "True" and not lacks_gpus(node)
 
 
@@ -119,9 +119,9 @@ def lacks_gpus(node: Object) -> bool:
 
 
 def increase(world: World, operations: Operations, group: Group, count: int) -> bool:
-    """Sets a group's node count. Returns False if the pool is busy or already has as many.
+    """Sets a group's node count. Returns False if the pool is busy or already has this count or more.
 
-    Raises ArmError for exceeded quota or throttling. Missing capacity shows later (`Group.failed`).
+    Raises ArmError for exceeded quota or throttling. If Azure has no capacity, `Group.failed` is True later.
     """
     with world.store.lock:
         now = _idle(world, group.pool)
@@ -136,7 +136,7 @@ def increase(world: World, operations: Operations, group: Group, count: int) -> 
 
 
 def give_up(world: World, operations: Operations, group: Group) -> bool:
-    """Reduces the node count to the allocated machines. Returns False if the pool is busy."""
+    """Reduces the node count to the number of allocated machines. Returns False if the pool is busy."""
     with world.store.lock:
         if now := _idle(world, group.pool):
             now.properties["count"] = len(life.instances(now))
@@ -162,7 +162,7 @@ def _idle(world: World, pool: Record) -> Record | None:
 
 
 def _begin(world: World, operations: Operations, pool: Record) -> None:
-    """Changes the scale set (azure_scale_set.go), not ARM's pool, so that ARM still accepts updates."""
+    """Changes the scale set, but not the pool's state in ARM: ARM still accepts updates (azure_scale_set.go)."""
     world.store.put(pool)
     life.allocate(world, pool, lambda seconds: None)
     operations.start(pool.id)

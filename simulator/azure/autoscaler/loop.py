@@ -26,10 +26,10 @@ _log = logging.getLogger(__name__)
 
 
 class Autoscaler:
-    """All clusters' autoscaler, until `stop`."""
+    """The autoscaler of all clusters, until `stop`."""
 
     def __init__(self, world: World, operations: Operations, client: Callable[[str], KubeClient | None]) -> None:
-        """Starts the loop. `client` returns a running cluster's client by id, else None."""
+        """Starts the loop. `client` maps a cluster's id to its client, or to None if it does not run."""
         self._world, self._operations, self._client = world, operations, client
         self._watched: dict[str, _Watched] = {}
         self._stopped = threading.Event()

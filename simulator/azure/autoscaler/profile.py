@@ -11,18 +11,18 @@ from typing import Any
 from config.data import data
 
 PACE = 20.0
-"""The speed-up of delays: ten minutes become half a minute. Pods run in real time."""
+"""The factor that shortens delays: ten minutes become half a minute. Pods run in real time."""
 START_UP_PACE = 3.0
-"""The speed-up for new nodes, which start in real time: fifteen minutes become five."""
+"""The factor for time limits of new nodes, which start in real time: 15 minutes become 5."""
 _START_UP = "15m"
-"""A node's time limit to become ready (--max-node-startup-time), which AKS's profile cannot set."""
+"""The time limit for a node to become ready (--max-node-startup-time). AKS's profile cannot set it."""
 LEAST_INTERVAL_S = 2.0
-"""The shortest scan interval, whatever the profile: each scan processes all pods."""
+"""The minimum scan interval in any profile, because each scan processes all pods."""
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
 
 
 class Profile:
-    """A cluster's `autoScalerProfile` with AKS's defaults. `given` has ARM's names."""
+    """A cluster's `autoScalerProfile` with AKS's defaults. The keys of `given` are ARM's names."""
 
     def __init__(self, given: Mapping[str, Any] | None = None) -> None:
         self._values = {**_defaults(), **(given or {})}
@@ -36,7 +36,7 @@ class Profile:
 
     @property
     def start_up_s(self) -> float:
-        """A registered node's time limit to become ready."""
+        """The time limit for a registered node to become ready."""
         return seconds(_START_UP) / START_UP_PACE
 
     @property
@@ -48,7 +48,7 @@ class Profile:
         return float(self._values[name])
 
     def is_true(self, name: str) -> bool:
-        """Returns a boolean setting. ARM has some as strings."""
+        """Returns a boolean setting. Some boolean settings are strings in ARM."""
         return str(self._values[name]).lower() == "true"
 
     @property

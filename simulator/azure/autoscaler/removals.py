@@ -19,7 +19,7 @@ Delete = Callable[[Group, Collection[str]], bool]
 
 
 class Removals:
-    """A cluster's node removals. `last` is the time of the last removal, `failed` of the last failed drain."""
+    """A cluster's node removals. `last` is the time of the last removal, `failed` that of the last failed drain."""
 
     def __init__(self, kube: KubeClient, reporter: Reporter, delete: Delete) -> None:
         self._kube, self._reporter, self._delete = kube, reporter, delete
@@ -30,7 +30,7 @@ class Removals:
         return sum(node["metadata"]["name"] in self._until for node in group.nodes)
 
     def drains(self, pods: Iterable[Object]) -> bool:
-        """Returns whether a node is being drained: only one at a time (--max-drain-parallelism)."""
+        """Returns whether a node is being drained. Only one node is drained at a time (--max-drain-parallelism)."""
         return any(drain.to_move(pods, name) for name in self._until)
 
     def begin(self, chosen: Sequence[Unneeded], view: View) -> None:
@@ -46,7 +46,7 @@ class Removals:
                 self._reporter.record("ScaleDownEmpty", f'Scale-down: removing empty node "{each.name}"')
 
     def advance(self, view: View) -> None:
-        """Evicts pods, deletes empty nodes, and aborts late removals."""
+        """Evicts pods, deletes empty nodes, and aborts removals after their deadline."""
         there = {node["metadata"]["name"] for node in view.all_nodes}
         self._until = {name: until for name, until in self._until.items() if name in there}
         for group in view.groups:
@@ -57,7 +57,7 @@ class Removals:
                     self._reporter.record_for(node, "Node", "ScaleDown", "node removed by cluster autoscaler")
 
     def _is_empty(self, node: Object, view: View) -> bool:
-        """Evicts the node's pods until the deadline."""
+        """Evicts a marked node's pods until the deadline."""
         name = node["metadata"]["name"]
         if name not in self._until:
             if any(taint["key"] == TO_BE_DELETED for taint in node["spec"].get("taints") or []):
@@ -86,7 +86,7 @@ class Removals:
 
 
 def choose(ready: Sequence[Unneeded], removals: Removals, view: View) -> list[Unneeded]:
-    """Selects several empty nodes, else one node to drain. Never goes below a pool's minimum count."""
+    """Selects several empty nodes, or else one node to drain. Never goes below a pool's minimum count."""
     bulk = int(view.profile.number("max-empty-bulk-delete"))
     empty = _within((each for each in ready if not each.pods), removals)[:bulk]
     full = [] if empty or removals.drains(view.pods) else _within((each for each in ready if each.pods), removals)[:1]

@@ -1,4 +1,4 @@
-"""A cluster's autoscaler iteration: failed scale-ups, pending pods, unneeded nodes (cluster-autoscaler/core)."""
+"""The autoscaler's iteration: handles failed scale-ups, pending pods and unneeded nodes (cluster-autoscaler/core)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from simulator.kube.client import KubeClient
 _MAX_REACHED, _BACKED_OFF = "max node group size reached", "in backoff after failed scale-up"
 _UNREADY = "not ready for scale-up"
 _NO_MACHINE = "provisioning-state-failed", "Azure failed to provision a node for this node group"
-"""Upstream's error if Azure cannot allocate a machine (cloudprovider/azure/azure_scale_set_instance_cache.go)."""
+"""Upstream's error if Azure cannot allocate a machine: code and text (azure_scale_set_instance_cache.go)."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Scaler:
         self._removals = Removals(kube, self._reporter, lambda *of: groups.delete(world, operations, *of))
         self._since: dict[str, float] = {}
         self._failing: dict[str, float] = {}
-        """Since when each group has lacked machines while its pool is not busy."""
+        """The time since which each group has lacked machines without a running operation."""
         self._scale_ups: dict[str, ScaleUp] = {}
         self._seen: dict[str, float] = {}
         self._grown = float("-inf")
@@ -86,7 +86,7 @@ class Scaler:
     # -- more nodes ----------------------------------------------------------------------------------------------------
 
     def _note_refusals(self, view: View) -> None:
-        """Records failed and timed-out scale-ups, at once if the autoscaler requested the machines."""
+        """Records failed and timed-out scale-ups. If the user requested the machines, first waits for a time limit."""
         limit_s = view.profile.duration_s("max-node-provision-time")
         for group in view.groups:
             if not group.failed:
@@ -134,7 +134,7 @@ class Scaler:
         return False
 
     def _ask(self, group: Group, count: int, now: float, pods: Sequence[Object] = ()) -> bool:
-        """Returns whether it sent a request, also if that failed: the next iteration tries another group."""
+        """Returns whether it sent a request. After a failed request, the next iteration tries another group."""
         size = f"{group.id} size to {count} instead of {group.target} (max: {group.most})"
         try:
             if not groups.increase(self._world, self._operations, group, count):
@@ -193,10 +193,11 @@ class Scaler:
 
 
 def _cannot_count(view: View) -> bool:
-    """Returns whether every scale-up fails, because a fixed pool's node advertises no GPUs and has no template.
+    """Returns whether every scale-up fails, because a node outside autoscaled pools does not advertise its GPUs.
 
-    Since 1.35, each scale-up first counts all nodes' resources (resourcequotas/usage.go and gpu_processor.go,
-    kubernetes/autoscaler#10301). Only AKS's control-plane log has the error; pods get no event.
+    Since 1.35, each scale-up first counts the resources of all nodes (resourcequotas/usage.go and gpu_processor.go,
+    kubernetes/autoscaler#10301), and other pools have no template. Only AKS's control-plane log has the error; pods get
+    no event.
     """
     return view.since_1_35 and any(map(lacks_gpus, view.fixed))
 

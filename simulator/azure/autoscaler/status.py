@@ -1,4 +1,4 @@
-"""The autoscaler's output: a status ConfigMap in kube-system, and events of it, nodes and pods.
+"""The autoscaler's output: a status ConfigMap in kube-system, and events of this ConfigMap, of nodes and of pods.
 
 The status has upstream's format since 1.30 (cluster-autoscaler/clusterstate/api/types.go). Upstream repeats events
 every five minutes; the simulator records them once.
@@ -25,7 +25,7 @@ _SOURCE = {"component": "cluster-autoscaler"}
 def summary(
     groups: Sequence[Group], refusals: Sequence[Refusal | None], going: Sequence[int], *, healthy: bool
 ) -> dict[str, Any]:
-    """Returns the status without times. `refusals` and `going` (removable nodes) are per group."""
+    """Returns the status without times. `refusals` and `going` (numbers of removable nodes) are per group."""
     parts = [_group(*each) for each in zip(groups, refusals, going, strict=True)]
     grows = any(group.upcoming for group in groups)
     return {
@@ -66,7 +66,7 @@ def _group(group: Group, refusal: Refusal | None, going: int) -> dict[str, Any]:
 
 
 class Reporter:
-    """The writer of events, and of a changed status."""
+    """Writes events, and the status after a change."""
 
     def __init__(self, kube: KubeClient) -> None:
         self._kube = kube
@@ -82,7 +82,7 @@ class Reporter:
         self._written = status
 
     def record(self, reason: str, message: str, *, warning: bool = False) -> None:
-        """Records an event of the status ConfigMap, except for pods and nodes."""
+        """Records an event of the status ConfigMap."""
         found = self._kube.find("v1", "ConfigMap", NAME, NAMESPACE)
         self._event(found or self._map(), "Warning" if warning else "Normal", reason, message)
 

@@ -15,7 +15,7 @@ from simulator.azure.autoscaler.profile import Profile
 class View:
     """A cluster's state at `now` (seconds of any clock).
 
-    `starting` names new nodes that are not ready yet.
+    `starting` has the names of new nodes that are not ready yet.
     """
 
     groups: Sequence[Group]
@@ -33,12 +33,12 @@ class View:
 
     @cached_property
     def nodes(self) -> list[Object]:
-        """Nodes that can run pods. Autoscaled pools' starting nodes count as upcoming instead."""
+        """Nodes that can run pods. Excludes starting nodes of autoscaled pools, which count as upcoming nodes."""
         return self.fixed + [node for group in self.groups for node in group.started]
 
     @property
     def healthy(self) -> bool:
-        """Whether few enough nodes are unready for the autoscaler to act (clusterstate.go, IsClusterHealthy)."""
+        """Whether the autoscaler acts, because only few nodes are unready (clusterstate.go, IsClusterHealthy)."""
         unready = [node for node in self.all_nodes if not is_ready(node)]
         broken = sum(node["metadata"]["name"] not in self.starting for node in unready)
         return self.tolerates(broken, len(self.all_nodes))

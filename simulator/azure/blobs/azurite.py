@@ -1,4 +1,4 @@
-"""Azurite on 127.0.0.1, which stores all storage accounts' blobs on disk."""
+"""Azurite on 127.0.0.1, which stores the blobs of all storage accounts on disk."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _READY_TIMEOUT_S = 120  # two seconds on an idle machine
 
 
 class Azurite:
-    """The process restarts after a change of accounts (two seconds), because it reads them at start."""
+    """The Azurite process. It reads accounts at start, so a change of accounts restarts it (two seconds)."""
 
     def __init__(self) -> None:
         self.authority = trust.authority()
@@ -41,9 +41,10 @@ class Azurite:
             return self._accounts[account][0]
 
     def set_accounts(self, accounts: Callable[[], Mapping[str, list[str]]]) -> None:
-        """Serves these accounts; returns when ready. Raises RuntimeError with the log's end if it fails."""
+        """Serves these accounts. Returns when ready. Raises RuntimeError with the end of the log."""
         with self._changing:
-            wanted = dict(accounts())  # takes the store's lock; a thread that holds it may wait for `key`
+            # Not inside `_lock`: `accounts` takes the store's lock, and `key` may wait for `_lock` with that lock.
+            wanted = dict(accounts())
             with self._lock:
                 if wanted == self._accounts:
                     return

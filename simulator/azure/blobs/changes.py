@@ -1,6 +1,6 @@
 """A log of blobs that users wrote or deleted since the simulator's start, by container.
 
-It saves simulated mounts, which are copies, from listing their whole container for each pod
+Simulated mounts are copies. Without the log, they would list the whole container for each pod
 (`simulator/kubelet/csi/contents.py`). Real blob storage has no such immediate log.
 """
 
@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 _ALL = ""
-"""The entry if any blob may have changed."""
+"""The name in an entry if any blob may have changed."""
 
 
 class Changes:
@@ -32,9 +32,9 @@ class Changes:
             self._entries[f"{account}/{container}"].append((name, etag))
 
     def since(self, account: str, container: str, count: int) -> tuple[int, Mapping[str, str | None] | None]:
-        """Returns a container log's new position, and each blob's last etag after position `count`.
+        """Returns the end position of a container's log, and the last etag of each blob after position `count`.
 
-        The second value is None if any blob may have changed, as at position 0.
+        The second value is None if any blob may have changed. Position 0 always means this.
         """
         with self._lock:
             entries = self._entries[f"{account}/{container}"]

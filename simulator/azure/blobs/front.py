@@ -1,7 +1,7 @@
-"""All storage accounts' HTTPS front on 127.0.0.1. It checks the policy and forwards requests to Azurite.
+"""The HTTPS server of all storage accounts on 127.0.0.1. It checks `policy.py` and forwards requests to Azurite.
 
-The account is the first part of the path or host name; Azurite accepts both (extractStoragePartsFromPath of its
-blobStorageContext.middleware).
+The account is the first part of the path or of the host name. Azurite accepts both (blobStorageContext.middleware,
+extractStoragePartsFromPath).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Answer = tuple[int, list[tuple[str, str]], bytes]
 
 
 class Front(HttpsServer):
-    """The front, until stopped. It buffers whole requests and responses: simulated blobs are small."""
+    """The server. It runs until `stop`. It buffers whole requests and responses: simulated blobs are small."""
 
     def __init__(
         self, port: int, upstream_port: Callable[[], int], authority: Authority, rule: Rule, changes: Changes
@@ -45,7 +45,7 @@ class Front(HttpsServer):
         self.start("blobs")
 
     def upstream(self) -> http.client.HTTPSConnection:
-        """Returns a connection to Azurite. Raises OSError if it does not answer in time."""
+        """Returns a connection to Azurite. Raises OSError if Azurite does not accept it in time."""
         deadline = time.monotonic() + _STARTING_S
         while True:
             connection = http.client.HTTPSConnection(
@@ -104,7 +104,7 @@ class _Handler(Handler):
         self._send(*answer)
 
     def _write(self, path: str, content: bytes) -> Answer:
-        """Serializes a blob's writes, so that the last log entry is the last write."""
+        """Serializes writes of the same blob, so that the last log entry is for the last write."""
         with self.server.write_locks[hash(path) % _LOCKS]:
             etag: str | None = ""
             try:

@@ -1,4 +1,4 @@
-"""Storage accounts' access rules that Azurite does not enforce: settings and roles.
+"""Access rules of storage accounts that Azurite does not enforce: account settings and roles.
 
 Azurite checks a SAS's signature, permissions and times, and a token's audience.
 """
@@ -53,7 +53,7 @@ _NOT_FROM_HERE = Refusal(
     "AuthorizationFailure",
     "This request is not authorized to perform this operation.",
 )
-"""The error at a private account's public address (Azure's page on storage's 403 errors)."""
+"""The error for public access to a private account (Azure's page on 403 errors of storage accounts)."""
 _NO_ROLE = Refusal(
     HTTPStatus.FORBIDDEN,
     "AuthorizationPermissionMismatch",
@@ -88,7 +88,7 @@ class Policy:
     def __init__(
         self, world: World, tokens: Tokens, destination: Callable[[int], ResourceId | None] | None = None
     ) -> None:
-        """Takes `destination`, which maps a client's port to the service whose private endpoint it uses."""
+        """`destination` maps a client's port to the resource that the client reaches through a private endpoint."""
         self._world, self._tokens = world, tokens
         self._destination = destination or (lambda _: None)
 
@@ -113,7 +113,7 @@ class Policy:
         return None
 
     def _by_role(self, request: BlobRequest, account: Record, rest: str, principal: str) -> Refusal | None:
-        """A user delegation SAS has the permissions of its key's owner."""
+        """A user delegation SAS has the permissions of the key's owner (`principal`)."""
         container = rest.partition("/")[0]
         scope: ResourceId = account.id
         if container:

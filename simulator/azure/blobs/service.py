@@ -1,4 +1,4 @@
-"""All storage accounts' blob service, an implementation of `BlobBackend`."""
+"""The blob service of all storage accounts, which implements `BlobBackend`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PAUSE_S = 0.5
 
 
 class BlobService:
-    """Manages Azurite's containers with the account's key; users connect to the front."""
+    """Manages Azurite's containers with the account's key. Users connect to `Front`."""
 
     def __init__(self) -> None:
         self.azurite, self.changes = Azurite(), Changes()

@@ -41,7 +41,7 @@ def _not_available(resource: ResourceId, body: Body, regions: Iterable[str]) -> 
 
 
 def referenced(world: World, by: ResourceId, text: str, wanted: str, path: str, location: str = "") -> Record:
-    """Returns the referenced resource. Raises ArmError if the type or the region (if given) differs."""
+    """Returns the referenced resource. Raises ArmError if it is missing, or differs in type or region (if given)."""
     found = linked_id(text, path)
     record = world.store.get(found) if found.type.lower() == wanted.lower() else None
     if record is None or (location and region_of(world, record) != location):
@@ -50,7 +50,7 @@ def referenced(world: World, by: ResourceId, text: str, wanted: str, path: str, 
 
 
 def linked_id(text: str, path: str) -> ResourceId:
-    """Parses the resource id at a body's path. Raises ArmError if invalid."""
+    """Parses a resource id, which is at `path` in a body. Raises ArmError if it is invalid."""
     try:
         return parse_id(text)
     except ValueError as error:
@@ -102,7 +102,7 @@ def save(world: World, record: Record, body: Body) -> None:
 
 
 def named(world: World, resource_type: str, name: str) -> Record | None:
-    """Returns the resource of this (globally unique) name in any group, or None."""
+    """Returns the resource with this globally unique name in any group, or None."""
     wanted = name.lower()
     return next((found for found in world.store.all(resource_type) if found.id.name.lower() == wanted), None)
 

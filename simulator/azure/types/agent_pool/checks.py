@@ -1,4 +1,4 @@
-"""AKS's checks of a pool's properties, with defaults."""
+"""AKS's checks of a pool's properties, which must contain the defaults."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def check(properties: Body, name: str, sku: skus.VmSku, *, scaled: bool) -> None
 
 
 def _autoscale_problem(properties: Body, *, scaled: bool) -> str:
-    """If the pool was `scaled`, AKS accepts bounds that exclude its count and changes it later."""
+    """If the pool was `scaled`, AKS accepts bounds that exclude the count, and changes the count later."""
     least, most = properties.get("minCount"), properties.get("maxCount")
     if not is_scaled(properties):
         return "minCount and maxCount need enableAutoScaling." if least is not None or most is not None else ""
@@ -95,9 +95,9 @@ def _upgrade_problem(properties: Body) -> str:
 
 
 def surge(properties: Body, existing: Record | None) -> int:
-    """Returns the nodes that an upgrade must add: 0 without an upgrade or for one in place.
+    """Returns how many nodes an upgrade must add: 0 without an upgrade, or for an upgrade in place.
 
-    Since Kubernetes 1.35, AKS continues with one node if quota is short (page on rolling upgrades).
+    Since Kubernetes 1.35, AKS continues with one node if the quota is too small (page on rolling upgrades).
     """
     if existing is None or existing.properties["orchestratorVersion"] == properties["orchestratorVersion"]:
         return 0
@@ -118,7 +118,7 @@ def _gpu_problem(properties: Body, sku: skus.VmSku) -> str:
 
 
 def check_system(properties: Body, existing: Record | None) -> None:
-    """Raises ArmError for a system pool without nodes, or a new one for fewer than 30 pods.
+    """Raises ArmError for a system pool without nodes, or a new system pool that can run fewer than 30 pods.
 
     Sources: AKS's pages "Manage system node pools" and on Azure CNI, "Configure maximum - new clusters". An existing
     pool can shrink (Azure/AKS#1422). The text is that of Azure/AKS#931 plus the reason.

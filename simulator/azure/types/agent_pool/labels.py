@@ -1,7 +1,7 @@
 """AKS's checks of a pool's labels and taints.
 
-Syntax: https://github.com/kubernetes/apimachinery (pkg/api/validate/content/kube.go and dns.go), for taints since AKS's
-release of 2020-10-26 (https://github.com/Azure/AKS/blob/master/CHANGELOG.md).
+Syntax: https://github.com/kubernetes/apimachinery (pkg/api/validate/content/kube.go and dns.go). AKS checks taints
+since its release of 2020-10-26 (https://github.com/Azure/AKS/blob/master/CHANGELOG.md).
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _wrong_syntax(key: str, value: str) -> ArmError:
 
 
 def _check_reserved(key: str, value: str) -> None:
-    """Error texts: ams0/aks-nvme-ssd-provisioner#5, Azure/AKS#4613; for the VM size, a guess."""
+    """Error texts: ams0/aks-nvme-ssd-provisioner#5, Azure/AKS#4613. The text for the VM size's label is a guess."""
     namespace = key.rpartition("/")[0]
     if namespace == _AKS:
         message = f"Invalid node label key {key}. The '{_AKS}' prefix is preserved by aks system labels"
@@ -84,7 +84,6 @@ def _is_below(namespace: str, domains: tuple[str, ...]) -> bool:
 
 
 def _check_taints(taints: list[str]) -> None:
-    """AKS's text is unknown."""
     seen: set[tuple[str, str]] = set()
     for taint in taints:
         pair, _, effect = taint.rpartition(":")

@@ -16,7 +16,7 @@ from simulator.azure.types.agent_pool.nodes import ADDRESSES_PER_POOL
 
 TYPE = "Microsoft.ContainerService/managedClusters/agentPools"
 INSTANCES, NEXT = "instances", "nextInstance"
-"""Keys of a pool's facts: its machines' instance numbers in the scale set, and the next number."""
+"""Keys of a pool's facts: the instance numbers of its machines in the scale set, and the next number."""
 STOPPED = {"code": "Stopped"}
 _NO_INTERNET = 50
 """Node set-up's exit code if mcr.microsoft.com is not reachable (Azure/AgentBaker, cse_helpers.sh)."""
@@ -25,16 +25,16 @@ ALLOCATION_S = 3.0
 
 
 def of_cluster(world: World, cluster: ResourceId) -> list[Record]:
-    """Returns a cluster's pools in order of creation, without those being deleted."""
+    """Returns a cluster's pools by index, without pools that are being deleted."""
     pools = [pool for pool in world.store.within(cluster) if pool.id.type.lower() == TYPE.lower()]
     return sorted((pool for pool in pools if pool.state != "Deleting"), key=lambda pool: int(pool.facts["index"]))
 
 
 def instances(pool: Record) -> list[int]:
-    """Returns a pool's instance numbers: fewer than its count if Azure lacked capacity.
+    """Returns the instance numbers of a pool's machines: fewer than the count if Azure lacked capacity.
 
-    If the count decreases, the highest numbers go, as with scale sets' default scale-in policy (Azure's page on it).
-    Its balancing of zones is not simulated.
+    If the count decreases, the highest numbers are removed, as with the default scale-in policy of scale sets (Azure's
+    page on these policies). The policy's balancing of zones is not simulated.
     """
     return sorted(pool.facts.get(INSTANCES, ()))[: int(pool.properties["count"])]
 
@@ -48,7 +48,7 @@ def by_node(pools: Iterable[Record]) -> dict[str, tuple[Record, int]]:
 
 
 def allocate(world: World, pool: Record, pause: Callable[[float], object]) -> None:
-    """Allocates a changed pool's machines. If some are missing, waits before the operation fails.
+    """Allocates the machines of a changed pool. If machines are missing, waits before the operation fails.
 
     The wait does not block other pools or this pool's deletion.
     """
@@ -88,9 +88,9 @@ def remove(world: World, pool: Record, numbers: Collection[int]) -> None:
 
 
 def _add(pool: Record, there: list[int], more: int) -> None:
-    """Numbers differ modulo 1024, so that each node has its own IP address.
+    """Adds machines. Their instance numbers differ modulo 1024, so that each node has its own IP address.
 
-    Azure guarantees no order and can reuse numbers (its page on instance ids).
+    Azure guarantees no order and can reuse numbers (Azure's page on instance ids).
     """
     number, taken = int(pool.facts.get(NEXT, max(there, default=-1) + 1)), {each % ADDRESSES_PER_POOL for each in there}
     added: list[int] = []
@@ -116,7 +116,7 @@ def check_runs(cluster: Record, doing: str) -> None:
 def boot(world: World, cluster: ResourceId) -> Mapping[str, str]:
     """Starts the control plane if it does not run, and sets the pools' nodes.
 
-    Returns the reasons for missing nodes, by name.
+    Returns the reason for each missing node (key: the node's name).
     """
     record = world.store.get(cluster)
     if record and stopped(record):

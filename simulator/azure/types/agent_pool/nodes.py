@@ -15,7 +15,7 @@ from simulator.world.nodes import DRIVER_ANNOTATION, PARTITION_ANNOTATION
 
 Node = dict[str, Any]
 ADDRESSES_PER_POOL = 1024  # in 10.224.0.0/16; a pool has at most 1000 nodes
-_FIRST_ADDRESS = 4  # Azure reserves a subnet's first four
+_FIRST_ADDRESS = 4  # Azure reserves a subnet's first four addresses
 _EVICTION_MIB = 100  # the kubelet's eviction threshold memory.available
 _KERNEL_MIB = 160  # 112 to 316 on recorded nodes (tests/contract/recordings/nodes.yaml), without page tables
 _BASE36 = "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -23,7 +23,7 @@ _BASE36 = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 @dataclass(frozen=True)
 class Image:
-    """An osSKU's node image."""
+    """The node image of an osSKU."""
 
     sku: str
     """The osSKU with its version, as in AKS's node labels."""
@@ -52,14 +52,14 @@ _IMAGES: Mapping[str, Image] = {
 
 
 def image(os_sku: str, kubernetes: str) -> Image:
-    """Returns an osSKU's image. `Ubuntu` is 24.04 since Kubernetes 1.35, and 22.04 before."""
+    """Returns an osSKU's image. `Ubuntu` means 24.04 since Kubernetes 1.35, and 22.04 before."""
     is_old = tuple(map(int, kubernetes.split(".")[:2])) < (1, 35)
     return _UBUNTU_2204 if os_sku == "Ubuntu" and is_old else _IMAGES[os_sku]
 
 
 @dataclass(frozen=True)
 class Pool:
-    """The input for a pool's nodes. `properties` are ARM's, with defaults."""
+    """The input for a pool's nodes. `properties` are those in ARM, with defaults."""
 
     id: str
     name: str
@@ -71,7 +71,7 @@ class Pool:
     index: int
     """The index of the pool's address block."""
     instances: Sequence[int]
-    """Its machines' instance numbers."""
+    """The instance numbers of the pool's machines."""
     one_fabric: bool = True
     """Whether AKSInfinibandSupport was registered at the pool's creation."""
 
@@ -86,12 +86,12 @@ def scale_set(pool_id: str, name: str) -> str:
 
 
 def node_name(scale_set: str, instance: int) -> str:
-    """Returns a machine's computer name, with its number in base 36 (Azure's page on instance ids)."""
+    """Returns a machine's computer name, with the instance number in base 36 (Azure's page on instance ids)."""
     return f"{scale_set}{_base36(instance):>06}"
 
 
 def manifests(pool: Pool, sku: VmSku) -> list[Node]:
-    """Returns one Node per instance, deterministically. Device plugins add their resources later."""
+    """Returns one Node per instance, and none for a stopped pool. Device plugins add their resources later."""
     stopped = pool.properties.get("powerState", {}).get("code") == "Stopped"
     return [] if stopped else [_node(pool, sku, instance) for instance in pool.instances]
 
@@ -212,7 +212,7 @@ def _reserved(cores: int, memory_mib: int, pods: int) -> tuple[int, int]:
     """Returns the CPU (millicores) and memory (MiB) that AKS reserves.
 
     Sources: https://learn.microsoft.com/azure/aks/node-resource-reservations and https://github.com/Azure/AKSFlexNode
-    (pkg/config, defaultKubeReserved), which has the values between that page's.
+    (pkg/config, defaultKubeReserved), which has values for CPU counts that the page leaves out.
     """
     cpu = sum(60 if core == 0 else 40 if core == 1 else 20 if core < 4 else 10 for core in range(cores))
     return cpu, min(20 * pods + 50, memory_mib // 4) + _EVICTION_MIB

@@ -12,16 +12,16 @@ from simulator.azure.store import Body
 
 _LARGEST_EPHEMERAL_GIB = 2040
 _LEAST_TEMPORARY_GIB = 128
-"""The smallest temporary disk that makes AKS's default OS disk ephemeral."""
+"""The smallest temporary disk for which AKS's default OS disk is ephemeral."""
 _MANAGED_GIB = ((64, 1024), (16, 512), (8, 256), (0, 128))
-"""The minimum vCPUs for each default size of managed disks."""
+"""Pairs of minimum vCPUs and the default size of managed disks."""
 
 
 def fill(properties: Body, sku: VmSku) -> None:
     """Sets an omitted size or type. A size of 0 also means the default.
 
-    The documented default size is the temporary disk's. For one larger than any ephemeral disk, none is documented;
-    here it is the largest ephemeral disk. A recorded NC4as_T4_v3 node has the cache's size
+    The documented default is the size of the temporary disk. If it exceeds the largest ephemeral disk, no default is
+    documented; the simulator uses the largest ephemeral disk. A recorded NC4as_T4_v3 node has the size of the cache
     (tests/contract/recordings/nodes.yaml).
     """
     temporary = 0 if sku.temp_is_nvme else sku.temp_gib
@@ -39,10 +39,10 @@ def fill(properties: Body, sku: VmSku) -> None:
 
 
 def check(properties: Body, sku: VmSku) -> None:
-    """Raises ArmError for an ephemeral disk that fits neither the cache nor the temporary disk.
+    """Raises ArmError for an ephemeral disk that fits neither the cache nor the temporary disk, or exceeds the maximum.
 
     Error texts: https://github.com/Azure/AKS/issues/2694,
-    https://github.com/MicrosoftDocs/azure-docs/issues/115366, and Azure's page for the largest ephemeral disk.
+    https://github.com/MicrosoftDocs/azure-docs/issues/115366, and Azure's page (for the largest ephemeral disk).
     """
     gib = properties["osDiskSizeGB"]
     local = max(sku.cache_gib, sku.temp_gib)

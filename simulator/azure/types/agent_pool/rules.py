@@ -25,11 +25,11 @@ from simulator.host import similar
 TYPE = life.TYPE
 _DEFAULT_SIZE = "Standard_D4ads_v5"
 _UNSHOWN: Body = {"enableUltraSSD": False, "nodeTaints": [], "scaleSetPriority": "Regular"}
-"""Defaults that responses lack."""
+"""Default values that ARM omits from responses."""
 
 
 class AgentPools(Kind):
-    """Pools, child resources of a cluster. Its creating request contains pools inline."""
+    """Child resources of a cluster. The request that creates a cluster contains pools inline."""
 
     asynchronous = True
     actions = {
@@ -84,14 +84,14 @@ KIND = AgentPools()
 
 
 def _upgrade_image(world: World, record: Record) -> None:
-    """Changes nothing: each OS SKU and Kubernetes version has one node image here."""
+    """Changes nothing: the simulator has one node image per OS SKU and Kubernetes version."""
     KIND.check_idle(world, record)
     record.state = "UpgradingNodeImageVersion"
     world.store.put(record)
 
 
 def _delete_machines(world: World, record: Record, body: Body) -> None:
-    """Does not drain (AKS's page on deleting machines)."""
+    """Does not drain the nodes (AKS's page on deleting machines)."""
     KIND.check_idle(world, record)
     there, names = life.by_node([record]), body.get("machineNames") or []
     if unknown := sorted(set(names) - there.keys()):
@@ -147,7 +147,7 @@ def _facts(world: World, cluster: Record) -> dict[str, Any]:
 
 
 def _keep(properties: Body, old: Body) -> None:
-    """Keeps omitted properties that updates cannot reset (immutable ones)."""
+    """Keeps omitted properties that updates cannot reset, such as immutable properties."""
     fixed = {path.split(".")[1] for path in schemas()[TYPE.lower()].immutable if path.count(".") == 1}
     for name in fixed | {"count", "gpuProfile", "mode", "osSKU", "orchestratorVersion"}:
         if name in old and properties.get(name) in (None, ""):
@@ -188,9 +188,10 @@ def _check_fixed(body: Body, existing: Record | None) -> None:
 
 
 def _set_count(properties: Body, existing: Record | None) -> None:
-    """An autoscaled pool ignores the request's count (Azure/AKS, release of 2019-10-28), and a new one does not require
-    it (release of 2024-08-27). The default is not documented (the reference has 1, and clients send minCount); here it
-    is minCount. Without the autoscaler, a count is required.
+    """An autoscaled pool ignores the count in an update (Azure/AKS, release of 2019-10-28).
+
+    A new autoscaled pool does not require a count (release of 2024-08-27). The default is not documented (the
+    reference has 1; clients send minCount); here it is minCount. Without the autoscaler, a count is required.
     """
     if not checks.is_scaled(properties):
         if "count" not in properties:
@@ -241,7 +242,7 @@ def _add_spot_marks(properties: Body) -> None:
 
 
 def _check_version(world: World, properties: Body, cluster: Record) -> None:
-    """The pool's minor version can be up to three below its control plane's."""
+    """A pool's minor version can be up to three below the control plane's, but not above."""
     wanted = properties["orchestratorVersion"]
     if world.subscription.kubernetes(wanted) is None:
         raise bad_request(f"Version {wanted} {checks.VERSIONS_HELP}", code="AgentPoolK8sVersionNotSupported")

@@ -1,10 +1,14 @@
 """AKS's checks of the nodes' subnet in a custom virtual network.
 
-Codes: AKS's list (Azure/aks-deployer, pkg/apierror/const.go). Error texts: for different networks, AKS's older API
-(Azure/acs-engine, pkg/api/agentPoolOnlyApi/v20180331/errors.go); delegation, Microsoft's page "Troubleshoot the
-SubnetIsDelegated error code"; ranges, Azure/azure-cli#20810; managed NAT gateway, cluster-api-provider-azure#5429.
-Number of addresses: Microsoft's page "InsufficientSubnetSize error code", Azure/AKS#456. Guesses: texts for missing
-resources, regions (which begins as in rancher/rancher#33517), gateways and reserved ranges.
+Source of error codes: AKS's list (Azure/aks-deployer, pkg/apierror/const.go). Sources of error texts:
+
+- different networks: AKS's older API (Azure/acs-engine, pkg/api/agentPoolOnlyApi/v20180331/errors.go)
+- delegation: Microsoft's page "Troubleshoot the SubnetIsDelegated error code"
+- ranges: Azure/azure-cli#20810
+- managed NAT gateway: cluster-api-provider-azure#5429
+- number of addresses: Microsoft's page "InsufficientSubnetSize error code", Azure/AKS#456
+- missing resources, gateways, reserved ranges, regions: guesses (the text for regions begins as in
+  rancher/rancher#33517)
 """
 
 from __future__ import annotations
@@ -30,11 +34,11 @@ _IN_OWN_NETWORKS = {
     "userAssignedNATGateway": "UserAssignedNATGatewayWithManagedVNetNotAllowed",
     "userDefinedRouting": "InvalidParameter",
 }
-"""Error codes of outbound types that need a custom network; the second code is a guess."""
+"""Error codes for outbound types that need a custom network. The second code is a guess."""
 _PATH = "properties.vnetSubnetID"
 _PODS_PER_NODE = 256  # AKS's page on CNI Overlay
 _ADDRESSES, _GROUP = "addresses", "nodeGroup"
-"""Keys of a pool's facts: its number of addresses, and its machines' resource group."""
+"""Keys of a pool's facts: the number of its IP addresses, and the resource group of its machines."""
 
 
 def of(world: World, properties: Body) -> Record | None:
@@ -46,7 +50,7 @@ def of(world: World, properties: Body) -> Record | None:
 def placed(world: World, cluster: Record, pool: Record, properties: Body, others: list[Record]) -> Body:
     """Checks a pool's subnet and returns the pool's facts. Raises ArmError.
 
-    `others` are the cluster's other pools; `properties` contain defaults.
+    `others` are the cluster's other pools. `properties` must contain the defaults.
     """
     _check(world, cluster, pool, properties, others)
     return {_ADDRESSES: _needed(cluster, properties), _GROUP: cluster.properties["nodeResourceGroup"]}
@@ -177,7 +181,7 @@ def drops_traffic(world: World, properties: Body) -> bool:
 
 
 def _clashes(world: World, cluster: Record, subnet: Record) -> Iterator[Problem]:
-    """Service ranges can be in unused parts of the network."""
+    """A service range can be in a part of the network without subnets."""
     own, network = subnets.prefix(subnet.properties), cluster.properties["networkProfile"]
     for reserved in RESERVED:
         if own.overlaps(reserved):

@@ -1,7 +1,7 @@
 """Bastions, an access path to machines without public addresses. Connections are not simulated.
 
-Rules: Azure's page "About Bastion configuration settings" (the subnet's name, at least /26, tunnels need Standard).
-Codes and texts are guesses.
+Rules: Azure's page "About Bastion configuration settings" (name of the subnet, subnet of at least /26, sku Standard for
+tunnels). Error codes and texts are guesses.
 """
 
 from __future__ import annotations

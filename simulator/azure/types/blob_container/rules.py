@@ -15,7 +15,7 @@ TYPE = accounts.CONTAINERS
 
 
 class BlobContainers(Kind):
-    """Containers, each created and deleted with that of the blob service."""
+    """Containers. The blob service creates and deletes each container at the same time."""
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
         account = _rules.found(world, record.id.parent.parent)

@@ -1,4 +1,4 @@
-"""Federated identity credentials, which exchange other issuers' tokens for a managed identity's."""
+"""Federated identity credentials, which exchange another issuer's token for a managed identity's token."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ TYPE = "Microsoft.ManagedIdentity/userAssignedIdentities/federatedIdentityCreden
 class FederatedIdentityCredentials(Kind):
     """Credentials, each with an accepted issuer, subject and audience.
 
-    Error: Azure's page "Important considerations for federated identity credentials". Its error for concurrent writes
-    (ConcurrentFederatedIdentityCredentialsWritesForSingleManagedIdentity) is not simulated.
+    Error text: Azure's page "Important considerations for federated identity credentials". The error for concurrent
+    writes (ConcurrentFederatedIdentityCredentialsWritesForSingleManagedIdentity) is not simulated.
     """
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:

@@ -1,4 +1,4 @@
-"""Clusters' maintenance configurations, only stored: automatic upgrades are not simulated."""
+"""Maintenance configurations of clusters. They are only stored: automatic upgrades are not simulated."""
 
 from __future__ import annotations
 

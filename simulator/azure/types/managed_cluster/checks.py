@@ -1,4 +1,4 @@
-"""AKS's checks of a cluster beyond the schema and address ranges (networks.py)."""
+"""AKS's checks of a cluster, except those of the schema and of address ranges (`networks.py`)."""
 
 from __future__ import annotations
 
@@ -60,9 +60,11 @@ def version(world: World, name: str, properties: Body, existing: Record | None) 
 
 
 def identity(world: World, resource: ResourceId, body: Body, existing: Record | None) -> None:
-    """Raises ArmError. Error texts: Azure/azure-cli#12219; for user-assigned identities, those of other types
-    (hashicorp/terraform-provider-azurerm#17082, Azure/azure-rest-api-specs#17650, Azure/azure-cli#31837); for two
-    identities, hashicorp/terraform-provider-azurerm#16890 (without the code).
+    """Raises ArmError for an invalid identity.
+
+    Error texts: Azure/azure-cli#12219. For two identities: hashicorp/terraform-provider-azurerm#16890 (without code).
+    For user-assigned identities, the texts are from other resource types (hashicorp/terraform-provider-azurerm#17082,
+    Azure/azure-rest-api-specs#17650, Azure/azure-cli#31837).
     """
     identity: Body = body.get("identity", {})
     kind, principal = identity.get("type", "None"), body["properties"].get("servicePrincipalProfile")
@@ -81,10 +83,10 @@ def identity(world: World, resource: ResourceId, body: Body, existing: Record | 
 
 
 def kubelet_identity(world: World, resource: ResourceId, body: Body) -> None:
-    """Adds the kubelet identity's ids. Raises ArmError if it cannot be assigned to nodes.
+    """Adds the ids of a custom kubelet identity. Raises ArmError if the identity cannot be assigned to nodes.
 
-    Source: AKS's page "Use a managed identity", which requires no role for the identity that AKS creates. Codes: user
-    reports. Only the last text is AKS's. A missing identity's error, that of a missing role, is a guess.
+    Source: AKS's page "Use a managed identity". The identity that AKS creates needs no role. Error codes: user reports.
+    Only the last error text is AKS's. For a missing identity, this error is a guess.
     """
     properties, identity = body["properties"], body.get("identity", {})
     profile = properties.pop("identityProfile", {})
@@ -136,7 +138,7 @@ def node_group(world: World, resource: ResourceId, properties: Body) -> None:
 
 
 def longest_step(minor: int) -> int:
-    """Returns the largest upgrade in minor versions: three from an LTS-only version, else one.
+    """Returns by how many minor versions an upgrade can go: three from an LTS-only version, else one.
 
     Source: AKS's recorded upgrade lists (tests/contract/recordings/clusters.yaml).
     """

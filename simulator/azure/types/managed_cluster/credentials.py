@@ -6,7 +6,8 @@
 | Entra, local accounts      | kubelogin (exec plugin) | certificate       |
 | Entra, no local accounts   | kubelogin (exec plugin) | 400 BadRequest    |
 
-AKS rejects a cluster without either. Source: AKS's pages on kubeconfig access and on local accounts.
+AKS rejects a cluster with neither Entra nor local accounts. Source: AKS's pages on kubeconfig access and on local
+accounts.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from simulator.azure.store import Body, Record
 from simulator.azure.tokens import AKS
 
 _CLIENT_APP = "80faf920-1908-4b52-b5ef-a8e7bedfc67a"
-"""AKS's application for device code logins, the same in every tenant (Azure/kubelogin)."""
+"""The id of AKS's application for device code logins, in every tenant (Azure/kubelogin)."""
 _FORMATS = ("azure", "exec")
 _REFUSED = (
     "Getting static credential is not allowed because this cluster is set to disable local accounts. "

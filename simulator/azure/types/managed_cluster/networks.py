@@ -1,9 +1,9 @@
-"""A cluster's network profile: plugin, addresses of services, pods and DNS, outbound type.
+"""A cluster's network profile: plugin, addresses (services, pods, DNS), outbound type.
 
-Codes: AKS's list (Azure/aks-deployer, pkg/apierror/const.go); only `InvalidParameter`, for a too large range, is a
-guess. Rules: AKS's pages on Azure CNI ("Service address CIDR must be smaller than /12", "Don't use the first IP address
-in your address range") and its older API (Azure/acs-engine, pkg/api/agentPoolOnlyApi/v20180331: validate.go accepts
-/12, errors.go has the texts). Other texts have their source next to them.
+Error codes: AKS's list (Azure/aks-deployer, pkg/apierror/const.go). Only `InvalidParameter` is a guess. Rules: AKS's
+pages on Azure CNI ("Service address CIDR must be smaller than /12", "Don't use the first IP address in your address
+range"), and AKS's older API (Azure/acs-engine, pkg/api/agentPoolOnlyApi/v20180331: validate.go accepts /12; errors.go
+has the error texts). Sources of other error texts are next to the texts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Range = IPv4Network | IPv6Network
 _DNS = "networkProfile.dnsServiceIP"
 _TARGETS = {"serviceCidr": "networkProfile.serviceCIDR", "podCidr": "networkProfile.podCIDR"}
 _SERVICE_BITS = 20
-"""The largest service range's host bits, 2^20 addresses (kube-apiserver's limit): /12 for IPv4."""
+"""Host bits of the largest service range: 2^20 addresses (kube-apiserver's limit), /12 for IPv4."""
 
 
 def keep(network: Body, old: Body) -> None:
@@ -60,7 +60,7 @@ def shown(cluster: Record) -> Body:
 
 
 def check(network: Body) -> None:
-    """Raises ArmError for an inconsistent network profile, which must contain defaults."""
+    """Raises ArmError for an inconsistent network profile. The profile must contain the defaults."""
     services, pods = _ranges(network, "serviceCidr"), _ranges(network, "podCidr")
     problems = [
         *_engine(network),
@@ -75,7 +75,7 @@ def check(network: Body) -> None:
 
 
 def _engine(network: Body) -> Iterator[Problem]:
-    """Cilium needs both its data plane and its policy engine.
+    """Yields an error if only the data plane or only the policy engine is Cilium.
 
     Error texts: Azure/AKS-Construction#535, AdminTurnedDevOps/DevOps-The-Hard-Way-Azure#1.
     """
@@ -87,7 +87,7 @@ def _engine(network: Body) -> Iterator[Problem]:
 
 
 def _ranges(network: Body, name: str) -> list[Range]:
-    """Returns `serviceCidrs` or `podCidrs` (the primary one first), else the single range."""
+    """Returns the ranges in `serviceCidrs` or `podCidrs` (the primary range first), else the single range."""
     texts: list[str] = network.get(f"{name}s") or ([network[name]] if name in network else [])
     try:
         return [ip_network(text, strict=False) for text in texts]
@@ -96,7 +96,7 @@ def _ranges(network: Body, name: str) -> list[Range]:
 
 
 def _reserved(ranges: list[Range], name: str, what: str, code: str) -> Iterator[Problem]:
-    """The text is a guess, from that for overlapping ranges."""
+    """The error text is a guess from the text for overlapping ranges."""
     for found, reserved in product(ranges, RESERVED):
         if found.version == reserved.version and found.overlaps(reserved):
             text = f"The specified {what} CIDR {found} is conflicted with the reserved range {reserved}"
@@ -121,7 +121,7 @@ def _overlaps(services: list[Range], pods: list[Range]) -> Iterator[Problem]:
 
 
 def _dns_problems(text: str, service: Range) -> Iterator[Problem]:
-    """The DNS address cannot be the network's address or the first one (Azure/AKS#2579)."""
+    """The DNS address cannot be one of the first two addresses in the range (Azure/AKS#2579)."""
     try:
         address = ip_address(text)
     except ValueError:

@@ -1,11 +1,13 @@
 """Private clusters: the API server's private address and DNS zone.
 
-Source: AKS's page "Create a private AKS cluster". AKS creates the endpoint in the first pool's subnet. It stores the
-name in its own zone (`system`) or yours, and links the zone to the network if necessary. Codes: AKS's list
-(Azure/aks-deployer, pkg/apierror/const.go). Error texts: Microsoft's pages on
-CustomPrivateDNSZoneMissingPermissionError, CreateOrUpdateVirtualNetworkLinkFailed and LinkedAuthorizationFailed; others
-are guesses. Inferred: without a zone, a cluster has no private name; AKS deletes its own zone and links with the
-cluster.
+Source: AKS's page "Create a private AKS cluster". AKS creates the API server's endpoint in the first pool's subnet. It
+stores the private name in AKS's own zone (`system`) or in the user's zone. If necessary, it links the zone to the
+network. Two rules are guesses: without a zone, a cluster has no private name; AKS deletes zones and links that it
+created with the cluster.
+
+Error codes: AKS's list (Azure/aks-deployer, pkg/apierror/const.go). Error texts: Microsoft's pages on
+CustomPrivateDNSZoneMissingPermissionError, CreateOrUpdateVirtualNetworkLinkFailed and LinkedAuthorizationFailed; other
+texts are guesses.
 """
 
 from __future__ import annotations
@@ -30,10 +32,10 @@ from simulator.azure.types.user_assigned_identity import rules as identities
 from simulator.azure.types.virtual_network_link import rules as links
 
 _ADDRESS = "apiServer"
-"""The API server's address in a cluster's facts (key)."""
+"""The key of the API server's address in a cluster's facts."""
 _MADE_BY = "cluster"
-"""The cluster's id in the facts of zones and links that AKS created (key)."""
-_AKS_NETWORK_ADDRESS = "10.224.0.4"  # the first one of AKS's managed network
+"""The key of the cluster's id in the facts of zones and links that AKS created."""
+_AKS_NETWORK_ADDRESS = "10.224.0.4"  # the first usable one in AKS's managed network
 _PROFILE = "properties.apiServerAccessProfile"
 _ZONE = f"{_PROFILE}.privateDNSZone"
 
@@ -75,7 +77,7 @@ def check(world: World, body: Body, existing: Record | None) -> None:
 
 
 def prepare(world: World, cluster: Record) -> None:
-    """Assigns the API server's address and name. Raises ArmError, which fails the operation."""
+    """Assigns the address and name of a private API server. Raises ArmError, so that the operation fails."""
     pools = of_cluster(world, cluster.id)
     subnet = pool_subnets.of(world, pools[0].properties) if pools else None
     if subnet:
@@ -110,7 +112,7 @@ def uses(world: World, cluster: Record) -> list[Use]:
 
 
 def names(cluster: Record, host: str) -> Body:
-    """Returns `fqdn` and `privateFQDN`, if they exist. `host` is AKS's host name from the DNS prefix."""
+    """Returns `fqdn` and `privateFQDN`, if they exist. `host` is the host name that AKS makes from the DNS prefix."""
     properties, location = cluster.properties, cluster.body["location"]
     public = {"fqdn": f"{host}.hcp.{location}.azmk8s.io"}
     if not is_private(properties):
@@ -172,7 +174,7 @@ def _check_zone(world: World, text: str, body: Body) -> None:
 
 
 def _check_subnet_role(world: World, cluster: Record, pools: list[Record]) -> None:
-    """Checks only a user-assigned identity. A system-assigned one gets its role after creation."""
+    """Checks only a user-assigned identity. A system-assigned identity gets its role after creation."""
     for pool in pools:
         if (subnet := pool_subnets.of(world, pool.properties)) is None:
             continue

@@ -22,7 +22,7 @@ from simulator.azure.types.user_assigned_identity import rules as user_identitie
 from simulator.world.boots import BootStore
 
 TYPE = "Microsoft.ContainerService/managedClusters"
-_SHOWN_TYPE = "Microsoft.ContainerService/ManagedClusters"  # the case in AKS's responses; ids have that of TYPE
+_SHOWN_TYPE = "Microsoft.ContainerService/ManagedClusters"  # the spelling in AKS's responses; ids contain TYPE
 _ISSUER_SINCE = 34
 """From this Kubernetes minor version, new clusters have an OIDC issuer by default (AKS's page on it)."""
 
@@ -61,7 +61,7 @@ class ManagedClusters(Kind):
         world.store.put(record)  # last: after a kill before this line, the next start removes the pools
 
     def check_idle(self, world: World, record: Record) -> None:
-        """Raises ArmError while it or a pool is busy. Pools can change in parallel (Azure/AKS#1913)."""
+        """Raises ArmError while the cluster or a pool is busy. Pools can change in parallel (Azure/AKS#1913)."""
         super().check_idle(world, record)
         life.check_runs(record, "updating")
         for pool in world.store.within(record.id):
@@ -140,7 +140,7 @@ KIND = ManagedClusters()
 
 
 def _stop(world: World, record: Record) -> None:
-    """Takes effect at once. Azure takes minutes."""
+    """Stops at once. Azure takes minutes."""
     life.check_runs(record, "stopping")
     KIND.check_idle(world, record)
     record.properties["powerState"] = life.STOPPED
@@ -157,7 +157,7 @@ def _start(world: World, record: Record) -> None:
 
 
 def _rotate_certificates(world: World, record: Record) -> None:
-    """The new CA invalidates kubeconfigs. All nodes boot."""
+    """The new CA invalidates kubeconfigs. All nodes reboot."""
     life.check_runs(record, "rotating certificates")
     KIND.check_idle(world, record)
     world.backend.rotate(record.id.text)
@@ -194,7 +194,7 @@ def identities(record: Record) -> tuple[str, str]:
 
 
 def issuer(world: World, record: Record) -> str:
-    """Returns the OIDC issuer's URL, or an empty string if disabled."""
+    """Returns the OIDC issuer's URL, or an empty string if the issuer is disabled."""
     if not record.properties["oidcIssuerProfile"]["enabled"]:
         return ""
     path = f"{world.subscription.tenant_id}/{guid(record.id.text, 'issuer')}/"
@@ -202,7 +202,7 @@ def issuer(world: World, record: Record) -> str:
 
 
 def _keep(properties: Body, old: Body) -> None:
-    """Keeps properties that an update omits. Source for Entra: Azure/acs-engine, v20180331/merge.go."""
+    """Keeps some properties that an update omits. Source for `aadProfile`: Azure/acs-engine, v20180331/merge.go."""
     fixed = (
         path.split(".")[1] for path in schemas()[TYPE.lower()].immutable if path.count(".") == 1 and path != "location"
     )
@@ -238,7 +238,7 @@ def _identity(world: World, record: Record) -> Body:
 
 
 def server_names(record: Record) -> list[str]:
-    """Returns a private cluster's API server names, that of its kubeconfigs first. Others have an IP address."""
+    """Returns the host names of a private API server (kubeconfigs contain the first one), else an empty list."""
     found = private.names(record, _host(record)) if private.is_private(record.properties) else {}
     return [found[name] for name in ("privateFQDN", "fqdn") if name in found]
 

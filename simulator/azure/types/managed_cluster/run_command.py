@@ -26,7 +26,7 @@ _OPERATORS = set("|&;<>()$`\n")
 
 
 def run(world: World, cluster: Record, body: Body) -> Record:
-    """Runs a command and returns its stored result. Raises ArmError (400) unless it is one kubectl or helm call."""
+    """Runs one kubectl or helm command and returns the stored result. Raises ArmError (400) for other commands."""
     life.check_runs(cluster, "running a command")
     if cluster.properties.get("apiServerAccessProfile", {}).get("disableRunCommand"):
         raise bad_request("Run command is disabled on this cluster (apiServerAccessProfile.disableRunCommand).")
@@ -45,7 +45,7 @@ def run(world: World, cluster: Record, body: Body) -> Record:
 
 
 def _argv(command: str) -> list[str]:
-    """Azure uses a shell; the simulator does not, to protect this machine."""
+    """Azure uses a shell. The simulator uses none, to protect this machine."""
     try:
         argv = shlex.split(command)
     except ValueError:

@@ -18,7 +18,7 @@ _ADDRESS = "address"
 
 
 class NetworkInterfaces(Kind):
-    """Interfaces with one address in a subnet. Text for one in use: user reports of `NicInUse`."""
+    """Interfaces with one address in a subnet. Error text for an interface in use: user reports of `NicInUse`."""
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
         _rules.check_region(world, record, body, existing)

@@ -1,6 +1,6 @@
 """Private DNS zones.
 
-Text for a zone in use: learntocloud/networking-lab#8. Limits: Azure's page on limits of DNS.
+Error text for a zone in use: learntocloud/networking-lab#8. Limits: Azure's page on limits of DNS.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LIMITS = {
 
 
 class PrivateDnsZones(Kind):
-    """Zones. Private endpoints and clusters create records, which linked networks resolve (`names.py`)."""
+    """Zones. Private endpoints and clusters create records. Linked networks resolve them (`names.py`)."""
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
         body["location"] = _rules.global_location(record.id, body)

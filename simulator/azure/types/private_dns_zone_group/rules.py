@@ -1,6 +1,6 @@
-"""Private endpoints' zone groups: the zones that receive an endpoint's records.
+"""Zone groups of private endpoints: the zones that receive an endpoint's records.
 
-An endpoint has at most one. Error text: pulumi/pulumi-azure-native#2179; its code is a guess.
+An endpoint has at most one zone group. Error text: pulumi/pulumi-azure-native#2179. The error code is a guess.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Private endpoints: an Azure service's addresses in a subnet.
 
-Shapes: Azure/azure-cli's recording `test_network_private_endpoint_private_dns_zone_group`. The owner's connections are
-approved automatically. Codes and texts are guesses; that for a tier follows Service Bus.
+Shapes: Azure/azure-cli's recording `test_network_private_endpoint_private_dns_zone_group`. Azure approves connections
+automatically if endpoint and service have the same owner. Error codes and texts are guesses; those for a wrong tier
+follow Service Bus.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ TYPE = "Microsoft.Network/privateEndpoints"
 ZONE_GROUPS = f"{TYPE}/privateDnsZoneGroups"
 _APPROVED = {"status": "Approved", "description": "Auto-Approved"}
 _BORN = "born"
-"""The service's creation time in an endpoint's facts (key). A later service of that name is not served."""
+"""The key of the service's creation time in an endpoint's facts. A later service with the same name is not served."""
 
 
 class PrivateEndpoints(Kind):
-    """Endpoints, with an address for each name of the group."""
+    """Endpoints. Each has an address for each DNS name of its group."""
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
         _rules.check_region(world, record, body, existing)
@@ -68,7 +69,7 @@ KIND = PrivateEndpoints()
 
 
 def target(world: World, endpoint: Record) -> Record | None:
-    """Returns an endpoint's service, or None if it was deleted."""
+    """Returns an endpoint's service, or None if the service was deleted."""
     given = _connection(endpoint.properties)
     found = world.store.get(parse_id(given["properties"]["privateLinkServiceId"]))
     return found if found and found.facts.get(CREATED) == endpoint.facts[_BORN] else None
@@ -90,7 +91,7 @@ def of_service(world: World, service: ResourceId) -> list[Record]:
 
 
 def connections(world: World, service: ResourceId, required: str) -> list[Body]:
-    """Returns a service's `privateEndpointConnections`. `required` is its name for the property of required actions."""
+    """Returns a service's `privateEndpointConnections`. `required` is the property name for required actions."""
     return [
         {
             "id": f"{service.text}/privateEndpointConnections/{name}",
@@ -114,7 +115,7 @@ def _connection(properties: Body) -> Body:
 
 
 def _interface(endpoint: Record) -> str:
-    """Returns the network interface's id, which clients cannot read here."""
+    """Returns the id of the network interface, which is not simulated."""
     own = endpoint.properties.get("customNetworkInterfaceName")
     name = own or f"{endpoint.id.name}.nic.{guid(endpoint.id.text, 'nic')}"
     return f"{endpoint.id.scope}/providers/Microsoft.Network/networkInterfaces/{name}"

@@ -12,7 +12,7 @@ from simulator.azure.store import Body, Record
 
 
 class ResourceGroups(Kind):
-    """Groups. Deletion is asynchronous, because it deletes all their resources."""
+    """Groups. Deletion is asynchronous, because it deletes all resources in the group."""
 
     deleted_later = True
 

@@ -26,7 +26,7 @@ def built_in() -> Mapping[str, Body]:
 
 
 def allows(world: World, principals: Collection[str], action: str, scope: str, *, is_data: bool = False) -> bool:
-    """Returns whether a principal (object id) is allowed an action or data action on a scope."""
+    """Returns whether roles of the principals (object ids) allow an action or data action on a scope."""
     actions, but = PERMISSIONS[2:] if is_data else PERMISSIONS[:2]
     return any(grants(action, each.get(actions, ()), each.get(but, ())) for each in held(world, principals, scope))
 
@@ -34,7 +34,7 @@ def allows(world: World, principals: Collection[str], action: str, scope: str, *
 def grants(action: str, actions: Iterable[str], not_actions: Iterable[str]) -> bool:
     """Returns whether `actions` match an action and `not_actions` do not.
 
-    `*` matches any text, with slashes. Matching is case-insensitive
+    `*` matches any text, including slashes. Matching is case-insensitive
     (https://learn.microsoft.com/azure/role-based-access-control/role-definitions).
     """
     return _matches_any(action, actions) and not _matches_any(action, not_actions)
@@ -45,9 +45,9 @@ def _matches_any(action: str, patterns: Iterable[str]) -> bool:
 
 
 def held(world: World, principals: Collection[str], scope: str) -> Iterator[Mapping[str, list[str]]]:
-    """Yields principals' permissions on a scope, from roles on or above it.
+    """Yields principals' permissions on a scope, from roles on the scope or above.
 
-    The deployer also has the permissions in the subscription's data.
+    The deployer also has the permissions in `subscription.yaml`.
     """
     if world.subscription.object_id in principals:
         yield from world.subscription.rights

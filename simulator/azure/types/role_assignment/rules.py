@@ -41,7 +41,10 @@ class RoleAssignments(Kind):
         world.store.put(record)
 
     def chosen(self, world: World, scope: str, records: Sequence[Record], text: str) -> Sequence[Record]:
-        """Filters as in Azure's page "List Azure role assignments using the REST API"; `atScope()` adds those above."""
+        """Filters as in Azure's page "List Azure role assignments using the REST API".
+
+        `atScope()` selects assignments on the scope or above.
+        """
         found = _FILTER.fullmatch(text)
         if found is None:
             ours = "atScope(), assignedTo('<id>') and principalId eq '<id>'"
@@ -52,7 +55,7 @@ class RoleAssignments(Kind):
             )
             records = list(above)
         to = str(found["to"] or "").lower()
-        known = world.subscription.directory.values() if "assignedTo" in text else ()  # with the user's groups
+        known = world.subscription.directory.values() if "assignedTo" in text else ()  # includes the user's groups
         wanted = [to, *(group.lower() for each in known if each.object_id.lower() == to for group in each.groups)]
         return [each for each in records if not to or each.properties["principalId"] in wanted]
 
@@ -61,7 +64,7 @@ class RoleAssignments(Kind):
 
     @staticmethod
     def _check_scope(world: World, resource: ResourceId) -> None:
-        """Azure does not check a scope's namespace below a cluster (AKS's page on Entra ID authorization)."""
+        """Checks that the scope exists, except for namespaces in a cluster (AKS's page on Entra ID authorization)."""
         if resource.scope.count("/") <= 2:
             return
         scope = parse_id(resource.scope)
@@ -86,7 +89,7 @@ KIND = RoleAssignments()
 
 
 def _check_type(world: World, properties: Body) -> None:
-    """Sets an omitted principalType. Error: Azure/modern-web-app-pattern-dotnet#129."""
+    """Sets an omitted principalType. Error text: Azure/modern-web-app-pattern-dotnet#129."""
     principal, given = properties["principalId"], properties.get("principalType")
     cluster = next((found for found in world.store.all(clusters.TYPE) if principal in clusters.identities(found)), None)
     kinds = (

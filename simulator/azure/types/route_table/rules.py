@@ -1,4 +1,4 @@
-"""Subnets' route tables. They affect only AKS's checks and node set-up."""
+"""Route tables of subnets. They affect only AKS's checks and node set-up."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _APPLIANCE = "VirtualAppliance"
 class RouteTables(Kind):
     """Tables with their routes.
 
-    Error for one in use:
+    Error for a table in use:
     https://learn.microsoft.com/troubleshoot/azure/azure-kubernetes/error-codes/inuseroutetablecannotbedeleted-error
     """
 
@@ -81,7 +81,7 @@ def put_route(world: World, request: PathRequest) -> Response:
 
 
 def delete_route(world: World, request: PathRequest) -> Response:
-    """Deletes a route (Routes_Delete); 204 if missing. Raises ArmError (404) if the table does not exist."""
+    """Deletes a route (Routes_Delete). Returns 204 for a missing route. Raises ArmError (404) for a missing table."""
     with world.store.lock:
         table = _table(world, request)
         before, table.properties["routes"] = _parted(table, request)
@@ -119,6 +119,6 @@ def _route(table: ResourceId, route: Body) -> Body:
 
 
 def next_hop(properties: Body) -> str | None:
-    """Returns the default route's next hop type, or None."""
+    """Returns the next hop type of the default route, or None."""
     hops = [each["properties"] for each in properties["routes"] if each["properties"]["addressPrefix"] == ANYWHERE]
     return str(hops[0]["nextHopType"]) if hops else None

@@ -1,4 +1,4 @@
-"""A storage account's two keys, and whether they are accepted."""
+"""A storage account's two keys, and whether it accepts keys."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from simulator.azure.store import Body, Record
 
 NAMES = ("key1", "key2")
 REVOKED = "delegationKeysRevoked"
-"""The time of revocation in an account's facts (key). Older user delegation keys are invalid."""
+"""The key of the revocation time in an account's facts. Older user delegation keys are invalid."""
 _BYTES = 64
 
 

@@ -55,7 +55,7 @@ class StorageAccounts(Kind):
         world.store.put(record)
 
     def settle(self, world: World, record: Record) -> None:
-        """Serves the account and re-creates containers, which a killed Azurite may have lost."""
+        """Serves the account. Re-creates its containers, because a killed Azurite may have lost them."""
         world.blobs.set_accounts(lambda: _served(world))
         service = record.id.child("blobServices", "default")
         for container in world.store.all(CONTAINERS):
@@ -109,13 +109,13 @@ def _revoke_delegation_keys(world: World, record: Record) -> Body:
 
 
 def named(world: World, name: str) -> Record | None:
-    """Returns the account of this name in any group, or None if missing or being deleted."""
+    """Returns the account with this name in any group, or None if it does not exist or is being deleted."""
     found = _rules.named(world, TYPE, name)
     return found if found and found.state != "Deleting" else None
 
 
 def has_blobs(record: Record) -> bool:
-    """Returns whether the blob service serves the account. File shares exist only as mounts."""
+    """Returns whether the blob service serves the account. The simulator has file shares only as mounts."""
     return bool(record.body["kind"] != FILES)
 
 
@@ -125,7 +125,7 @@ def is_public(record: Record) -> bool:
 
 
 def _endpoints(world: World, record: Record) -> Body:
-    """Returns Azure's names for a private account, else the simulator's URL, without dfs."""
+    """Returns the simulator's blob URL for a public account with blobs, else Azure's URLs."""
     if has_blobs(record) and is_public(record):
         return {"blob": f"{world.blobs.endpoint}/{record.id.name}/"}
     return {group: f"https://{names[0]}/" for group, names in KIND.names(world, record).items()}
@@ -147,7 +147,7 @@ def _check_name(world: World, resource: ResourceId) -> None:
 
 
 def _check_kind(body: Body, existing: Record | None) -> None:
-    """Text for a changed SKU: hashicorp/terraform-provider-azurerm#110."""
+    """Error text for a changed SKU: hashicorp/terraform-provider-azurerm#110."""
     kind, sku = body["kind"], body["sku"]["name"]
     has = existing.body["sku"]["name"] if existing else sku
     if has != sku and {has, sku} & _KEPT_SKUS:

@@ -1,8 +1,8 @@
 """Subnets of virtual networks, and their addresses.
 
 Error texts: hashicorp/terraform-provider-azurerm#7687, Microsoft's page "A public IP address/subnet/network security
-group in use can't be deleted" and sassoftware/viya4-iac-azure#108; for ranges outside the network's,
-Azure/go-autorest's tests; for overlapping ranges, a guess from these.
+group in use can't be deleted", and sassoftware/viya4-iac-azure#108. For ranges outside the network's ranges: the tests
+of Azure/go-autorest. The text for overlapping ranges is a guess.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from simulator.azure.types.route_table import rules as route_tables
 
 TYPE = "Microsoft.Network/virtualNetworks/subnets"
 _FIRST, _KEPT = 4, 5
-"""The first usable address's index, and the number of reserved ones (Azure's FAQ on virtual networks)."""
+"""The index of the first usable address, and the number of reserved addresses (Azure's FAQ on virtual networks)."""
 _NAMED = {"natGateway": gateways.TYPE, "routeTable": route_tables.TYPE}
-"""Properties that reference a resource by id, with its type."""
+"""Properties that reference a resource by id, with that resource's type."""
 
 
 class Subnets(Kind):
-    """Subnets, child resources of a network or inline in it."""
+    """Child resources of a network. A request for a network can contain them inline."""
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
         _store(world, _rules.found(world, record.id.parent), record, body, existing)
@@ -70,7 +70,7 @@ def prefix(properties: Body) -> IPv4Network:
 
 
 def store_all(world: World, network: Record, inline: list[Body]) -> None:
-    """Sets a network's subnets, or reverts all changes if one is invalid."""
+    """Sets a network's subnets. If one is invalid, reverts all changes."""
     before = of(world, network.id)
     names = {body["name"].lower() for body in inline}
     try:
@@ -117,7 +117,7 @@ def _check_range(world: World, network: Record, subnet: ResourceId, wanted: IPv4
 
 
 def free_addresses(world: World, subnet: Record, but: ResourceId | None = None) -> int:
-    """Returns the number of free addresses, including those of `but`."""
+    """Returns the number of free addresses, including those that `but` uses."""
     usable = max(0, prefix(subnet.properties).num_addresses - _KEPT)
     return usable - sum(use.addresses for use in resource_types.uses(world, subnet.id, but))
 

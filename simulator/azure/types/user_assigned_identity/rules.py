@@ -21,7 +21,7 @@ class UserAssignedIdentities(Kind):
         _rules.check_region(world, record, body, existing)
         record.body = body
         if existing is None:
-            # A re-created identity has new ids, and no roles of the old one.
+            # A re-created identity has new ids, and not the roles of the old identity.
             born = str(world.faults.clock())
             record.facts |= {"client": guid(record.id.text, "client", born), "principal": guid(record.id.text, born)}
         world.store.put(record)
@@ -61,7 +61,7 @@ def shown(world: World, identity: Body) -> Body:
 
 
 def named(text: str) -> Path | None:
-    """Parses an identity's id, which need not exist. Returns None for other text."""
+    """Parses the id of an identity. The identity need not exist. Returns None for other text."""
     path = parse(text)
     return path if path and path.type.lower() == TYPE.lower() and not path.tail else None
 
@@ -69,7 +69,7 @@ def named(text: str) -> Path | None:
 def check(world: World, resource: ResourceId, identity: Body) -> None:
     """Raises ArmError if a resource's `identity` references an invalid or missing identity.
 
-    Error texts: invalid id, MicrosoftDocs/azure-docs#112377; missing identity, Azure/azure-policy#1311.
+    Error texts: MicrosoftDocs/azure-docs#112377 (invalid id), Azure/azure-policy#1311 (missing identity).
     """
     for text in identity.get("userAssignedIdentities", {}):
         _rules.linked_id(text, "")

@@ -1,6 +1,6 @@
 """Virtual machines. They do not run: only size, identity and network interface are simulated.
 
-Text for an unknown size: Azure's page on `InvalidParameter` of machines.
+Error text for an unknown size: Azure's page on `InvalidParameter` errors of virtual machines.
 """
 
 from __future__ import annotations

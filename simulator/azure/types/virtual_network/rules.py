@@ -1,7 +1,7 @@
 """Virtual networks.
 
-PUT without subnets: Microsoft's post "Azure Virtual Network now supports updates without subnet property". Deletion of
-links: Azure's page on links of virtual networks to private DNS zones.
+Source for PUT without subnets: Microsoft's post "Azure Virtual Network now supports updates without subnet property".
+Source for the deletion of links: Azure's page on links of virtual networks to private DNS zones.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ KIND = VirtualNetworks()
 
 
 def _range(text: str) -> IPv4Network:
-    """Rejects host bits (code: hashicorp's SDK for Azure)."""
+    """Rejects host bits (error code: hashicorp's SDK for Azure)."""
     try:
         found = ip_network(text, strict=False)
     except ValueError as error:
@@ -69,7 +69,7 @@ def _range(text: str) -> IPv4Network:
 
 
 def _check_inside(world: World, record: Record, ranges: list[IPv4Network]) -> None:
-    """The text for a removed range with subnets is a guess."""
+    """The error text for a removed range with subnets is a guess."""
     for subnet in subnets.of(world, record.id):
         prefix = subnets.prefix(subnet.properties)
         if not any(prefix.subnet_of(each) for each in ranges):

@@ -1,6 +1,6 @@
-"""Links of virtual networks to private DNS zones, whose names a linked network resolves.
+"""Links of virtual networks to private DNS zones. A linked network resolves the names in the zone.
 
-A network can be linked to one zone of a name. Error text: MicrosoftDocs/azure-aks-docs#212.
+A network can be linked to only one of the zones with the same name. Error text: MicrosoftDocs/azure-aks-docs#212.
 """
 
 from __future__ import annotations
