@@ -1,4 +1,4 @@
-"""Runs the SDK's server of dynamic providers and ends it with its parent. Alone, it outlives a killed engine."""
+"""Runs the SDK's server of dynamic providers until its parent ends. Otherwise, the server outlives a killed engine."""
 
 from __future__ import annotations
 

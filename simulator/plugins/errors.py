@@ -1,4 +1,4 @@
-"""Errors of plugin operations, and their form for the engine."""
+"""Errors of plugin operations, and how the engine receives them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from simulator.plugins.protocol import provider_pb2, status_pb2
 
 
 class PluginError(Exception):
-    """A failed operation that changed nothing the engine must record. Users see the message."""
+    """The failure of an operation that left nothing for the engine to record. Users see the message."""
 
 
 class InitializationFailed(PluginError):
-    """An object that exists but failed to initialize. The engine stores `outputs` and retries later."""
+    """The object exists but failed to initialize. The engine stores `outputs` and retries in the next update."""
 
     def __init__(
         self,

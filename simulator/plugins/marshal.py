@@ -1,8 +1,8 @@
 """Converts Pulumi property values, with secrets and unknowns, between protobuf structs and plain Python.
 
 The signatures are those of Pulumi's wire protocol (pulumi/sdk, `resource.PropertyValue` marshalling). An output value
-(`accept_outputs`) is read as its value and secretness, or as unknown. Its dependencies are dropped: the engine tracks
-them if a provider returns plain values.
+(`accept_outputs`) becomes its value, a Secret or UNKNOWN. Dependencies of outputs are dropped, because the engine
+tracks them if a provider returns plain values.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Final
 from google.protobuf import json_format, struct_pb2
 
 SIGNATURE: Final = "4dabf18193072939515e22adb298388d"
-_SECRET: Final = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105 - the wire protocol's mark of a secret, none itself
+_SECRET: Final = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105 - marks a secret in the protocol, but is not a secret
 _OUTPUT: Final = "d0e6a833031e9bbcd3f4e8bde6ca49a4"
 _RESOURCE: Final = "5cf8f73096256a8f31e491e813e4eb8e"
 _REFUSED: Final = {"c44067f5952c0a294b673a41bacd8c17": "assets", "0def7320c3a5731c473e5ecbe6d01bc7": "archives"}
@@ -37,7 +37,7 @@ class MarshalError(ValueError):
 
 
 class Unknown:
-    """A value unknown until a later step of the deployment. Use UNKNOWN, which never equals plain data."""
+    """A value that becomes known in a later step of the deployment. Use UNKNOWN, which never equals plain data."""
 
     def __repr__(self) -> str:
         return "UNKNOWN"
@@ -48,7 +48,7 @@ UNKNOWN: Final = Unknown()
 
 @dataclass(frozen=True)
 class Secret:
-    """A value that the engine encrypts in its state and masks in output, as its repr does."""
+    """A value that the engine encrypts in its state and masks in output. The repr masks it too."""
 
     value: Any
 
@@ -109,7 +109,7 @@ def keep_secrets(outputs: Any, inputs: Any) -> Any:
     if isinstance(inputs, list) and isinstance(outputs, list):
         if len(inputs) == len(outputs):
             return [keep_secrets(item, given) for item, given in zip(outputs, inputs, strict=True)]
-        return Secret(outputs) if has_secret(inputs) else outputs  # each input's item is not known
+        return Secret(outputs) if has_secret(inputs) else outputs  # items cannot be matched
     return outputs
 
 

@@ -1,6 +1,6 @@
 """The engine's protocol (`pulumi.runtime.proto`), imported without the rest of Pulumi's SDK.
 
-All of `pulumi` takes most of a plugin's start-up time, and each pulumi command starts four.
+Importing all of `pulumi` takes most of a plugin's start-up time, and each pulumi command starts four plugins.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from google.protobuf.pyext import cpp_message
 
 @contextlib.contextmanager
 def _sdk_left_out() -> Iterator[None]:
-    """Replaces the parent packages with empty ones. Later imports of the SDK load all of it."""
+    """Replaces the parent packages with empty packages during an import. Later imports load the whole SDK."""
     above = [name for name in ("pulumi", "pulumi.runtime") if name not in sys.modules]
     for name in above:
         spec = importlib.util.find_spec(name)
@@ -40,8 +40,8 @@ with _sdk_left_out():
         status_pb2,
     )
 
-# The SDK does the same (pulumi/runtime/rpc.py). Objects of more than 30 levels (CRDs of jobs) exceed the depth that
-# Python's protobuf accepts by default.
+# As in the SDK (pulumi/runtime/rpc.py). Objects of more than 30 levels (CRDs of jobs) exceed the depth that Python's
+# protobuf accepts by default.
 cpp_message._message.SetAllowOversizeProtos(True)
 
 __all__ = [

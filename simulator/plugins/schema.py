@@ -1,7 +1,7 @@
 """The schema of an emulated plugin's package, from which `pulumi import` generates program code.
 
-The format is PackageSpec of pulumi/pulumi v3.246.0, pkg/codegen/schema/schema.go. It is derived from the SDK package.
-Inputs have types, outputs only names.
+The format is PackageSpec of pulumi/pulumi v3.246.0, pkg/codegen/schema/schema.go. The schema is derived from the SDK
+package. Inputs have types; outputs have only names.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def schema(name: str, version: str, tokens: Iterable[str]) -> str:
 
 
 def _modules(name: str, classes: Mapping[str, type]) -> dict[str, str]:
-    """The Python module of `rbac.authorization.k8s.io/v1` is rbac/v1."""
+    """Returns the Python module of each API module: rbac/v1 for `rbac.authorization.k8s.io/v1`."""
     return {token.split(":")[1]: _module(name, made) for token, made in classes.items()}
 
 
@@ -58,7 +58,7 @@ def _properties(taken: type, name: str, types: dict[str, Spec]) -> Spec:
 
 
 def _type(annotation: Any, name: str, types: dict[str, Spec]) -> Spec:
-    """Adds the types that it refers to to `types`."""
+    """Returns a type's schema, and adds object types to `types`."""
     found = sdk.members(annotation)
     if any(isinstance(member, type) and issubclass(member, enum.Enum) for member in found):
         return {"type": "string"}  # a program may write values as text

@@ -1,7 +1,7 @@
 """Classes and argument types of the resources in Pulumi's installed SDK packages.
 
-The official plugins' schemas are not available here, but the packages are generated from them. Reads these with
-functions of the locked Python SDK, also private ones (pulumi/pulumi v3.272.0, sdk/python/lib/pulumi, _types.py and
+The official plugins' schemas are not available here, but the packages are generated from them. This module uses
+functions of the locked Python SDK, some of them private (pulumi/pulumi v3.272.0, sdk/python/lib/pulumi, _types.py and
 runtime/rpc.py).
 """
 
@@ -18,7 +18,7 @@ from pulumi import _types
 from pulumi.runtime import rpc
 
 SUFFIXES = ("InitArgs", "Args")
-"""Suffixes of resource arguments' classes. Packages with a type named like a resource use the first."""
+"""Suffixes of the argument classes. A package uses the first if a type has the name of a resource."""
 
 
 def package(name: str) -> str:

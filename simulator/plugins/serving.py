@@ -1,4 +1,4 @@
-"""A plugin's gRPC server, with the engine's conventions."""
+"""The gRPC server of a plugin, by the engine's conventions."""
 
 from __future__ import annotations
 
@@ -27,8 +27,7 @@ def serve(
     Prints the port as the first line of stdout. `servicer` is a resource provider, unless `register` adds another
     service. Calls `ended`, then ends the process.
 
-    The engine sends SIGINT to stop a plugin and waits 5 s. A user's Ctrl-C does not arrive here: plugins have their own
-    process group, and `Cancel` stops operations cleanly.
+    The engine sends SIGINT to stop a plugin and waits 5 s. Ctrl-C does not arrive here, but as `Cancel`.
     """
     options = [("grpc.max_receive_message_length", _UNLIMITED), ("grpc.max_send_message_length", _UNLIMITED)]
     server = grpc.server(ThreadPoolExecutor(_THREADS), options=options)

@@ -20,13 +20,13 @@ from simulator.plugins.errors import PluginError
 
 ENDPOINT = "SIMULATOR_ARM_ENDPOINT"
 TOKEN_FILE = "SIMULATOR_ARM_TOKEN_FILE"  # noqa: S105 - the name of a variable
-DEFAULT_TIMEOUT_S = 7200.0  # for one operation, as the official plugin
+DEFAULT_TIMEOUT_S = 7200.0  # for one operation, as in the official plugin
 _REQUEST_TIMEOUT_S = 60.0
 # The official plugin's retry policy: client_azcore.go, and Azure's SDK for Go.
 _RETRIED = frozenset({408, 429, 500, 502, 503, 504})
 _RETRIED_CONFLICT = "AnotherOperationInProgress"  # AKS returns OperationNotAllowed instead, which is not retried
 _ATTEMPTS = 4
-_LONGEST_PAUSE_S = 120.0  # a longer Retry-After is not retried
+_LONGEST_PAUSE_S = 120.0  # a response with a longer Retry-After is not retried
 _FIRST_PAUSE_S = 0.2  # without Retry-After; doubles each time. The official plugin starts with 20 s
 _UNAVAILABLE_S = 120.0  # a cluster that boots with the simulator answers 503 at most this long
 _POLL_S = 0.25
@@ -38,7 +38,7 @@ _NO_SIMULATOR = (
 
 
 class ArmFailure(PluginError):
-    """ARM's error, with the official plugin's message."""
+    """An error of ARM, with the official plugin's message."""
 
     def __init__(self, status: int, code: str, message: str, body: str = "") -> None:
         shown = f'Status={status} Code="{code}" Message="{message}"' if code else f'Status={status} Message="{message}"'
@@ -47,12 +47,12 @@ class ArmFailure(PluginError):
 
 
 class OperationFailed(ArmFailure):
-    """A long operation's failure after ARM accepted it. The resource exists."""
+    """The failure of a long operation that ARM had accepted. The resource exists."""
 
 
 @dataclass
 class Deadline:
-    """An operation's time limit. `cancelled` ends it earlier."""
+    """The time limit of an operation. The event `cancelled` ends it earlier."""
 
     cancelled: threading.Event
     seconds: float = DEFAULT_TIMEOUT_S
@@ -61,7 +61,7 @@ class Deadline:
         self._end = time.monotonic() + (self.seconds or DEFAULT_TIMEOUT_S)
 
     def wait(self, seconds: float) -> None:
-        """Sleeps. Raises PluginError at the limit or if the engine cancelled."""
+        """Sleeps. Raises PluginError if the limit has passed or the engine cancels the operation."""
         if time.monotonic() > self._end:
             raise PluginError("operation timed out")
         if self.cancelled.wait(seconds):
@@ -69,7 +69,7 @@ class Deadline:
 
 
 class ArmClient:
-    """A signed-in client. Raises ArmFailure for ARM's errors, and PluginError if no simulator answers."""
+    """A client with a token. Raises ArmFailure for errors of ARM, and PluginError if no simulator answers."""
 
     def __init__(self, endpoint: str, token: str) -> None:
         self.token = token
@@ -99,7 +99,7 @@ class ArmClient:
         return self._json(self._request("GET", path, api_version, deadline))
 
     def find(self, path: str, api_version: str, deadline: Deadline) -> tuple[dict[str, Any], str] | None:
-        """Returns the resource and its creator, or None if missing."""
+        """Returns the resource and its creator's id, or None if the resource is missing."""
         try:
             response = self._request("GET", path, api_version, deadline)
         except ArmFailure as error:
@@ -111,7 +111,7 @@ class ArmClient:
     def put(
         self, path: str, api_version: str, body: Mapping[str, Any], deadline: Deadline, *, creator: str = ""
     ) -> dict[str, Any]:
-        """Creates or updates the resource, waits, and returns it. PATCH sends a body with nulls."""
+        """Creates or updates the resource, waits, and returns the resource. Uses PATCH if the body has nulls."""
         headers = {CORRELATION: creator} if creator else {}
         method = "PATCH" if _has_null(body) else "PUT"  # provider/pkg/provider/crud/crud.go, CreateOrUpdate
         self._await(self._request(method, path, api_version, deadline, body=body, headers=headers), deadline)
@@ -128,7 +128,7 @@ class ArmClient:
         return self._json(self._request("POST", path, api_version, deadline, body=body or {}, query=query))
 
     def delete(self, path: str, api_version: str, deadline: Deadline) -> None:
-        """Deletes the resource and waits. A missing resource counts as deleted."""
+        """Deletes the resource and waits for the end. A missing resource counts as deleted."""
         try:
             self._await(self._request("DELETE", path, api_version, deadline), deadline)
         except ArmFailure as error:
@@ -217,7 +217,7 @@ def _error(response: httpx.Response) -> dict[str, Any]:
 
 
 def creator_of(urn: str) -> str:
-    """Returns the correlation id of a resource's creating requests, which identifies an interrupted creation."""
+    """Returns the correlation id of the requests that create a resource. It identifies an interrupted creation."""
     return str(uuid.uuid5(uuid.NAMESPACE_URL, urn))
 
 

@@ -63,7 +63,7 @@ def _name(definition: Definition, request: provider_pb2.CheckRequest, olds: Prop
 
 
 def _hex(seed: bytes, urn: str, digits: int) -> str:
-    """Preview and update choose the same digits by the engine's seed."""
+    """Returns hex digits, which are the same in preview and update if the engine gives a seed."""
     return hashlib.sha256(seed + urn.encode()).hexdigest()[:digits] if seed else secrets.token_hex(digits // 2)
 
 

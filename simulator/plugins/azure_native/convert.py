@@ -1,4 +1,4 @@
-"""Converts resources between the SDK's and ARM's form."""
+"""Converts resources between the forms of the Pulumi SDK and of ARM."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def path(definition: Definition, inputs: Mapping[str, Any], subscription: str) -
 
 
 def body(definition: Definition, inputs: Mapping[str, Any], previous: Mapping[str, Any]) -> Properties:
-    """Returns the request's body, with ARM's nesting under `properties`."""
+    """Returns the body of the request, nested under `properties` as ARM requires."""
     sent: Properties = {"properties": {}} if definition.sdk.flattens else {}
     for name, field in definition.inputs.items():
         if name in inputs and name not in definition.parameters:
@@ -40,7 +40,7 @@ def outputs(definition: Definition, response: Mapping[str, Any]) -> Properties:
 
 
 def preview(definition: Definition, inputs: Mapping[str, Any]) -> Properties:
-    """Returns the outputs before the resource exists: the inputs, and UNKNOWN elsewhere."""
+    """Returns the outputs for a preview: the inputs, and UNKNOWN for all other properties."""
     shown = {name: _preview(inputs.get(name, UNKNOWN), field) for name, field in definition.outputs.items()}
     return shown | {API_VERSION: definition.api_version}
 
@@ -61,9 +61,9 @@ def imported(definition: Definition, resource_id: str, shown: Mapping[str, Any])
 def refreshed(
     definition: Definition, inputs: Mapping[str, Any], before: Mapping[str, Any], now: Mapping[str, Any]
 ) -> Properties:
-    """Returns the inputs with Azure's changes between two reads, without values that ARM filled in.
+    """Returns the inputs with the changes between the reads `before` and `now`, without values that ARM filled in.
 
-    Omits child resources that may be separate resources, unless the program defines them inline.
+    Omits children that a program may manage as separate resources, unless the inputs define them inline.
     """
     children = definition.sdk.maintained - inputs.keys()
     old, new = inputs_of(definition, before), inputs_of(definition, now)
@@ -74,7 +74,7 @@ def refreshed(
 
 
 def _parameters(definition: Definition, resource_id: str) -> Properties:
-    """The rest of the path ignores case (provider/pkg/resources/ids.go)."""
+    """Ignores the case of the path around the parameters (provider/pkg/resources/ids.go)."""
     parts = [f"(?P<{part[1:-1]}>.*?)" if part.startswith("{") else part for part in definition.sdk.path.split("/")]
     found = re.fullmatch("/".join(parts), resource_id, re.IGNORECASE)
     if found is None:
@@ -83,7 +83,7 @@ def _parameters(definition: Definition, resource_id: str) -> Properties:
 
 
 def _to_body(value: Any, field: Field, previous: Any = None) -> Any:
-    """In a string set, null removes a previous entry (pulumi-azure-native#4640)."""
+    """Sends null in a string set to remove a previous entry (pulumi-azure-native#4640)."""
     if field.string_set and isinstance(value, list):
         gone = [name for name in previous if name not in value] if isinstance(previous, list) else []
         return {**{name: {} for name in value}, **dict.fromkeys(gone)}

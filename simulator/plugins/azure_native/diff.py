@@ -1,7 +1,7 @@
 """Diff: compares inputs, and decides whether a change replaces the resource.
 
 Rules: pulumi/pulumi-azure-native, provider/pkg/provider/diff.go and provider.go (Diff). Arrays whose items have
-identifiers (`x-ms-identifiers`) are not supported: no type here has one with several items.
+identifiers (`x-ms-identifiers`) are not supported, because no simulated type has such an array with several items.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ _REPLACING = {
     _DELETE: provider_pb2.PropertyDiff.DELETE_REPLACE,
     _UPDATE: provider_pb2.PropertyDiff.UPDATE_REPLACE,
 }
-_RENAMED_SKUS = {"name": {"Base", "Basic"}, "tier": {"Standard", "Paid"}}  # new and old AKS SKU names
+_RENAMED_SKUS = {"name": {"Base", "Basic"}, "tier": {"Standard", "Paid"}}  # each with the new and the old name
 Change = tuple[str, str, "Kind.ValueType"]
-"""The path as shown (`a[0].b`), without indices (`a[].b`), and the kind of change."""
+"""The path with indices (`a[0].b`), the path without indices (`a[].b`), and the kind of change."""
 
 
 def diff(request: provider_pb2.DiffRequest) -> provider_pb2.DiffResponse:
-    """Compares inputs. A replacement deletes first unless the provider chose a random name."""
+    """Compares inputs. A replacement deletes the old resource first, unless the provider chose a random name."""
     definition = of_urn(request.urn)
     olds, news, state = (without_nulls(decode(each)) for each in (request.old_inputs, request.news, request.olds))
     if API_VERSION in state:
-        olds.setdefault(API_VERSION, state[API_VERSION])  # imported inputs have none
+        olds.setdefault(API_VERSION, state[API_VERSION])  # imported inputs have no API version
     detailed = {path: _classify(definition, plain, kind) for path, plain, kind in _top_changes(olds, news)}
     for path, kind in detailed.items():
         if kind == _ADD_REPLACE and path in news and news[path] == state.get(path):
@@ -61,7 +61,7 @@ def diff(request: provider_pb2.DiffRequest) -> provider_pb2.DiffResponse:
 
 
 def _classify(definition: Definition, plain: str, kind: Kind.ValueType) -> Kind.ValueType:
-    """In an immutable object, only updates replace; in an immutable list, nothing."""
+    """Marks changes of fixed properties as replacements: in an object, only updates; in a list, none."""
     fixed = {*definition.sdk.replaces, *definition.parameters}
     objects = [plain[:at] for at, letter in enumerate(plain) if letter == "."]
     inside = kind == _UPDATE and any(parent in fixed for parent in objects)
@@ -105,7 +105,7 @@ def _same_location(old: Any, new: Any) -> bool:
 
 
 def _same_sku(old: Any, new: Any) -> bool:
-    """Renamed SKUs: pulumi-azure-native#2600."""
+    """Returns whether two SKUs differ only in Azure's old and new names (pulumi-azure-native#2600)."""
     if not (isinstance(old, dict) and isinstance(new, dict) and old.keys() == new.keys() == _RENAMED_SKUS.keys()):
         return False
     return all(old[key] == new[key] or {old[key], new[key]} == names for key, names in _RENAMED_SKUS.items())

@@ -33,7 +33,10 @@ _FEATURE = (
 
 @dataclass(frozen=True)
 class Function:
-    """A function. Its path's arguments are required. `query` and `body` map optional SDK names to ARM's."""
+    """A function of the provider. The arguments in `path` are required.
+
+    `query` and `body` map the SDK names of optional arguments to ARM's names.
+    """
 
     method: str
     path: str
@@ -41,7 +44,7 @@ class Function:
     query: Mapping[str, str] = field(default_factory=dict)
     body: Mapping[str, str] = field(default_factory=dict)
     resource: Definition | None = None
-    """A getter's resource type, if that is simulated too."""
+    """The resource type of a getter, or None if it is not simulated."""
     flat: bool = False
     """Whether the SDK shows ARM's `properties` at the top level (for getters without `resource`)."""
 
@@ -90,7 +93,7 @@ def invoke(
     subscription_id: str,
     deadline: Deadline,
 ) -> Properties:
-    """Returns the result, not secret, as in the official plugin. Raises PluginError."""
+    """Returns the result, which is not secret, as in the official plugin. Raises PluginError."""
     if token == _CLIENT_CONFIG:
         return {
             "clientId": subscription.client_id,

@@ -34,7 +34,7 @@ _STABLE = ("name", "location")  # outputs that updates never change
 
 
 class AzureNativeProvider(provider_pb2_grpc.ResourceProviderServicer):
-    """One provider resource's process. Requests arrive on several threads."""
+    """The service for one provider resource. Requests arrive on several threads."""
 
     def __init__(self) -> None:
         self._subscription = subscription.load()
@@ -53,7 +53,7 @@ class AzureNativeProvider(provider_pb2_grpc.ResourceProviderServicer):
         return plugin_pb2.PluginInfo(version=VERSION)
 
     def GetSchema(self, request: provider_pb2.GetSchemaRequest, context: Context) -> provider_pb2.GetSchemaResponse:
-        """Returns the simulated types' schema. Only this call needs the SDK itself."""
+        """Returns the schema of the simulated types. Only this call imports the azure-native SDK."""
         from simulator.plugins.schema import schema
 
         return provider_pb2.GetSchemaResponse(schema=schema("azure-native", VERSION, DEFINITIONS))
@@ -71,7 +71,7 @@ class AzureNativeProvider(provider_pb2_grpc.ResourceProviderServicer):
         return Empty()
 
     def CheckConfig(self, request: provider_pb2.CheckRequest, context: Context) -> provider_pb2.CheckResponse:
-        """Fails before any other call if no simulator answers."""
+        """Reports a failure before any other call if no simulator answers."""
         failures = []
         try:
             self._arm().get(self._group_path(""), _GROUP_API_VERSION, self._deadline(0))
@@ -83,7 +83,7 @@ class AzureNativeProvider(provider_pb2_grpc.ResourceProviderServicer):
         return provider_pb2.DiffResponse(changes=provider_pb2.DiffResponse.DIFF_NONE)
 
     def Configure(self, request: provider_pb2.ConfigureRequest, context: Context) -> provider_pb2.ConfigureResponse:
-        """Accepts no secrets: the engine reveals secret inputs, and marks outputs of the same name as secret."""
+        """The plugin accepts no secrets: the engine reveals them, and marks outputs of the same name as secret."""
         self._settings = {name.removeprefix(_PREFIX): value for name, value in request.variables.items()}
         return provider_pb2.ConfigureResponse(supportsPreview=True, supports_autonaming_configuration=True)
 
@@ -175,7 +175,7 @@ class AzureNativeProvider(provider_pb2_grpc.ResourceProviderServicer):
             return None
 
     def _check_free(self, definition: Definition, path: str, creator: str, deadline: Deadline) -> None:
-        """Rejects an existing resource, unless an interrupted creation of this one made it."""
+        """Raises PluginError if the resource exists, unless an interrupted creation of the same resource made it."""
         try:
             found = self._arm().find(path, definition.api_version, deadline)
         except ArmFailure as error:

@@ -1,4 +1,4 @@
-"""The emulated plugin's resource types: all that simulated ARM has."""
+"""The resource types of the emulated plugin: all types of the simulated ARM."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from simulator.plugins.errors import PluginError
 
 API_VERSION = "azureApiVersion"
 CREATE_BEFORE_DELETE = "__createBeforeDelete"
-"""Input added with a random name, so that old and new resource can coexist."""
+"""An input that goes with a random name: the old and the new resource can coexist."""
 _VERSIONED = re.compile(r"(azure-native:\w+)/v(\d{4})(\d{2})(\d{2}):(\w+)")
 
 
 @dataclass(frozen=True)
 class Definition:
-    """A resource type, with the mapping between ARM's and SDK's properties."""
+    """A resource type, with the property names of ARM and of the SDK."""
 
     schema: Schema
 
@@ -49,7 +49,7 @@ class Definition:
 
     @cached_property
     def inputs(self) -> Mapping[str, Field]:
-        """Properties that a program may set, besides path parameters."""
+        """Properties of the request body that a program may set."""
         top = self.schema.body.fields
         inner = top[CONTAINER].fields if self.sdk.flattens else {}
         writable = {name: field for name, field in top.items() if not field.read_only and name != CONTAINER}
@@ -74,9 +74,9 @@ DEFINITIONS: Mapping[str, Definition] = {schema.sdk.token: Definition(schema) fo
 
 
 def definition(token: str) -> Definition:
-    """Returns a type token's definition. The token may name the default API version.
+    """Returns the definition of a type token. The token may include the default API version.
 
-    Raises PluginError if the type, or the token's API version, is not simulated.
+    Raises PluginError if the type, or the API version in the token, is not simulated.
     """
     plain, version = token, None
     if match := _VERSIONED.fullmatch(token):

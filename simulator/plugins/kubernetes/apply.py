@@ -1,4 +1,4 @@
-"""Writes objects: POST with retries creates them, server-side apply changes them."""
+"""Writes objects: creates them by POST with retries, and changes them by server-side apply."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _CONFLICT_ADVICE = (
 
 
 class NamespaceMissing(Exception):
-    """A dry run's failure because the object's namespace does not exist yet."""
+    """A dry run failed because the namespace of the object does not exist yet."""
 
 
 def create(session: Session, urn: str, inputs: Object, manager: str, *, preview: bool) -> Object:
-    """Creates the object. If its namespace or kind is missing, tries six times, 1, 2, 4, 8, 16 and 32 units apart.
+    """Creates the object. If its namespace or kind is missing, tries six times, with pauses of 1, 2, 4, ... 32 units.
 
-    Raises the API server's ApiError or NoKindMatch, NamespaceMissing in a preview, Cancelled.
+    Raises ApiError, NoKindMatch or Cancelled, or NamespaceMissing in a preview.
     """
     wait = session.retry_unit
     for number in range(_TRIES):
@@ -59,8 +59,8 @@ def create(session: Session, urn: str, inputs: Object, manager: str, *, preview:
 def update(
     session: Session, urn: str, inputs: Object, live: Object, manager: str, ignore: Sequence[str], *, preview: bool
 ) -> Object:
-    """Makes the live object match the inputs. Removes fields missing from them, unless others own them."""
-    if is_crd(inputs):  # replaced as a whole: merged schemas would keep removed fields
+    """Makes the live object match the inputs. Removes fields that the inputs lack, unless other managers own them."""
+    if is_crd(inputs):  # replaced as a whole, because a merged schema would keep removed fields
         version = {"resourceVersion": live["metadata"]["resourceVersion"]}
         replacement = inputs | {"metadata": inputs["metadata"] | version}
         return session.kube.replace(replacement, field_manager=manager, dry_run=preview)
@@ -80,7 +80,7 @@ def relinquish(session: Session, obj: Object, manager: str) -> None:
 
 
 def _forgotten(session: Session, inputs: Object, manager: str, failure: ApiError) -> Object | None:
-    """Takes over an object that a killed plugin created without a record. Else returns None."""
+    """Takes over and returns an object that a killed plugin created without a record. Returns None otherwise."""
     if not session.options.goes_on or failure.reason != "AlreadyExists":
         return None
     wanted = _scoped(session, inputs)
@@ -108,7 +108,7 @@ def _apply(session: Session, wanted: Object, manager: str, *, force: bool, previ
 
 
 def _hand_over(session: Session, live: Object, manager: str, *, forgotten: bool = False) -> Object:
-    """Retries if a controller changed the object meanwhile."""
+    """Gives the plugin's fields to `manager`. Retries if the object changes meanwhile."""
     kind, name, namespace = kind_of(live), live["metadata"]["name"], live["metadata"].get("namespace")
     for last in (False, False, False, True):
         patch = managed_fields.hand_over(live, manager, forgotten=forgotten)
@@ -133,7 +133,7 @@ def _force(session: Session, inputs: Object, live: Object, *, preview: bool) -> 
 
 
 def _without_ignored(inputs: Object, live: Object, manager: str, ignore: Sequence[str]) -> Object:
-    """Removes ignored fields that others own. Sets others to their live values, because apply would remove them."""
+    """Removes ignored fields that only others own. Sets other ignored fields to the live values, so that they stay."""
     wanted = copy.deepcopy(inputs)
     for text in ignore:
         path = tuple(str(step) for step in parse_path(text))
@@ -167,7 +167,7 @@ def _remove(obj: Object, path: tuple[str, ...]) -> None:
 
 
 def _scoped(session: Session, inputs: Object) -> Object:
-    """Drops a cluster-scoped kind's namespace, because the check may have guessed the scope."""
+    """Removes the namespace of a cluster-scoped kind, because Check may have guessed the scope."""
     metadata = dict(inputs.get("metadata") or {})
     kind = kind_of(inputs)
     if not session.kube.resource(kind.api_version, kind.name).namespaced:

@@ -1,4 +1,4 @@
-"""Check: completes an object's inputs with name, namespace, apiVersion and kind, in canonical form."""
+"""Check: adds missing name, namespace, apiVersion and kind to the inputs of an object, and normalizes them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from simulator.plugins.protocol import provider_pb2
 
 
 def check(session: Session, request: provider_pb2.CheckRequest) -> Properties:
-    """Returns the checked inputs. The API server validates values, also in the preview's dry run."""
+    """Returns the completed inputs. The API server validates their values, in a preview by a dry run."""
     given, old = decode(request.news), to_object(decode(request.olds))
     kind = kind_of_urn(request.urn)
     if kind.built_in and urn_type(request.urn).endswith("List"):

@@ -11,7 +11,7 @@ from k8s.objects import Object
 from simulator.plugins.marshal import Properties, Secret, has_secret, reveal
 
 INPUTS, API_VERSION, FIELD_MANAGER = "__inputs", "__initialApiVersion", "__fieldManager"
-# SDK classes' attributes cannot contain dashes, so CRD schemas have underscores there.
+# Attributes of SDK classes cannot contain dashes, so CRD schemas in the SDK have underscores.
 _X_KUBERNETES = {
     name: name.replace("_", "-")
     for name in (
@@ -28,20 +28,20 @@ _DASHED = {dashed: name for name, dashed in _X_KUBERNETES.items()}
 
 
 def to_object(properties: Mapping[str, Any]) -> Object:
-    """Returns the Kubernetes object of resource inputs. Reveals secrets, keeps unknowns."""
+    """Converts resource properties to a Kubernetes object. Reveals secrets, and keeps unknown values."""
     plain: Object = _rename(reveal(properties), _X_KUBERNETES)
     return plain
 
 
 def to_properties(obj: Mapping[str, Any], given: Mapping[str, Any]) -> Properties:
-    """Returns an object's resource properties. A Secret's data and secrets of `given` are secret."""
+    """Converts an object to resource properties. Marks the data of a Secret, and secrets of `given`, as secret."""
     properties: Properties = _rename(obj, _DASHED)
     _mark_secrets(properties, given)
     return properties
 
 
 def checkpoint(inputs: Object, live: Object, given: Mapping[str, Any], manager: str, api_version: str) -> Properties:
-    """Returns an object's state. `given` are the engine's inputs, which mark secrets."""
+    """Returns the state of an object. `given` are the engine's inputs, in which secrets are marked."""
     properties = to_properties(live, given)
     properties[INPUTS] = to_properties(inputs, given)
     properties[API_VERSION], properties[FIELD_MANAGER] = api_version, manager
@@ -57,17 +57,17 @@ def parse(state: Mapping[str, Any]) -> tuple[Object, Object]:
 
 
 def field_manager(state: Mapping[str, Any], inputs: Object) -> str:
-    """Returns the annotation's field manager, else the object's previous one, else a new one."""
+    """Returns the field manager from the annotation, else from the previous state, else a new name."""
     annotations = (inputs.get("metadata") or {}).get("annotations")
     chosen = annotations.get("pulumi.com/patchFieldManager") if isinstance(annotations, dict) else None
     return str(chosen or state.get(FIELD_MANAGER) or f"pulumi-kubernetes-{uuid.uuid4().hex[:8]}")
 
 
 def prune(live: Any, shape: Any, *, drops_empty: bool = False) -> Any:
-    """Returns `live` without fields that `shape` lacks (the server's defaults and status).
+    """Returns `live` without fields that `shape` lacks, such as the server's defaults and status.
 
     With `drops_empty`, adds fields that are empty in `shape` (False, 0, "", [], {}) and missing in `live`, because the
-    API server omits them in built-in kinds.
+    API server omits empty fields of built-in kinds.
     """
     if isinstance(live, dict) and isinstance(shape, dict):
         found = {name: prune(live[name], shape[name], drops_empty=drops_empty) for name in live if name in shape}

@@ -1,4 +1,4 @@
-"""The provider resource: rejected inputs, and changes that select another cluster."""
+"""Check and Diff of the provider resource, which can select another cluster."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def check(request: provider_pb2.CheckRequest) -> provider_pb2.CheckResponse:
 
 
 def diff(request: provider_pb2.DiffRequest) -> provider_pb2.DiffResponse:
-    """Compares provider inputs. Another cluster replaces the provider and all its resources.
+    """Compares provider inputs. Selecting another cluster replaces the provider and all its resources.
 
-    If old and new inputs have a `clusterIdentifier`, only that decides. Adding or removing it decides nothing. Without
-    it, compares the active clusters' entries; an unknown kubeconfig counts as another cluster.
+    If both old and new inputs have a `clusterIdentifier`, only the identifier decides. Otherwise, the kubeconfig's
+    entries for the active cluster decide; an unknown kubeconfig counts as another cluster.
     """
     old, new = reveal(decode(request.olds)), reveal(decode(request.news))
     changed = sorted({str(path[0]) for path in compare(old, new)})

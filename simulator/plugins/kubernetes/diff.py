@@ -1,6 +1,6 @@
-"""Diff of an object: compares the live object, reduced to the old inputs' fields, with the new inputs.
+"""Diff of an object: compares the new inputs with the live object, reduced to the fields of the old inputs.
 
-It shows drift that a refresh found, but not values that the server filled in.
+The diff shows drift that a refresh found, but not values that the API server filled in.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _settle_identity(session: Session, old: Object, new: Object, live: Object) -
 
 
 def _keeps_its_name(new: Object, live: Object) -> bool:
-    """Returns whether both have the same user-chosen name. The old object must then be deleted first."""
+    """Returns whether the user chose the name and keeps it. The old object must then be deleted first."""
     name = naming.name_of(new)
     return (
         bool(name)

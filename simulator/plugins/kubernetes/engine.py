@@ -15,7 +15,7 @@ WARNING = engine_pb2.WARNING
 
 
 class Engine:
-    """The engine at `address` (host:port). Without one, drops messages. Never fails an operation."""
+    """The engine at `address` (host:port). Without an address, drops messages. Never fails an operation."""
 
     def __init__(self, address: str = "") -> None:
         self._stub = engine_pb2_grpc.EngineStub(grpc.insecure_channel(address)) if address else None
@@ -24,7 +24,7 @@ class Engine:
         self._send(urn, message, severity, ephemeral=False)
 
     def status(self, urn: str, message: str) -> None:
-        """Shows the current wait until the next status. An empty one clears it."""
+        """Shows the message until the next status. An empty message clears the status."""
         self._send(urn, message, INFO, ephemeral=True)
 
     def _send(self, urn: str, message: str, severity: Severity, *, ephemeral: bool) -> None:

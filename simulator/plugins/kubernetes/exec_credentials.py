@@ -1,7 +1,7 @@
-"""A kubeconfig's credentials from a command (kubelogin), run once when the provider is configured.
+"""Runs the command of a kubeconfig that prints credentials (kubelogin), once, when the provider is configured.
 
-Protocol: client.authentication.k8s.io/v1. The command prints an ExecCredential with a token or certificate. As in
-client-go, it has no time limit (plugin/pkg/client/auth/exec/exec.go, refreshCredsLocked). kubelogin ends after 60 s.
+Protocol: client.authentication.k8s.io/v1. The command prints an ExecCredential with a token or certificate. It has no
+time limit, as in client-go (plugin/pkg/client/auth/exec/exec.go, refreshCredsLocked). kubelogin ends after 60 s.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _API_VERSION: Final = "client.authentication.k8s.io/v1"
 
 
 def resolve(config: Config) -> Config:
-    """Returns the kubeconfig with the credentials that its user's command, if any, prints.
+    """Returns the kubeconfig with the credentials that the user's command prints, or unchanged without a command.
 
     Raises KubeconfigError if the command is missing or fails.
     """

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 RELEASE_TYPE = "kubernetes:helm.sh/v3:Release"
-# Groups of every API server. Their objects have Go types, so the official plugin normalizes them before comparing
+# Groups that every API server has. The official plugin has Go types for their objects, and normalizes the objects
 # (normalize.py).
 _BUILT_IN_GROUPS = {
     "admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "apps", "authentication.k8s.io",
@@ -56,7 +56,7 @@ def urn_name(urn: str) -> str:
 
 
 def is_patch(urn: str, obj: Mapping[str, Any]) -> bool:
-    """Returns whether a resource (ConfigMapPatch) manages only some fields of an object."""
+    """Returns whether the resource (such as ConfigMapPatch) manages only some fields of an object."""
     return urn_type(urn).split(":")[-1] == f"{obj.get('kind')}Patch"
 
 

@@ -1,4 +1,4 @@
-"""The provider's kubeconfigs (YAML text, a path, or the default file), and their selected cluster."""
+"""The provider's kubeconfig (YAML text, a path, or the default file), and the cluster that it selects."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ Config = dict[str, Any]
 
 
 class KubeconfigError(ValueError):
-    """A text that is not a kubeconfig, or lacks its context or cluster."""
+    """The kubeconfig is missing, unreadable or invalid, or lacks the selected context or cluster."""
 
 
 def load(path_or_text: str) -> Config:
-    """Reads a kubeconfig from a path (`~` allowed), text, or if empty, the default file."""
+    """Reads a kubeconfig from a path (`~` is allowed), from text, or if the argument is empty, the default file."""
     text = _text(path_or_text) if path_or_text else _ambient()
     try:
         config = yaml.safe_load(text)
@@ -76,7 +76,7 @@ def _text(path_or_text: str) -> str:
 
 
 def _ambient() -> str:
-    """Reads $KUBECONFIG's first existing file, else ~/.kube/config. Does not merge files."""
+    """Reads the first existing file of $KUBECONFIG, or if unset, ~/.kube/config. Does not merge files."""
     candidates = [Path(name) for name in os.environ.get("KUBECONFIG", "").split(os.pathsep) if name]
     for path in candidates or [Path.home() / ".kube" / "config"]:
         if path.is_file():

@@ -1,7 +1,7 @@
-"""Field managers: the first update of an object made by POST moves its fields to server-side apply.
+"""Field managers: the first update of an object that a POST created moves its fields to the resource's own manager.
 
-So does the official plugin (provider/pkg/await/await.go, fixCSAFieldManagers). The object's own field manager gets the
-fields of kubectl and of the creating request, so that apply can remove them later.
+The manager gets the fields of kubectl and of the creating request, so that apply can remove them later. The official
+plugin does the same (provider/pkg/await/await.go, fixCSAFieldManagers).
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ _PLUGINS = (CREATOR, "pulumi-kubernetes.exe", "pulumi-resource-kubernetes")
 _HANDED_OVER = (("kubectl", "Apply"), ("kubectl", "Update"), ("before-first-apply", "Update")) + tuple(
     (name, "Update") for name in _PLUGINS
 )
-"""Prefixes of managers' names (kubectl-edit matches too, as in fluxcd/pkg/ssa), and their operations."""
+"""Prefixes of manager names, each with an operation. kubectl-edit matches too, as in fluxcd/pkg/ssa."""
 
 
 def hand_over(live: Object, manager: str, *, forgotten: bool = False) -> list[Object] | None:
-    """Returns the JSON patch that gives `manager` the creating requests' fields, or None if it has them.
+    """Returns a JSON patch that gives `manager` the fields of the creating requests, or None if nothing must move.
 
-    If the object is `forgotten`, also moves the fields of the manager that the engine no longer knows.
+    If the object is `forgotten`, also moves the fields of earlier managers, which the engine no longer knows.
     """
     entries: list[Object] = live.get("metadata", {}).get("managedFields") or []
     given = [entry for entry in entries if _is_handed_over(entry) or (forgotten and _is_former(entry, manager))]
@@ -48,7 +48,7 @@ def merge_fields(*sets: Object) -> Object:
 
 
 def has_creator(live: Object) -> bool:
-    """Returns whether the object is not handed over yet. A dry run must then force."""
+    """Returns whether the creating request still owns fields. If so, a dry run must force the apply."""
     entries = live.get("metadata", {}).get("managedFields") or []
     return any(entry.get("manager") in _PLUGINS and entry.get("operation") == "Update" for entry in entries)
 
@@ -59,7 +59,7 @@ def is_pulumis(live: Object) -> bool:
 
 
 def owned(live: Object, path: tuple[str, ...], *, by: str, others: bool = False) -> bool:
-    """Returns whether manager `by` (or with `others`, any other manager) owns the field at `path`."""
+    """Returns whether the manager `by` owns the field at `path`. With `others`, whether any other manager owns it."""
     for entry in live.get("metadata", {}).get("managedFields") or []:
         fields: Any = entry.get("fieldsV1", {})
         for name in path:

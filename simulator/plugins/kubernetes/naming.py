@@ -1,4 +1,4 @@
-"""Names that the plugin chooses (`<logical name>-<8 hex>`), and annotations that control it."""
+"""Names that the plugin chooses (`<logical name>-<8 hex>`), and the annotations that the plugin reads."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def adopt_name(inputs: Object, old: Object) -> None:
 
 
 def assign_name(inputs: Object, urn: str, options: provider_pb2.CheckRequest.AutonamingOptions | None) -> None:
-    """Names an object without a name; autonaming settings take precedence. Raises PluginError if naming is disabled."""
+    """Names an object that has no name, by `options` if given. Raises PluginError if `options` disable naming."""
     if name_of(inputs):
         return
     name = f"{urn_name(urn)}-{uuid.uuid4().hex[:8]}"

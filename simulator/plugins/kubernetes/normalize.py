@@ -1,4 +1,4 @@
-"""Objects in the API server's canonical form, so that two notations of one value are equal."""
+"""Converts objects to the API server's canonical form, so that two notations of one value are equal."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LIMIT_RANGE_MAPS = {"max", "min", "default", "defaultRequest", "maxLimitRequest
 
 
 def normalize(obj: Object) -> Object:
-    """Returns a canonical copy without read-only metadata. Custom objects and unknowns keep their form."""
+    """Returns a copy without read-only metadata. It is canonical for built-in kinds without unknown values."""
     if kind_of(obj).built_in and not has_unknown(obj):
         obj = _normalize_built_in(obj)
     metadata = obj.get("metadata")
@@ -36,9 +36,9 @@ def normalize(obj: Object) -> Object:
 
 
 def drops_empty(obj: Object) -> bool:
-    """Returns whether the plugin drops the object's empty values, by converting it to its Go type and back.
+    """Returns whether the official plugin drops empty values of the object, by converting it to a Go type and back.
 
-    It does so for built-in kinds, except Secrets and CRDs (provider/pkg/clients/unstructured.go, Normalize).
+    The plugin converts built-in kinds, except Secrets and CRDs (provider/pkg/clients/unstructured.go, Normalize).
     """
     return kind_of(obj).built_in and not is_crd(obj) and obj.get("kind") != "Secret"
 
@@ -62,7 +62,7 @@ def _normalize_crd(obj: Object) -> Object:
 
 
 def _normalize_secret(obj: Object) -> Object:
-    """The API server does the same."""
+    """Moves `stringData` to `data`, as the API server does."""
     data = {name: _reencode(value) for name, value in (obj.get("data") or {}).items()}
     for name, text in (obj.get("stringData") or {}).items():
         data[name] = base64.b64encode(str(text).encode()).decode()

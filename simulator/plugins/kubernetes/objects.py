@@ -20,7 +20,7 @@ _NOT_IMPORTED = ("deployment.kubernetes.io/revision", "kubectl.kubernetes.io/las
 
 
 def create(session: Session, request: provider_pb2.CreateRequest) -> tuple[str, Properties]:
-    """Returns a new object's id (empty in a preview) and state."""
+    """Creates an object. Returns its id (empty in a preview) and its state."""
     given = decode(request.properties)
     inputs = to_object(given)
     if request.preview and _cannot_preview(session, request.urn, inputs):
@@ -123,7 +123,7 @@ def read(session: Session, request: provider_pb2.ReadRequest) -> tuple[str, Prop
 
 
 def delete(session: Session, request: provider_pb2.DeleteRequest) -> None:
-    """Deletes the object and waits. A missing object or kind counts as deleted."""
+    """Deletes the object and waits until it is gone. A missing object or kind counts as deleted."""
     state = decode(request.properties)
     inputs, live = parse(state)
     namespace, name = naming.namespace_of(live) or None, parse_identity(request.id)[1]

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 GOES_ON = "SIMULATOR_GOES_ON"
-"""The variable that `make up` and `make down` set to resume a failed update.
+"""An environment variable, which `make up` and `make down` set to resume a failed update.
 
-The official plugin can only upsert everything, and needs a refresh if a release is gone.
+The official plugin can only upsert all objects, and needs a refresh if a release is gone.
 """
 _PREFIX = "kubernetes:config:"
-# Settings of the official plugin that this one rejects, with a workaround.
+# Settings of the official plugin that this emulation rejects, each with the reason.
 UNSUPPORTED = {
     "renderYamlToDirectory": "rendering to YAML needs the official plugin",
     "alwaysRender": "rendering to YAML needs the official plugin",
@@ -24,7 +24,7 @@ UNSUPPORTED = {
 
 @dataclass(frozen=True)
 class Options:
-    """The user's settings. Booleans fall back to the environment, then to the plugin's default."""
+    """The user's settings. A boolean that is not set comes from the environment, or is False."""
 
     kubeconfig: str = ""
     context: str = ""
@@ -34,9 +34,9 @@ class Options:
     patch_force: bool = False
     upsert: bool = False
     goes_on: bool = False
-    """Whether a killed plugin may have worked without a record.
+    """Whether a killed plugin may have made changes that the engine did not record.
 
-    If so, creating an object of this plugin updates it, and a release may be missing.
+    If so, Create updates an object of this plugin, and Delete accepts a missing release.
     """
     config_map_mutable: bool = False
     secret_mutable: bool = False

@@ -25,7 +25,7 @@ _GONE = provider_pb2.ReadResponse()  # an empty id removes the resource from the
 
 
 class KubernetesProvider(provider_pb2_grpc.ResourceProviderServicer):
-    """One provider resource's process. Requests arrive on several threads."""
+    """The service for one provider resource. Requests arrive on several threads."""
 
     def __init__(self, engine: Engine, *, retry_unit: float = 1.0) -> None:
         self.session = Session(engine, retry_unit=retry_unit)
@@ -34,7 +34,7 @@ class KubernetesProvider(provider_pb2_grpc.ResourceProviderServicer):
         return plugin_pb2.PluginInfo(version=VERSION)
 
     def GetSchema(self, request: provider_pb2.GetSchemaRequest, context: Context) -> provider_pb2.GetSchemaResponse:
-        """Returns importable types' schema, without Lists and Patches. Only this call needs the SDK itself."""
+        """Returns the schema of types that users can import: no Lists or Patches. Only this call imports the SDK."""
         from simulator.plugins import sdk
         from simulator.plugins.schema import schema
 
@@ -155,7 +155,7 @@ def _is_release(request: Any) -> bool:
 
 @contextlib.contextmanager
 def _reported(context: Context) -> Iterator[None]:
-    """Catches only expected failures. Others are bugs."""
+    """Reports expected errors to the engine. Other exceptions are bugs."""
     try:
         yield
     except (PluginError, MarshalError, ApiError, NoKindMatch) as error:

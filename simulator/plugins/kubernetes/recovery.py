@@ -1,8 +1,8 @@
-"""Cleanup after a killed plugin: releases in progress, objects without a record.
+"""Cleans up after a killed plugin: pending releases, and objects that the engine did not record.
 
-The official plugin leaves both to the user. A release in progress blocks later upgrades
-(pulumi/pulumi-kubernetes#2054), so `make up` first uninstalls an unfinished install, or deletes an unfinished upgrade's
-record. The next `pulumi up` repeats either. Nothing deployed is lost.
+The official plugin leaves both to the user. A pending release blocks later upgrades (pulumi/pulumi-kubernetes#2054), so
+`make up` first uninstalls a release whose install did not finish, or deletes the record of an unfinished upgrade. The
+next `pulumi up` repeats the operation.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from simulator.plugins.kubernetes.session import Session, connected
 
 
 def release_leftovers(kubeconfig: str) -> list[str]:
-    """Frees a cluster's pending releases (kubeconfig as text or path). Returns a message for each.
+    """Cleans up pending releases (`kubeconfig` is text or a path). Returns a message for each release.
 
-    Skips a release whose helm still runs on this machine. Raises ApiError or httpx.HTTPError.
+    Skips a release if its helm process still runs on this machine. Raises ApiError or httpx.HTTPError.
     """
     session = connected(load(kubeconfig))
     with session.kube as kube:
@@ -32,10 +32,10 @@ def release_leftovers(kubeconfig: str) -> list[str]:
 
 
 def delete_forgotten(kubeconfig: str, namespaces: Iterable[str], known: Collection[tuple[str, str]]) -> list[str]:
-    """Deletes Pulumi's objects in these namespaces that the state lacks. Returns a message for each.
+    """Deletes objects of Pulumi in these namespaces that the state lacks. Returns a message for each object.
 
-    `known` has each object's namespace, and kind and name, in the state: (`ai`, `Job olmo`). A forgotten job keeps its
-    claims, and a claim its volume, so a `destroy` would never end. Raises ApiError or httpx.HTTPError.
+    `known` lists the state's objects by namespace, and kind and name: (`ai`, `Job olmo`). A forgotten Job would keep
+    its claims, and a claim its volume, so a `destroy` would never end. Raises ApiError or httpx.HTTPError.
     """
     with connected(load(kubeconfig)).kube as kube:
         lost = [
@@ -61,7 +61,7 @@ def _free(session: Session, kube: KubeClient, record: records.Record) -> str:
 
 
 def _helm_runs(record: records.Record, cluster: KubeClient) -> bool:
-    """Without /proc, assumes that no helm process works on the release."""
+    """Returns False without /proc."""
     for process in Path("/proc").glob("[0-9]*"):
         try:
             arguments, environment = (_strings(process / name) for name in ("cmdline", "environ"))
@@ -83,7 +83,7 @@ def _works_on(arguments: list[str], record: records.Record) -> bool:
 
 
 def _speaks_to(arguments: list[str], environment: list[str], cluster: KubeClient) -> bool:
-    """Other clusters can have releases of this name. Returns True for an unreadable kubeconfig."""
+    """Other clusters can have this release. Returns True for an unreadable kubeconfig."""
     variables = dict(each.partition("=")[::2] for each in environment)
     files = variables.get("KUBECONFIG") or str(Path(variables.get("HOME", "/"), ".kube", "config"))
     if "--kubeconfig" in arguments[:-1]:

@@ -1,7 +1,7 @@
-"""Immutable properties by kind. Changing one replaces the object.
+"""Immutable properties by kind. A change of such a property replaces the object.
 
 Rules: pulumi/pulumi-kubernetes v4.34, provider/pkg/provider/diff.go. A path is a tuple of names; `*` matches every
-item.
+item of a list.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ _RULES: dict[tuple[str, str], tuple[Pattern, ...]] = {
 def replace_patterns(
     obj: dict[str, Any], *, config_map_mutable: bool, secret_mutable: bool, patch: bool
 ) -> tuple[Pattern, ...]:
-    """Returns this object's immutable properties. A Patch resource has only its identity."""
+    """Returns the immutable properties of the object: for a Patch resource, only name and namespace."""
     kind = kind_of(obj)
     if patch:
         return _IDENTITY
@@ -86,7 +86,7 @@ def replace_patterns(
 
 
 def replaces(path: Path, value: Any, patterns: Sequence[Pattern]) -> bool:
-    """Returns whether a new `value` at `path` touches a pattern: at it, under it, or within the value."""
+    """Returns whether `path` is at or below one of the `patterns`, or the new `value` contains such a path."""
     return any(_touches(path, value, pattern) for pattern in patterns)
 
 

@@ -1,4 +1,4 @@
-"""A configured provider's session."""
+"""The session of a configured provider."""
 
 from __future__ import annotations
 
@@ -18,12 +18,15 @@ from simulator.plugins.kubernetes.options import Options
 
 
 class Cancelled(Exception):
-    """The engine's request to stop."""
+    """The engine cancelled the operation."""
 
 
 @dataclass
 class Session:
-    """`client` is None while the cluster is unreachable, because of `unreachable`. `retry_unit` is in seconds."""
+    """A provider's settings and client. `retry_unit` is in seconds.
+
+    `client` is None if the cluster is unreachable, and `unreachable` is then the reason.
+    """
 
     engine: Engine
     options: Options = field(default_factory=Options)
@@ -35,12 +38,12 @@ class Session:
     cancelled: threading.Event = field(default_factory=threading.Event)
     crd_scopes: dict[tuple[str, str], bool] = field(default_factory=dict)
     charts: list[Callable[[], list[dict[str, Any]]]] = field(default_factory=list)
-    """Functions that render the CRDs of the program's charts. They are slow, and most kinds need none."""
+    """Functions that render the CRDs of the program's charts. They are slow, so they run only for an unknown kind."""
     _rendering: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def kube(self) -> KubeClient:
-        """The API server. Raises PluginError if it is unreachable."""
+        """The client of the API server. Raises PluginError if the server is unreachable."""
         if self.client is None:
             raise PluginError(f"configured Kubernetes cluster is unreachable: {self.unreachable}")
         return self.client
@@ -49,7 +52,7 @@ class Session:
         _ = self.kube
 
     def configure(self, options: Options) -> None:
-        """Connects to the cluster. An unusable kubeconfig or cluster fails only operations that need it."""
+        """Connects to the cluster. If the kubeconfig or the cluster is unusable, only operations that need it fail."""
         self.options = options
         try:
             self.config = kubeconfig.select(kubeconfig.load(options.kubeconfig), options.context, options.cluster)
@@ -78,7 +81,7 @@ class Session:
             self.client.close()
 
     def namespaced(self, kind: Kind) -> bool:
-        """Returns whether the kind is namespaced. Assumes so for an unknown kind."""
+        """Returns whether the kind is namespaced. Returns True for an unknown kind."""
         try:
             return self.kube.resource(kind.api_version, kind.name).namespaced
         except (NoKindMatch, PluginError):
@@ -107,7 +110,7 @@ class Session:
 
 
 def connected(config: kubeconfig.Config) -> Session:
-    """Creates a session for work outside a deployment. Raises the connection's errors."""
+    """Creates a session for work outside a deployment. Raises the errors of `KubeClient.from_kubeconfig`."""
     return Session(Engine(), client=KubeClient.from_kubeconfig(config), config=config, unreachable="")
 
 

@@ -21,9 +21,10 @@ _MISSING = object()
 
 
 def compare(old: Any, new: Any, patterns: Sequence[Pattern] = ()) -> Changes:
-    """Returns the changes from `old` to `new`. Those that touch a pattern are replacements.
+    """Returns the changes from `old` to `new`. An unknown value counts as changed, and a None property as missing.
 
-    An unknown counts as changed, a None property as missing.
+    Marks a change as a replacement if its path is at or below a path in `patterns`, or if its new value contains such a
+    path.
     """
     changes: Changes = {}
     _compare((), old, new, patterns, changes)
@@ -35,7 +36,7 @@ def replacing(changes: Changes) -> list[str]:
 
 
 def path_text(path: Path) -> str:
-    """Formats a path: `spec.containers[0].image`. Quotes names with dots, brackets or quotes, in brackets."""
+    """Formats a path, such as `spec.containers[0].image`. A name with a dot, bracket or quote becomes `["name"]`."""
     text = ""
     for step in path:
         if isinstance(step, int):
@@ -54,7 +55,7 @@ def ignored(path: Path, ignore_changes: Sequence[str]) -> bool:
 
 
 def parse_path(text: str) -> Path:
-    """Reverses `path_text`. `*` stays a name."""
+    """Parses a path in the format of `path_text`."""
     steps: list[str | int] = []
     position = 0
     while position < len(text):

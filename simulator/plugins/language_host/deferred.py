@@ -1,8 +1,7 @@
-"""Imports the provider SDKs without evaluating their annotations, which takes half of their import time.
+"""Imports the provider SDKs without evaluating their annotations, which would take half of the import time.
 
-The SDKs annotate every property of every type, but a program uses a few dozen types. As with PEP 563 (`from __future__
-import annotations`), annotations stay text until Pulumi's SDK evaluates those in use (typing.get_type_hints). The
-compiled modules have separate cache files, so other processes are not affected.
+As with PEP 563 (`from __future__ import annotations`), annotations stay text until Pulumi's SDK evaluates those in use
+(typing.get_type_hints). The compiled modules have separate cache files, so other processes are not affected.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """A reader of the resource definitions that `pulumi import` writes in Pulumi's language (PCL) and converts to Python.
 
-They contain only literals, references and `secret` (pulumi/pulumi v3.246.0, pkg/importer/hcl2.go), in HCL syntax.
+The definitions have HCL syntax and only literals, references and `secret` (pulumi/pulumi v3.246.0,
+pkg/importer/hcl2.go).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True)
 class Reference:
-    """A reference to a resource or its property: `name`, `name.id`."""
+    """A reference to a resource (`name`) or to its property (`name.id`)."""
 
     path: tuple[str, ...]
 
@@ -69,7 +70,7 @@ class _Reader:
             match kind, *labels:
                 case "resource", label, token:
                     found.append(Definition(label, token, options=body.pop("options", {}), attributes=body))
-                case "package", _:  # the package's name and version: the environment has one version of each
+                case "package", _:  # not needed, because the environment has one version of each package
                     continue
                 case _:
                     raise Unreadable(
@@ -78,7 +79,7 @@ class _Reader:
         return found
 
     def _object(self) -> dict[str, Any]:
-        """Reads also the block `options { ... }`."""
+        """Reads an object, or the block `options { ... }`."""
         found = {}
         self._take("{")
         while not self._is("}"):
@@ -143,7 +144,7 @@ class _Reader:
 
 
 def _string(text: str) -> str:
-    """HCL escapes like JSON, and doubles a template's first character."""
+    """Decodes JSON's escapes, and HCL's doubled first character of `${` and `%{`."""
     if re.search(r"(?<![$%])(?:[$%]{2})*[$%]\{", text):
         raise Unreadable(f"the resource definition has a template, which is not supported: {text[:40]}")
     plain: str = json.loads(text, strict=False)

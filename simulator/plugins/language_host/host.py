@@ -54,7 +54,7 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
         return language_pb2.LanguageHandshakeResponse()
 
     def GetPluginInfo(self, _request: empty_pb2.Empty, _context: grpc.ServicerContext) -> plugin_pb2.PluginInfo:
-        return plugin_pb2.PluginInfo()  # no version: it is part of the checkout, not of a release
+        return plugin_pb2.PluginInfo()  # no version: the host is part of the checkout, not of a release
 
     def GetRequiredPlugins(
         self, _request: language_pb2.GetRequiredPluginsRequest, _context: grpc.ServicerContext
@@ -64,9 +64,9 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
     def GetRequiredPackages(
         self, _request: language_pb2.GetRequiredPackagesRequest, _context: grpc.ServicerContext
     ) -> language_pb2.GetRequiredPackagesResponse:
-        """Returns the plugins that `pulumi plugin install` installs. Updates use the emulated ones and download none.
+        """Returns the plugins that `pulumi plugin install` installs. Updates use the emulated plugins instead.
 
-        The official host reads them from packages' pulumi-plugin.json (pulumi/pulumi v3.246.0,
+        The official host reads the plugins from pulumi-plugin.json of the packages (pulumi/pulumi v3.246.0,
         sdk/python/cmd/pulumi-language-python/main.go; for updates, pkg/engine/plugins.go, ensurePluginsAreInstalled).
         """
         versions = {"azure-native": azure_native.VERSION, "kubernetes": kubernetes.VERSION}
@@ -87,7 +87,7 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
     def GetProgramDependencies(
         self, _request: language_pb2.GetProgramDependenciesRequest, _context: grpc.ServicerContext
     ) -> language_pb2.GetProgramDependenciesResponse:
-        """Returns all distributions of the environment: only locked ones, transitive or not."""
+        """Returns all distributions of the environment. They are locked, and include transitive dependencies."""
         found = sorted((each.name, each.version) for each in distributions())
         dependencies = [language_pb2.DependencyInfo(name=name, version=version) for name, version in found]
         return language_pb2.GetProgramDependenciesResponse(dependencies=dependencies)
@@ -99,7 +99,7 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
             command,
             cwd=request.pwd or request.info.program_directory,
             env=_environment(request),
-            start_new_session=True,  # so that its child processes end with it
+            start_new_session=True,  # so that child processes of the program end with the program
         )
         with self._lock:
             self._programs.add(program)
@@ -154,7 +154,7 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
     ) -> language_pb2.GenerateProgramResponse:
         """Generates the program for resources that `pulumi import` found. Does not support `pulumi convert`.
 
-        Only this call needs the SDK itself.
+        Only this call imports the SDK.
         """
         from simulator.plugins.language_host import program
 
@@ -167,7 +167,7 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
 
 
 def _environment(request: language_pb2.RunRequest) -> dict[str, str]:
-    """The SDK reads the stack's configuration from these variables."""
+    """Returns the variables from which the SDK reads the stack's configuration, and the host's own."""
     return {
         **os.environ,
         "PULUMI_CONFIG": json.dumps(dict(request.config)),

@@ -1,7 +1,7 @@
-"""Builds the tools of a program's operators before any resource is registered.
+"""Builds the tools that the operators of a program need, before any resource is registered.
 
-A build takes minutes, which would count against Helm's and Deployments' timeouts if a pod started it. Resources are
-registered only after the program's own code has run.
+A build takes minutes. If a pod started it, the build would exceed timeouts of Helm and Deployments. The SDK registers
+resources only after the program's own code has run.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _OPERATOR = re.compile(r"ai-on-aks:operators/\w+:\w+")
 
 
 class DeclaredOperators:
-    """A program's operators. Create it while the program's stack is the current one."""
+    """The operators that a program declares. Create this while the program's stack is the current stack."""
 
     def __init__(self) -> None:
         self._keys: set[str] = set()
@@ -32,9 +32,9 @@ class DeclaredOperators:
             self._keys.add(to_camel(declared.name.replace("-", "_")))
 
     def make_tools(self, *, dry_run: bool) -> None:
-        """Builds missing tools and prints the progress. A preview only announces it.
+        """Builds missing tools and prints the progress. A preview only announces the build.
 
-        If a build fails, ends the process, because after an exception the engine would create declared resources.
+        If a build fails, ends the process: after an exception, the engine would still create the declared resources.
         """
         missing = self.missing()
         if not missing:
@@ -48,7 +48,7 @@ class DeclaredOperators:
             os._exit(ALREADY_REPORTED)
 
     def missing(self) -> list[str]:
-        from simulator.tools.catalogue import load  # only an update needs it
+        from simulator.tools.catalogue import load  # needed only after the program has run
 
         needed = [tool.name for tool in load().tools if tool.needed_for & self._keys]
         return [name for name in needed if not (paths.tools_bin() / name).exists()]

@@ -1,4 +1,4 @@
-"""Generates a Python program from resource definitions, as Pulumi's host does for `pulumi import`.
+"""Generates a Python program from resource definitions, as Pulumi's own host does for `pulumi import`.
 
 Function names in comments are those of pulumi/pulumi v3.246.0, pkg/codegen/python.
 """
@@ -45,14 +45,14 @@ def _resource(definition: Definition) -> str:
 
 
 def _fields(values: Mapping[str, Any], taken: type, indent: str) -> Iterator[tuple[str, str]]:
-    """The SDK passes on unknown names."""
+    """Unknown names stay, because the SDK passes them on."""
     names, types = sdk.python_names(taken), sdk.properties(taken)
     for own, value in values.items():
         yield names.get(own, own), _literal(value, types.get(own, Any), indent)
 
 
 def _literal(value: Any, annotation: Any, indent: str) -> str:
-    """`annotation` is the value's type, which distinguishes property names from map keys."""
+    """The type `annotation` of the value distinguishes property names from map keys."""
     if isinstance(value, Reference):
         return ".".join((_variable(value.path[0]), *map(_snake, value.path[1:])))
     if isinstance(value, Secret):

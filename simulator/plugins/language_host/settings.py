@@ -1,4 +1,4 @@
-"""Messages between the host and a program's process. They do not need the SDK."""
+"""Messages between the host and the process of a program. This module does not import the SDK."""
 
 from __future__ import annotations
 

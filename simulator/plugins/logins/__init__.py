@@ -1,1 +1,1 @@
-"""Cluster logins: the real `kubelogin` (`bin/kubelogin`), and a small `az` for it."""
+"""Cluster logins: the real `kubelogin` (`bin/kubelogin`), and a small `az` that kubelogin calls."""

@@ -1,7 +1,8 @@
-"""A small `az`, not the Azure CLI: kubelogin's commands, and `az aks show`, `start` and `stop`.
+"""A small `az`, not the Azure CLI: the commands that kubelogin calls, and `az aks show`, `start` and `stop`.
 
-The Azure CLI takes 700 MB. Before a login, `az` acts as the deployer. AZURE_CONFIG_DIR stores a login, as in the Azure
-CLI. Options and messages: azure-cli (profile/__init__.py, core/_profile.py) and its page "Sign in with the Azure CLI".
+The Azure CLI takes 700 MB. Before a login, `az` acts as the deployer. It stores a login in AZURE_CONFIG_DIR, as the
+Azure CLI does. Options and messages: azure-cli (profile/__init__.py, core/_profile.py) and its page "Sign in with the
+Azure CLI".
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ def _log_in(options: Sequence[str]) -> None:
         login = {"grant_type": "client_credentials", **secret, "tenant": arguments.tenant}
     else:
         login = {"grant_type": "password", "username": arguments.username, "password": arguments.password}
-    _token(login, os.environ.get(_ARM, ""))  # fails now, not at first use
+    _token(login, os.environ.get(_ARM, ""))  # a wrong login fails now, not at first use
     _file().parent.mkdir(parents=True, exist_ok=True)
     files.replace(_file(), json.dumps(login))
 

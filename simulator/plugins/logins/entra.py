@@ -1,4 +1,4 @@
-"""The small `az`'s token requests to simulated Entra: HTTPS to addresses in the environment of `make shell`."""
+"""HTTPS requests of the small `az` to simulated Entra and ARM, at the addresses that `make shell` sets."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _TIMEOUT_S, _BOOT_S = 30, 600
 
 
 class LoginFailed(Exception):
-    """A rejected login, with the server's message."""
+    """A failed request, with the server's message if it answered, or a wrong option."""
 
 
 def by_identity(server: str, client_id: str = "") -> tuple[str, float]:
-    """Returns a managed identity's token for `server`, and its expiry. The deployer's is the default."""
+    """Returns a managed identity's token for `server`, and its expiry. The default identity is the deployer's."""
     query = {"resource": server, "api-version": "2019-08-01"} | ({"client_id": client_id} if client_id else {})
     headers = {"X-IDENTITY-HEADER": _variable("IDENTITY_HEADER")}
     answer = _answer(f"{_variable('IDENTITY_ENDPOINT')}?{urlencode(query)}", None, headers)
@@ -35,7 +35,7 @@ def by_form(server: str, tenant: str, form: Mapping[str, str]) -> tuple[str, flo
 
 
 def post(url: str, token: str) -> None:
-    """Sends an empty request with this token. Waits while a cluster boots."""
+    """Sends an empty POST. Waits up to 10 minutes for the answer, because `az aks start` boots a cluster."""
     _answer(url, b"", {"Authorization": f"Bearer {token}"}, _BOOT_S)
 
 

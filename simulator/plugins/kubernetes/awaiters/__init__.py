@@ -1,4 +1,4 @@
-"""Waits for objects and deletions, by kind and the annotations skipAwait and timeoutSeconds."""
+"""Waits for objects and deletions. The kind and the annotations skipAwait and timeoutSeconds select the rules."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from simulator.plugins.kubernetes.session import Cancelled, Session
 
 DEFAULT_TIMEOUT_SECONDS: Final = 600.0
 _LOOK_EVERY_SECONDS: Final = 0.3
-# Kinds that a refresh checks too. Others are awaited only after a creation or change.
+# Kinds that a refresh checks too. The other kinds are awaited only after a creation or change.
 _CHECKED: Final[dict[tuple[str, str], Check]] = {
     ("apps/v1", "DaemonSet"): workloads.daemon_set,
     ("apps/v1", "Deployment"): workloads.deployment,
@@ -31,7 +31,7 @@ _AWAITED: Final[dict[tuple[str, str], Check]] = _CHECKED | {
     ("v1", "PersistentVolume"): storage.persistent_volume,
     ("v1", "PersistentVolumeClaim"): storage.persistent_volume_claim,
 }
-# With skipAwait, the plugin still awaits deletions of all other kinds.
+# Kinds whose deletion is not awaited with skipAwait.
 _SKIPPED_DELETIONS: Final = {
     ("apps/v1", "DaemonSet"),
     ("apps/v1", "Deployment"),
@@ -45,7 +45,7 @@ _SKIPPED_DELETIONS: Final = {
 def until_ready(
     session: Session, urn: str, inputs: Object, made: Object, before: Object | None, timeout: float
 ) -> Object:
-    """Waits until the object is ready by its kind's rules. `timeout` is the user's, 0 if unset.
+    """Waits until the object is ready by the rules of its kind. `timeout` is 0 if unset.
 
     Returns the live object. Raises AwaitFailed.
     """
@@ -58,7 +58,7 @@ def until_ready(
 
 
 def check(session: Session, urn: str, inputs: Object, live: Object) -> None:
-    """Checks the object once, for a refresh. Raises AwaitFailed."""
+    """Checks the object once, for a refresh. Raises AwaitFailed if it is not ready."""
     found = _CHECKED.get(_key(live))
     if found is not None and not naming.annotated(inputs, naming.SKIP_AWAIT):
         look_once(session, live, found)
@@ -66,7 +66,7 @@ def check(session: Session, urn: str, inputs: Object, live: Object) -> None:
 
 
 def until_deleted(session: Session, urn: str, inputs: Object, live: Object, timeout: float) -> None:
-    """Waits until the object is gone or replaced by one of the same name. Raises AwaitFailed at the timeout."""
+    """Waits until the object is gone or a new object has its name. Raises AwaitFailed at the timeout."""
     if naming.annotated(inputs, naming.SKIP_AWAIT) and _key(live) in _SKIPPED_DELETIONS:
         return
     deadline, shown = time.monotonic() + timeout_seconds(inputs, timeout), ""

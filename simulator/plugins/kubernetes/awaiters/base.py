@@ -1,4 +1,4 @@
-"""Polls an object until it is ready, the timeout, or a cancellation."""
+"""Polls an object until it is ready, the time is over, or the operation is cancelled."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class AwaitFailed(Exception):
 
 @dataclass(frozen=True)
 class Progress:
-    """The result of one look.
+    """The result of one check of an object.
 
-    `status` is shown next to the resource. `failed` ends the wait: the object can never become ready. `enough` counts
-    as ready at the timeout, on cancellation, and in a refresh.
+    Pulumi shows `status` next to the resource. `failed` ends the wait: the object can never become ready. With
+    `enough`, the object counts as ready at the timeout, on cancellation, and in a refresh.
     """
 
     done: bool
@@ -42,7 +42,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Look:
-    """The object now and before an update (None if new), and the API server."""
+    """The input of a check: the object now and before an update (None if new), and the API server."""
 
     kube: KubeClient
     live: Object
@@ -59,7 +59,7 @@ class Look:
 
     @property
     def display_name(self) -> str:
-        """The name, with a namespace other than `default`."""
+        """The name, with the namespace if that is not `default`."""
         return self.name if self.namespace in (None, "default") else f"{self.namespace}/{self.name}"
 
     @property
@@ -83,7 +83,7 @@ Check = Callable[[Look], Progress]
 
 
 def wait(session: Session, urn: str, made: Object, before: Object | None, check: Check, seconds: float) -> Object:
-    """Returns the last look's object. Raises AwaitFailed after `seconds`, on failure or cancellation."""
+    """Waits until the object is ready and returns it. Raises AwaitFailed at the timeout, on failure or cancellation."""
     deadline, shown = time.monotonic() + seconds, ""
     live, progress = made, Progress(done=False)
     while True:
@@ -108,14 +108,14 @@ def wait(session: Session, urn: str, made: Object, before: Object | None, check:
 
 
 def look_once(session: Session, live: Object, check: Check) -> None:
-    """Raises AwaitFailed unless the object is ready. A refresh does not wait."""
+    """Checks the object once, without waiting. Raises AwaitFailed if it is not ready."""
     progress = check(Look(session.kube, live))
     if not progress.done and not progress.enough:
         raise AwaitFailed(_not_initialized(live), live, progress.reasons)
 
 
 def _look(session: Session, live: Object, before: Object | None, check: Check) -> tuple[Object, Progress]:
-    """Raises AwaitFailed for errors too, because the object exists."""
+    """Raises AwaitFailed also for errors of the API server, because the object exists."""
     kind, metadata = kind_of(live), live["metadata"]
     try:
         live = session.kube.get(kind.api_version, kind.name, metadata["name"], metadata.get("namespace"))

@@ -12,13 +12,13 @@ _NO_PODS = (
     "labels on any Pods"
 )
 _NO_ADDRESS = "Service was not allocated an IP address; does your cloud provider support this?"
-_SETTLED = timedelta(seconds=10)  # after this, a Service without endpoints counts as intended
+_SETTLED = timedelta(seconds=10)  # a Service older than this may have no endpoints
 
 
 def service(look: Look) -> Progress:
     """Ready if no endpoint is unready and a load balancer has an address.
 
-    Headless and selector-less services need no endpoints. If the selector matches no pod, the service is ready after
+    A headless Service, or one without a selector, needs no endpoints. If the selector matches no pod, it is ready after
     ten seconds or at the timeout (pulumi-kubernetes, provider/pkg/await/service.go, endpointsPending).
     """
     spec = look.live["spec"]

@@ -1,4 +1,4 @@
-"""Readiness of Pods, success of Jobs, and pods' errors."""
+"""Readiness of Pods, success of Jobs, and the errors of Pods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Readiness of volumes and claims."""
+"""Readiness of PersistentVolumes and PersistentVolumeClaims."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def persistent_volume(look: Look) -> Progress:
 
 
 def persistent_volume_claim(look: Look) -> Progress:
-    """Ready if bound, or pending with a storage class that binds at the first pod."""
+    """Ready if the claim is bound, or is pending and its storage class waits for the first pod."""
     phase = look.live.get("status", {}).get("phase")
     if phase == "Bound":
         return Progress(done=True)

@@ -10,7 +10,7 @@ _REVISION = "deployment.kubernetes.io/revision"
 
 
 def deployment(look: Look) -> Progress:
-    """Ready if available, with every replica of the newest ReplicaSet ready."""
+    """Ready if the Deployment is available and all replicas of its newest ReplicaSet are ready."""
     conditions = {item["type"]: item for item in look.live.get("status", {}).get("conditions") or []}
     revision = _annotation(look.live, _REVISION)
     owned = look.owned("apps/v1", "ReplicaSet", look.live)
@@ -33,7 +33,7 @@ def deployment(look: Look) -> Progress:
 
 
 def stateful_set(look: Look) -> Progress:
-    """Ready if every replica is ready at the newest revision. With strategy OnDelete, old pods count too."""
+    """Ready if all replicas are ready at the newest revision. With OnDelete, pods of old revisions count too."""
     status, spec = look.live.get("status", {}), look.live["spec"]
     wanted, ready = spec.get("replicas", 1), status.get("readyReplicas", 0)
     current, target = status.get("currentRevision", ""), status.get("updateRevision", "")
@@ -58,7 +58,7 @@ def stateful_set(look: Look) -> Progress:
 
 
 def daemon_set(look: Look) -> Progress:
-    """Ready if every selected node, if any, has an available pod of the newest template."""
+    """Ready if each selected node, if any, has an available pod of the newest template."""
     status = look.live.get("status", {})
     wanted = status.get("desiredNumberScheduled", 0)
     stages = {

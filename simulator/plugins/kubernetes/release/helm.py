@@ -21,7 +21,7 @@ from simulator.plugins.kubernetes.release import tether
 from simulator.plugins.kubernetes.session import Session
 
 _LOOK_EVERY_SECONDS: Final = 0.2
-_GRACE_SECONDS: Final = 20.0  # helm first marks a cancelled release as failed
+_GRACE_SECONDS: Final = 20.0  # in this time, helm marks a cancelled release as failed
 _PREFIX: Final = "kubeconfig-"
 _SETTINGS: Final = {
     "driver": "HELM_DRIVER",
@@ -33,15 +33,15 @@ _SETTINGS: Final = {
 
 
 class HelmError(PluginError):
-    """Helm's failure, with its message without prefix."""
+    """Helm failed. The text is Helm's error message without prefixes."""
 
 
 def helm(
     session: Session, arguments: list[str], values: Mapping[str, Any] | None = None, *, cancellable: bool = True
 ) -> str:
-    """Returns helm's stdout. `values` are the last values file. Raises HelmError.
+    """Runs helm, with `values` on stdin, and returns its stdout. Raises HelmError.
 
-    If the session is cancelled, SIGTERM cancels helm's operation, unless `cancellable=False`.
+    If the session is cancelled, sends SIGTERM to helm, unless `cancellable` is False.
     """
     command = [_executable(), *arguments]
     if values is not None:
@@ -63,7 +63,7 @@ def _run(cancelled: threading.Event, command: list[str], stdin: str, environment
             stderr=subprocess.PIPE,
             text=True,
             env=dict(environment),
-            start_new_session=True,  # Ctrl-C reaches only the plugin, as Cancel
+            start_new_session=True,  # Ctrl-C does not reach helm; the plugin receives Cancel instead
         )
     stdout, stderr = _await_end(cancelled, process)
     if process.returncode:
@@ -72,7 +72,7 @@ def _run(cancelled: threading.Event, command: list[str], stdin: str, environment
 
 
 def _await_end(cancelled: threading.Event, process: subprocess.Popen[str]) -> tuple[str, str]:
-    """Input is a file, because CPython 3.11 stops writing to a pipe after a timeout."""
+    """Waits for the end. The input is a file, because CPython 3.11 stops writing to a pipe after a timeout."""
     terminated = False
     while True:
         try:
@@ -115,7 +115,7 @@ def _kubeconfig(session: Session) -> Iterator[dict[str, str]]:
 
 
 def _remove_orphans(folder: Path) -> None:
-    """Killed plugins leave kubeconfigs."""
+    """Deletes the kubeconfigs of killed plugins."""
     for path in folder.glob(f"{_PREFIX}*-*"):
         try:
             os.kill(int(path.name.split("-")[1]), 0)

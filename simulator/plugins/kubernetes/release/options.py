@@ -1,4 +1,4 @@
-"""A Release's inputs: options with defaults, and their Helm CLI flags."""
+"""The inputs of a Release: their defaults, and their flags of the Helm CLI."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ _INSTALL: Final = _COMMON | {
 }
 _UPGRADE: Final = _COMMON | {
     "cleanupOnFail": "--cleanup-on-fail",
-    "disableCRDHooks": "--no-hooks",  # for upgrades, the plugin maps this instead of disableWebhooks
+    "disableCRDHooks": "--no-hooks",  # for upgrades, the official plugin uses this input instead of disableWebhooks
     "forceUpdate": "--force",
     "resetValues": "--reset-values",
     "reuseValues": "--reuse-values",
@@ -108,12 +108,12 @@ def install_arguments(options: Object) -> list[str]:
 
 
 def upgrade_arguments(options: Object) -> list[str]:
-    kept = ["--history-max", str(options.get("maxHistory") or 0)]  # the plugin's default, unlike the CLI's 10
+    kept = ["--history-max", str(options.get("maxHistory") or 0)]  # 0 is the plugin's default; the CLI's is 10
     return ["upgrade", options["name"], *chart_arguments(options), *_flags(options, _UPGRADE), *kept]
 
 
 def uninstall_arguments(options: Object, *, may_be_gone: bool) -> list[str]:
-    """Waits for the objects' deletion, unless the release's install did not wait either."""
+    """Returns arguments that wait until the objects are deleted, unless the install did not wait either."""
     arguments = ["uninstall", options["name"], "--namespace", options["namespace"]]
     if options.get("atomic") or not options.get("skipAwait"):
         arguments += ["--wait", "--timeout", _timeout(options)]
@@ -121,7 +121,7 @@ def uninstall_arguments(options: Object, *, may_be_gone: bool) -> list[str]:
 
 
 def template_arguments(options: Object) -> list[str]:
-    """Renders without a cluster. Includes CRDs if the install does."""
+    """Returns arguments to render the chart without a cluster, with CRDs if the install includes them."""
     crds = [] if options["skipCrds"] else ["--include-crds"]
     return ["template", options["name"], *chart_arguments(options), "--namespace", options["namespace"], *crds]
 
@@ -148,7 +148,7 @@ def _version(options: Object) -> str:
 
 
 def _resolve(repository: str, name: str) -> tuple[str, str]:
-    """The repository may be a name from `helm repo add`."""
+    """`repository` is a URL, or a name from `helm repo add`."""
     if name.startswith("oci://"):
         return "", name
     parts = urlsplit(repository)

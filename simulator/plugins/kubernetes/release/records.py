@@ -1,4 +1,4 @@
-"""Helm's release records: Secrets `sh.helm.release.v1.<name>.v<revision>`, in gzipped JSON."""
+"""Helm's release records: Secrets `sh.helm.release.v1.<name>.v<revision>`, which contain gzipped JSON."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from simulator.kube.client import KubeClient
 
 @dataclass(frozen=True)
 class Record:
-    """A release's revision. `status` is Helm's: deployed, failed, pending-install, superseded, uninstalling, .."""
+    """A revision of a release. Helm's `status` is deployed, failed, pending-install, superseded, uninstalling, .."""
 
     name: str
     namespace: str
@@ -29,11 +29,11 @@ class Record:
 
     @property
     def pending(self) -> bool:
-        """Whether an operation is running, or was when its process died."""
+        """Whether an operation is running, or its process died before the end."""
         return self.status.startswith("pending-")
 
     def resource_names(self) -> dict[str, list[str]]:
-        """Returns the objects' names, with the manifest's namespace if any, by kind and apiVersion."""
+        """Returns the objects' names, with a namespace if the manifest has one, by kind and apiVersion."""
         names: dict[str, set[str]] = defaultdict(set)
         for obj in yaml.load_all(self.manifest, Loader=yaml.CSafeLoader):
             if not isinstance(obj, dict) or "kind" not in obj:
@@ -49,13 +49,13 @@ class Record:
 
 
 def latest(kube: KubeClient, namespace: str, name: str) -> Record | None:
-    """Returns a release's newest revision in any status, or None without a release."""
+    """Returns the newest revision of a release in any status, or None."""
     found = history(kube, namespace, name)
     return found[-1] if found else None
 
 
 def after(kube: KubeClient, namespace: str, name: str, before: Record | None) -> Record | None:
-    """Returns an upgrade's revision. A rollback, which `atomic` adds, makes a later one."""
+    """Returns the first revision after `before`, or None. Later ones can be rollbacks of an atomic upgrade."""
     newer = (record for record in history(kube, namespace, name) if not before or record.revision > before.revision)
     return next(newer, None)
 

@@ -1,4 +1,4 @@
-"""A Release's operations, and its state in the engine."""
+"""The operations of a Release, and its state in the engine."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def create(session: Session, request: provider_pb2.CreateRequest) -> tuple[str, 
     plain: Object = reveal(inputs)
     kube, namespace, name = session.kube, plain["namespace"], plain["name"]
     before = records.latest(kube, namespace, name)
-    if before and session.options.goes_on and _is_wanted(before, plain):  # a killed plugin left no record
+    if before and session.options.goes_on and _is_wanted(before, plain):  # installed by a killed plugin
         return identity(namespace, name), _state(inputs, before)
     failure: HelmError | None = None
     try:
@@ -119,7 +119,7 @@ def update(session: Session, request: provider_pb2.UpdateRequest) -> Properties:
 
 
 def read(session: Session, request: provider_pb2.ReadRequest) -> tuple[str, Properties, Properties] | None:
-    """Returns the current id, state and inputs, or None if the release is gone. Without a state, imports it."""
+    """Returns the current id, state and inputs, or None if the release is gone. Imports a release without a state."""
     state = decode(request.properties)
     inputs = _inputs(state)
     namespace, name = (reveal(state[key]) for key in ("namespace", "name")) if state else parse_identity(request.id)
@@ -143,7 +143,7 @@ def delete(session: Session, request: provider_pb2.DeleteRequest) -> None:
     plain: Object = reveal(decode(request.properties))
     if session.client is None:
         raise PluginError(f'can\'t delete Helm Release with unreachable cluster. Reason: "{session.unreachable}"')
-    # helm_release.go, Delete: it cannot be cancelled, and Helm's output is a warning.
+    # As in helm_release.go, Delete: this cannot be cancelled, and Helm's output is a warning.
     output = helm(session, options.uninstall_arguments(plain, may_be_gone=session.options.goes_on), cancellable=False)
     if information := output.rpartition('release "')[0].strip():
         session.engine.log(request.urn, f"Helm uninstall returned information: {json.dumps(information)}", WARNING)

@@ -1,7 +1,7 @@
-"""Replaces itself with the command in its arguments, which the kernel kills when the parent process dies.
+"""Replaces itself with the command in its arguments. The kernel kills that command when the parent process dies.
 
-Run as a script. The official plugin contains Helm, which therefore dies with it; a surviving Helm would work without a
-record. Linux only; elsewhere the command is not killed.
+Runs as a script. The official plugin contains Helm, so both die together. A surviving Helm would make changes that the
+engine does not record. The command is killed only on Linux.
 """
 
 import ctypes
