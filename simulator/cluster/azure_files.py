@@ -1,4 +1,4 @@
-"""Volumes of azurefile-csi-driver: shares in the StorageClass's account, or in one of AKS's.
+"""Volumes of azurefile-csi-driver: shares in the StorageClass's account, or in an account of AKS.
 
 Messages: kubernetes-sigs/azurefile-csi-driver 1.35.1, controllerserver.go (CreateVolume), and external-provisioner.
 """
@@ -14,11 +14,11 @@ from simulator.kube.client import KubeClient
 
 DRIVER = "file.csi.azure.com"
 Refusal = Callable[[str, str, bool], str | None]
-"""Returns why the control plane cannot create a share (in group and account, with NFS or not), or None."""
+"""Takes a group, an account, and whether the share uses NFS. Returns why a share cannot be created, or None."""
 
 
 class NotMadeError(Exception):
-    """A share that cannot be created, with the driver's message."""
+    """A share cannot be created. The message is the driver's."""
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,8 @@ class AzureFiles:
     _reported: set[tuple[str, str]] = field(default_factory=set)
 
     def source(self, parameters: Mapping[str, str], volume: str, namespace: str) -> Object:
-        """Returns the PersistentVolume's `csi`. Raises NotMadeError."""
-        given = {key.lower(): value for key, value in parameters.items()}  # their names are case-insensitive
+        """Returns the field `csi` of the PersistentVolume. Raises NotMadeError."""
+        given = {key.lower(): value for key, value in parameters.items()}  # parameter names are case-insensitive
         account, group, sku = given.get("storageaccount"), given.get("resourcegroup", ""), given.get("skuname", "")
         nfs, private = given.get("protocol") == "nfs", given.get("networkendpointtype", "").lower() == "privateendpoint"
         if nfs and sku.lower().startswith("standard"):
@@ -49,7 +49,7 @@ class AzureFiles:
         }
 
     def record_failure(self, kube: KubeClient, claim: Object, error: NotMadeError) -> None:
-        """Records a warning event once per claim and cause. Provisioning is retried."""
+        """Records a warning event, once per claim and cause. The provisioner tries again."""
         metadata = claim["metadata"]
         message = f'failed to provision volume with StorageClass "{claim["spec"]["storageClassName"]}": {error}'
         if (metadata["uid"], message) not in self._reported:

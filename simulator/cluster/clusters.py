@@ -1,4 +1,4 @@
-"""A checkout's simulated AKS clusters (azure's ClusterBackend): control planes, networks and kubelets."""
+"""The simulated AKS clusters of a checkout: control planes, networks and kubelets (Azure's ClusterBackend)."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from simulator.kubelet.programs import ImageProgram, Offers
 
 _RUN_TIMEOUT_S = 120
 _OF_OTHERS = ("node.kubernetes.io/", "ToBeDeletedByClusterAutoscaler", "remediator.kubernetes.azure.com/")
-"""Pools do not set taints with these prefixes."""
+"""Prefixes of taints that node pools do not set."""
 _POOL_LABELS = "simulator/pool-labels"
-"""The node annotation of labels from the pool, so that labels removed there are removed here."""
+"""The node annotation that lists the pool's labels. A label that the pool loses is removed from the node."""
 
 
 class RunningCluster:
     def __init__(self, cluster_id: str, programs: Sequence[ImageProgram], offers: Offers, cloud: Cloud) -> None:
-        """Boots the cluster, or stops its parts and raises NotReady or ports.PortTaken."""
+        """Boots the cluster. If a part fails, stops all parts and raises NotReady or ports.PortTaken."""
         login, names = cloud.entra(cluster_id), cloud.names(cluster_id)
         self.plane = ControlPlane(_name(cluster_id), cloud.issuer(cluster_id), login, names)
         with contextlib.ExitStack() as parts:
@@ -63,19 +63,19 @@ class RunningCluster:
 
 
 class Clusters:
-    """Clusters in folders named by group and name (`paths.cluster`)."""
+    """All clusters, in folders named by resource group and name (`paths.cluster`)."""
 
     def __init__(self, programs: Sequence[ImageProgram], offers: Offers) -> None:
         self._programs, self._offers = programs, offers
         self.cloud: Cloud = NoCloud()
-        """Azure, as later clusters' nodes reach it."""
+        """The simulated Azure that the nodes of later clusters use."""
         self._running: dict[str, RunningCluster] = {}
         self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         """Locks by cluster name, held while the cluster boots or ends."""
         self._stopped = False
 
     def create(self, cluster_id: str) -> None:
-        """Boots a cluster, or updates a running one's access. Raises NotReady or ports.PortTaken."""
+        """Boots a cluster, or updates the access to a running cluster. Raises NotReady or ports.PortTaken."""
         name = _name(cluster_id)
         with self._locks[name]:
             if self._stopped:
@@ -100,14 +100,14 @@ class Clusters:
             self._end(name)
 
     def rotate(self, cluster_id: str) -> None:
-        """Stops the cluster and deletes its authority. `create` makes a new one, and pods restart."""
+        """Stops the cluster and deletes its certificates. `create` makes new certificates, and pods restart."""
         name = _name(cluster_id)
         with self._locks[name]:
             self._end(name)
             shutil.rmtree(paths.cluster(cluster_id) / "pki")
 
     def run(self, cluster_id: str, argv: Sequence[str], folder: Path, token: str) -> tuple[int, str]:
-        """Runs kubectl or helm, as the token's owner if given. Returns the exit code and the output.
+        """Runs kubectl or helm as the owner of the token, or as administrator. Returns the exit code and the output.
 
         Raises TimeoutError if the command does not end in time.
         """
@@ -143,7 +143,7 @@ class Clusters:
         addons.apply(self.running(cluster_id).kube, storage_profile)
 
     def set_admins(self, cluster_id: str, groups: Sequence[str]) -> None:
-        """Sets the groups of the administrators' binding, as on AKS. Without groups, deletes it."""
+        """Sets the groups of the administrators' ClusterRoleBinding, as on AKS. Without groups, deletes the binding."""
         kube, binding = self.running(cluster_id).kube, entra.admins(list(groups))
         if groups:
             kube.apply(binding, force=True)
@@ -151,9 +151,9 @@ class Clusters:
             ignore_missing(functools.partial(kube.delete, binding["apiVersion"], binding["kind"], entra.ADMINS))
 
     def set_nodes(self, cluster_id: str, nodes: Sequence[Object]) -> dict[str, str]:
-        """Removes, adds and updates nodes. Kubelets then end removed nodes' pods.
+        """Adds, updates and removes nodes. The kubelet then ends the pods of removed nodes.
 
-        Returns the API server's errors for invalid nodes, by name.
+        Returns the API server's errors for invalid nodes, by node name.
         """
         kube = self.running(cluster_id).kube
         wanted = {node["metadata"]["name"]: node for node in nodes}
@@ -176,7 +176,7 @@ class Clusters:
         return self._running[_name(cluster_id)]
 
     def client(self, cluster_id: str) -> KubeClient | None:
-        """Returns a running cluster's client, else None."""
+        """Returns the client of a running cluster, or None."""
         running = self._running.get(_name(cluster_id))
         return running.kube if running else None
 
@@ -184,7 +184,7 @@ class Clusters:
         return dict(self._running)
 
     def stop(self) -> None:
-        """Ends all clusters, after waiting for boots. None can be created afterwards."""
+        """Waits for clusters that boot, and stops all clusters. Afterwards, no cluster can be created."""
         self._stopped = True
         for name in list(self._locks):
             with self._locks[name]:

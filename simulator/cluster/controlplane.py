@@ -1,4 +1,4 @@
-"""One simulated AKS cluster's control plane: real etcd, API server, controller-manager, scheduler and KWOK."""
+"""The control plane of one simulated AKS cluster: real etcd, API server, controller-manager, scheduler and KWOK."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LEASE_SECONDS = 40
 
 
 class NotReady(Exception):
-    """A control plane part that did not start. The message has the end of its log."""
+    """A part of the control plane did not start. The message contains the end of the part's log."""
 
 
 class ControlPlane:
@@ -38,7 +38,7 @@ class ControlPlane:
     def __init__(self, name: str, issuer: str = "", login: Entra | None = None, names: Sequence[str] = ()) -> None:
         """Creates the certificates. `names` are the API server's DNS names.
 
-        `issuer` issues service account tokens if Azure publishes the cluster's keys. `login` is for Entra users.
+        `issuer` issues service account tokens if Azure publishes the cluster's keys. `login` is that of Entra users.
         """
         self.name, self._names = name, names
         self._entra, self._issuer = login, issuer
@@ -57,13 +57,13 @@ class ControlPlane:
         return yaml.safe_dump(self.authority.kubeconfig(user, self.server, self.name), sort_keys=False)
 
     def for_users(self) -> Object:
-        """Returns the administrator's kubeconfig as AKS does."""
+        """Returns the administrator's kubeconfig, with the server's name for users as on AKS."""
         server = f"https://{self._names[0]}:443" if self._names else self.server
         return self.authority.kubeconfig("admin", server, self.name)
 
     @functools.cached_property
     def tls(self) -> ssl.SSLContext:
-        """A context that trusts this API server, for clients with a token."""
+        """A TLS context that trusts this API server, for clients with a token."""
         return ssl.create_default_context(cadata=self.authority.pem)
 
     def client(self) -> KubeClient:
@@ -151,7 +151,7 @@ class ControlPlane:
             f"--listen-peer-urls={peer}",
             f"--initial-advertise-peer-urls={peer}",
             f"--initial-cluster=default={peer}",
-            "--unsafe-no-fsync",  # survives killed processes, which suffices here
+            "--unsafe-no-fsync",  # data survives killed processes, which suffices here
             "--log-level=warn",
         ]
 
@@ -161,7 +161,7 @@ class ControlPlane:
             f"--etcd-servers=http://127.0.0.1:{self.port('etcd')}",
             "--bind-address=127.0.0.1",
             "--advertise-address=127.0.0.1",
-            "--endpoint-reconciler-type=none",  # it rejects loopback addresses
+            "--endpoint-reconciler-type=none",  # other types reject loopback addresses
             f"--secure-port={self.port('apiserver')}",
             f"--tls-cert-file={pki('apiserver', 'crt')}",
             f"--tls-private-key-file={pki('apiserver', 'key')}",
@@ -169,7 +169,7 @@ class ControlPlane:
             *entra.flags(self._entra, self.folder),
             "--allow-privileged=true",
             f"--service-cluster-ip-range={SERVICE_CIDR}",
-            *([f"--service-account-issuer={self._issuer}"] if self._issuer else []),  # the first issues, both are valid
+            *([f"--service-account-issuer={self._issuer}"] if self._issuer else []),  # the first one issues tokens
             f"--service-account-issuer={_OWN_ISSUER}",
             f"--service-account-key-file={pki('sa', 'pub')}",
             f"--service-account-signing-key-file={pki('sa', 'key')}",
@@ -178,7 +178,7 @@ class ControlPlane:
             "--kubelet-preferred-address-types=InternalIP",
             f"--egress-selector-config-file={self.folder / 'egress.json'}",
             "--enable-aggregator-routing=true",  # webhooks go to ready endpoints, which the egress proxy maps
-            # APIs served by pods trust only this certificate to send user headers.
+            # APIs that pods serve accept user headers only from a client with this certificate.
             f"--proxy-client-cert-file={pki('front-proxy', 'crt')}",
             f"--proxy-client-key-file={pki('front-proxy', 'key')}",
             f"--requestheader-client-ca-file={pki('ca', 'crt')}",

@@ -1,8 +1,8 @@
 """Entra ID authentication and authorization of a cluster's API server.
 
 The API server checks tokens with the issuer's published keys (structured authentication). As in AKS's guard, the user
-name is the token's user, else the object id (kubeguard/guard, getUserInfo in auth/providers/azure/azure.go). Guard
-passes that id as the extra `oid`; here it is the UID, because extras' keys need a domain.
+name is the token's `upn`, else the object id (kubeguard/guard, getUserInfo in auth/providers/azure/azure.go). Guard
+passes the object id as the extra `oid`. Here it is the UID, because keys of extras need a domain.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from simulator.host import files
 from simulator.world.azure_services import Entra
 
 ADMINS = "aks-cluster-admin-binding-aad"
-"""The name on AKS (Microsoft's pages and users' listings)."""
+"""The binding's name on AKS (Microsoft's pages and users' listings)."""
 _API = "apiserver.config.k8s.io/v1"
 _MODES = ("--authorization-mode=Node,RBAC",)
 
@@ -56,7 +56,7 @@ def _authentication(entra: Entra) -> dict[str, Any]:
 
 
 def _authorization(kubeconfig: Path) -> dict[str, Any]:
-    """Guard is a webhook without cache. It has no opinion on system accounts."""
+    """Guard is a webhook without a cache. The API server does not ask it about system accounts."""
     webhook = {
         "timeout": "10s",
         "failurePolicy": "Deny",

@@ -1,6 +1,6 @@
-"""Addresses of LoadBalancer Services, as from Azure's cloud controller manager.
+"""Assigns addresses to LoadBalancer Services, as Azure's cloud controller manager does.
 
-An address is kept only in its Service's status: across restarts, until deletion.
+Only the status of the Service stores the address, so the address survives restarts.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class LoadBalancers:
 
 
 def step(kube: KubeClient) -> bool:
-    """Assigns and releases addresses. Returns whether all succeeded. Lists Services first, to avoid duplicates."""
+    """Assigns and releases addresses. Returns whether this succeeded for all Services."""
     granted = True
     services = kube.list("v1", "Service")
     taken = {address for service in services for address in _addresses(service)}
@@ -71,14 +71,14 @@ def step(kube: KubeClient) -> bool:
 
 
 def free_address(network: IPv4Network, taken: Container[str]) -> str | None:
-    """Returns a free address from the network's end, or None. Nodes use its start (`types/agent_pool/nodes.py`)."""
+    """Returns the last free address of the network, or None. Nodes use the first ones (`types/agent_pool/nodes.py`)."""
     candidates = (str(network[-place]) for place in range(2, network.num_addresses))
     return next((address for address in candidates if address not in taken), None)
 
 
 def _sync(kube: KubeClient, service: Object, taken: set[str]) -> None:
     metadata, spec = service["metadata"], service["spec"]
-    if "loadBalancerClass" in spec:  # another controller's
+    if "loadBalancerClass" in spec:  # another controller is responsible
         return
     if spec["type"] == "LoadBalancer" and not metadata.get("deletionTimestamp"):
         _ensure(kube, service, taken)

@@ -1,6 +1,6 @@
 """Emulates external-provisioner and external-attacher for Azure Files and Azure Disk. Shares are folders.
 
-The real controller-manager decides what to provision, and binds. Folders outlive pods; nodes share them.
+The real controller-manager decides what to provision, and binds claims. Folders outlive pods; all nodes share them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Provisioner:
     """The provisioner of one cluster. Its threads run until `stop`."""
 
     def __init__(self, kube: KubeClient, folder: Path, files: AzureFiles) -> None:
-        """`folder` is the cluster's."""
+        """`folder` is the folder of the cluster."""
         self._kube, self._folder, self._files = kube, folder, files
         self._wake, self._stopped = threading.Event(), threading.Event()
         self._claims = Informer(kube, "v1", "PersistentVolumeClaim", self._wake.set)
@@ -83,7 +83,7 @@ def step(
 
 
 def _is_ours(claim: Object) -> bool:
-    """The controller-manager requests the volume. With late binding, it first selects a node."""
+    """Returns whether the controller-manager requests a volume. With late binding, a node must be selected first."""
     metadata = claim["metadata"]
     waits = not claim["spec"].get("volumeName") and not metadata.get("deletionTimestamp")
     return waits and metadata.get("annotations", {}).get(_PROVISIONER) in SHARES

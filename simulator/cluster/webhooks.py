@@ -1,7 +1,6 @@
 """Waits for webhooks after a start, because the control plane starts before the webhooks' pods.
 
-Until then, the API server rejects objects (`no endpoints available for service`), as on AKS. There, clusters rarely
-stop between two commands.
+Until the pods run, the API server rejects objects (`no endpoints available for service`), as on AKS.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ _EVERY_S = 0.2
 
 
 def await_webhooks(kube: KubeClient, is_ready: Callable[[str], bool], timeout_s: float) -> None:
-    """Waits until each webhook with pods has one that answers. `is_ready` checks a pod's uid.
+    """Waits until each webhook that has pods has a pod that answers. `is_ready` takes a pod's uid.
 
     At the timeout, returns without an error: the API server then reports the missing webhook.
     """
@@ -37,6 +36,6 @@ def _behind_webhooks(kube: KubeClient) -> Iterator[list[Object]]:
 
 
 def _waits(endpoints: list[Object], is_ready: Callable[[str], bool]) -> bool:
-    """Endpoints may be outdated after the start."""
+    """Endpoints may still show old pods after the start."""
     answering = (each["conditions"].get("ready") and is_ready(each["targetRef"]["uid"]) for each in endpoints)
     return bool(endpoints) and not any(answering)
