@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 Changed = tuple[int, Mapping[str, str | None] | None]
-"""A container's number of writes, and the etags of blobs written since a given number, by name.
+"""The number of writes to a container, and the etags by name of blobs written since a given number.
 
-A removed blob's etag is None. For an empty etag, the blob must be read. None instead of the blobs means that any may
-have changed.
+A removed blob's etag is None. If the etag is empty, the blob must be read. None instead of the etags: any blob may have
+changed.
 """
 
 
 UNKNOWN: Changed = (0, None)
-"""Any blob may differ."""
+"""Any blob may have changed."""
 
 
 @dataclass(frozen=True)
@@ -23,13 +23,13 @@ class BlobService:
     """The blob endpoint of one account or of all accounts."""
 
     url: str
-    """`https://127.0.0.1:<port>/<account>`, without the account for all. With a `proxy`, it has a host name."""
+    """`https://127.0.0.1:<port>/<account>`; without `/<account>`, of all accounts. With a `proxy`, has a host name."""
     ca_file: Path
     """The authority of the service's certificate (PEM)."""
     proxy: str = ""
     """The proxy's URL, or empty for a direct connection."""
     changes: Callable[[str, int], Changed] = lambda _container, _since: UNKNOWN
-    """Returns a container's changes since this number of writes."""
+    """Returns the changes in a container since a number of writes."""
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,9 @@ class Entra:
     """The issuer of users' tokens (claim `iss`)."""
     discovery: str
     audience: str
-    """Tokens' audience (claim `aud`)."""
+    """The audience of the tokens (claim `aud`)."""
     ca: str
-    """The authority (PEM) of both addresses' certificates."""
+    """The authority (PEM) of the certificates at `discovery` and `guard`."""
     guard: str
     """URL of an authorization webhook, or empty if only the cluster's roles apply."""
     token: str

@@ -1,4 +1,4 @@
-"""Reboots of nodes. `python -m simulator reboot` records them; machines and pods react."""
+"""Reboots of nodes. `python -m simulator reboot` records one; emulated machines and pods react."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class BootStore:
         self._clock = clock
 
     def last(self, node: str) -> float:
-        """Returns the last reboot in seconds since 1970, or 0 without one."""
+        """Returns the time of the last reboot in seconds since 1970, or 0 without a reboot."""
         return self._load().get(node, 0.0)
 
     def boot(self, node: str) -> None:

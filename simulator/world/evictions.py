@@ -1,6 +1,6 @@
 """Evictions of Spot machines: `python -m simulator evict` requests them, the daemon performs them.
 
-Each eviction and the rate have separate files, so that no process overwrites another's request.
+Each eviction and the rate have separate files, so that no process overwrites the request of another process.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from pathlib import Path
 from simulator.host import files, paths
 
 _RATE = "rate"
-"""Not a node's name: these start with `aks-`."""
+"""The name of the rate's file. Other files are named after nodes (`aks-...`)."""
 
 
 @dataclass(frozen=True, order=True)
 class Eviction:
-    """One node's eviction. `drains` is whether AKS drains it in time, which is never guaranteed."""
+    """The eviction of one node. `drains` is whether AKS drains the node in time, which Azure never guarantees."""
 
     node: str
     drains: bool = True
@@ -25,7 +25,7 @@ class Eviction:
 
 @dataclass(frozen=True)
 class Rate:
-    """Spot nodes to evict per hour. The seed decides times and nodes."""
+    """The Spot nodes to evict per hour. The seed decides the times and the nodes."""
 
     per_hour: float
     seed: int = 0
@@ -33,7 +33,7 @@ class Rate:
 
 
 class EvictionStore:
-    """Requested evictions that have not ended, on disk."""
+    """Requested evictions that have not ended, stored on disk."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = (folder or paths.home()) / "evictions"

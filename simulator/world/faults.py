@@ -1,4 +1,4 @@
-"""Injected faults of hardware and Azure, on disk until healed: `python -m simulator fault|heal`."""
+"""Injected faults of hardware and Azure (`python -m simulator fault|heal`), stored on disk until they are healed."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class FaultKind(StrEnum):
     GPU = "gpu"
     """A GPU fell off the bus (Xid 79)."""
     ECC = "ecc"
-    """A GPU had an uncorrectable ECC error (Xid 63): a row waits for a reset to be remapped."""
+    """A GPU had an uncorrectable ECC error (Xid 63): the next reset remaps a row of its memory."""
     REMAP = "remap"
     """A row of a GPU's memory could not be remapped (Xid 64)."""
     XID = "xid"
-    """NVIDIA's driver logged a GPU's error (`code`)."""
+    """NVIDIA's driver logged an error of a GPU (`code`)."""
     NVLINK = "nvlink"
     """One of a GPU's NVLinks is inactive (Xid 74)."""
     THERMAL = "thermal"
@@ -29,23 +29,23 @@ class FaultKind(StrEnum):
     HCA = "hca"
     """An HCA's port is down."""
     LINK = "link"
-    """An HCA's link runs at less than its rate (`gbps`)."""
+    """The link of an HCA runs at a reduced rate (`gbps`)."""
     FLAPPING = "flapping"
     """An HCA's link fails and recovers repeatedly."""
     RAIL = "rail"
-    """The rail's switches behind that HCA of every node carry less than its rate (`gbps`)."""
+    """The switches of a rail, behind the same HCA of every node, carry a reduced rate (`gbps`)."""
     NVME = "nvme"
-    """A local disk is gone. Healing replaces it with a blank one."""
+    """A local disk is gone. Healing replaces it with a blank disk."""
     PARTITION = "partition"
-    """A separate InfiniBand partition, as if AKSInfinibandSupport was not registered."""
+    """A node is in a separate InfiniBand partition, as if AKSInfinibandSupport was not registered."""
     THROTTLE = "throttle"
     """Azure's Resource Manager rejects all requests for `seconds`."""
     CAPACITY = "capacity"
-    """Azure has no machine of a VM size left; with `spot`, this many for Spot pools and any for others."""
+    """Azure has no machine of a VM size left. With `spot`, only Spot pools are limited, to this number of machines."""
     PRICE = "price"
     """A Spot machine's price per hour (`usd`) for a VM size."""
     ROLES = "roles"
-    """Role assignments during the fault have no effect yet, and new identities are not found."""
+    """Role assignments that are made during the fault have no effect, and new identities are not found."""
     LOCK = "lock"
     """A management lock (`level`) on the subscription, every resource group, or one group (`scope`)."""
     POLICY = "policy"
@@ -67,13 +67,13 @@ OF_AZURE = frozenset(
 )
 OF_ALL_NODES = frozenset({*OF_AZURE, FaultKind.RAIL})
 HEALED_BY_REBOOT = frozenset({FaultKind.ECC, FaultKind.XID})
-"""Faults that a GPU reset, and so each reboot, fixes.
+"""Faults that a GPU reset, and so a reboot, fixes.
 
-Others stay with the machine. For a GPU that fell off the bus, that is inferred: it needs a restart of the physical
-host, which a reboot of the virtual machine is not.
+Other faults stay with the machine. This is inferred for a GPU that fell off the bus: only a restart of the physical
+host fixes it.
 """
 OF_GPU = frozenset({FaultKind.GPU, FaultKind.ECC, FaultKind.REMAP, FaultKind.XID, FaultKind.NVLINK, FaultKind.THERMAL})
-"""Faults with a GPU's index as device."""
+"""Faults whose device is the index of a GPU."""
 MAX_XID = 999
 LOCK_LEVELS = ("CanNotDelete", "ReadOnly")
 _SIZE = "the VM size, e.g. Standard_ND96isr_H100_v5"
@@ -92,7 +92,7 @@ _NEEDS: Mapping[FaultKind, Mapping[str, str]] = {
     FaultKind.PRICE: {"size": _SIZE, "usd": "what a Spot machine of it costs in an hour, e.g. 0.25"},
     FaultKind.LOCK: {"level": " or ".join(LOCK_LEVELS), "scope": "subscription, group, or a resource group's name"},
 }
-"""Each kind's required options. Faults of nodes accept `node`, and all accept `seconds`."""
+"""The required options of each kind. Faults of nodes also accept `node`, and all accept `seconds`."""
 
 
 class FaultError(ValueError):
@@ -116,7 +116,7 @@ class Fault:
     """A lock's scope: `subscription`, `group` for every resource group, or a group's name."""
     tag: str = ""
     spot: int | None = field(default=None, compare=False)
-    """Machines left for Spot pools (capacity faults)."""
+    """The number of machines left for Spot pools (capacity faults)."""
     usd: float = field(default=0.0, compare=False)
     """A machine's price per hour (price faults)."""
     since: float = field(default=0.0, compare=False)
@@ -188,7 +188,7 @@ def _takes(kind: FaultKind, option: str) -> bool:
 
 
 class FaultStore:
-    """The file of all faults, replaced atomically."""
+    """The file of all faults, which changes atomically."""
 
     def __init__(self, folder: Path | None = None, clock: Callable[[], float] = time.time) -> None:
         """`clock` returns seconds since 1970."""
@@ -207,7 +207,7 @@ class FaultStore:
             raise FaultError(f"{self.file} is damaged ({error}); delete the file to remove all faults") from error
 
     def find(self, kind: FaultKind, size: str = "") -> Fault | None:
-        """Returns Azure's fault of that kind (and VM size), or None."""
+        """Returns the fault of Azure with this kind and VM size, or None."""
         return next((fault for fault in self.load() if (fault.kind, fault.size) == (kind, size)), None)
 
     def fault(self, fault: Fault) -> None:

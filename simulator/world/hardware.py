@@ -1,4 +1,4 @@
-"""A node's hardware, derived only from SKU, name and faults, so that every call returns the same."""
+"""The hardware of a node. It depends only on SKU, name and faults, so every call returns the same."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LOCAL_DISK, NVME_OS_DISK, SCSI_OS_DISK = "Microsoft NVMe Direct Disk", "MSFT NVM
 OS_DISK_BYTES = 128 * 2**30
 SECTOR_BYTES = 512
 _XIDS = {FaultKind.ECC: 63, FaultKind.REMAP: 64, FaultKind.NVLINK: 74, FaultKind.GPU: 79}
-"""NVIDIA's driver logs these Xids."""
+"""The Xids that NVIDIA's driver logs for faults."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class PciDevice:
 
 @dataclass(frozen=True)
 class Gpu:
-    """One GPU. `index` is nvidia-smi's, in PCI order."""
+    """One GPU. `index` is its number in nvidia-smi, in PCI order."""
 
     index: int
     pci: str
@@ -62,7 +62,7 @@ FLAPS = 3
 class Hca:
     """One HCA. `gbps` is the current rate, `rated_gbps` that of a healthy link (Gb/s). `pkey` is 0xffff on Ethernet.
 
-    `rail_gbps` is the rate of the switches behind it, which one node can neither see nor need.
+    `rail_gbps` is the rate of the switches behind the HCA. A single node neither sees nor needs this rate.
     """
 
     name: str
@@ -86,7 +86,7 @@ class Disk:
     model: str
     sectors: int
     pci: str = ""
-    """Empty for a disk on Hyper-V's SCSI."""
+    """The PCI address; empty for a disk on Hyper-V's SCSI controller."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class NodeHardware:
     nvme: tuple[Disk, ...]
     os_disk: Disk
     booted: float = 0.0
-    """The last reboot in seconds since 1970, or 0 without one."""
+    """The time of the last reboot in seconds since 1970, or 0."""
     kernel: str = KERNEL
     os_id: str = OS_ID
     os_version: str = OS_VERSION
@@ -133,12 +133,12 @@ def node_hardware(sku: skus.VmSku, node_name: str, faults: Iterable[Fault] = ())
 
 
 def pool_of(node_name: str) -> str:
-    """Returns an AKS node name's scale set (`aks-gpu-12345678-vmss000001`). Its nodes share a fabric."""
+    """Returns the scale set in a node name of AKS (`aks-gpu-12345678-vmss000001`). Its nodes share a fabric."""
     return node_name.rpartition("-vmss")[0] or node_name
 
 
 def _os_disk(sku: skus.VmSku) -> Disk:
-    """NVMe from version 6 of the VM families, else SCSI (learn.microsoft.com: nvme-overview)."""
+    """NVMe from version 6 of a VM family, else SCSI (learn.microsoft.com: nvme-overview)."""
     version = re.search(r"_v(\d+)$", sku.name)
     sectors = OS_DISK_BYTES // SECTOR_BYTES
     if version and int(version.group(1)) >= 6:
@@ -191,7 +191,7 @@ def _gpu(sku: skus.VmSku, node: str, index: int, pci: str, faults: Sequence[Faul
 
 
 def _hcas(sku: skus.VmSku, node: str, faults: Sequence[Fault]) -> tuple[tuple[Hca, ...], list[PciDevice]]:
-    """Accelerated networking's Ethernet function, which every AKS node has, is last."""
+    """The last HCA is the Ethernet function of accelerated networking, which every AKS node has."""
     infiniband = sku.infiniband
     domains = _domains(sku, 1, infiniband.hcas) if infiniband else []
     hcas = [
@@ -237,13 +237,13 @@ def _infiniband_hca(infiniband: skus.InfiniBand, node: str, name: str, pci: str,
 
 
 def _pkey(node: str, faults: Sequence[Fault]) -> str:
-    """The top bit means full membership. The scale set shares a key; a partition fault gives a node another."""
+    """Returns the partition key of the scale set, or of the node alone. The top bit means full membership."""
     alone = any(fault.kind is FaultKind.PARTITION for fault in faults)
     return f"0x{0x8000 + 1 + number(node if alone else pool_of(node), 'pkey') % 0x7FFD:04x}"
 
 
 def _domains(sku: skus.VmSku, part: int, count: int) -> list[str]:
-    """Part 0 is GPUs, part 1 HCAs. Domains are in bus order, or numbers if the topology is unknown."""
+    """Returns PCI domains of GPUs (part 0) or HCAs (part 1), in bus order, or numbers if the topology is unknown."""
     if sku.topology is None:
         return [f"{index + 1 + 0x100 * part:04x}" for index in range(count)]
     numa = skus.topologies()[sku.topology].numa
@@ -251,7 +251,7 @@ def _domains(sku: skus.VmSku, part: int, count: int) -> list[str]:
 
 
 def _guid(node: str, device: str) -> str:
-    """The format of sysfs: four groups of four digits. 0015:5d is Microsoft's vendor part."""
+    """Returns a GUID in sysfs's format: four groups of four digits. 0015:5d is Microsoft's vendor part."""
     digits = f"00155d{number(node, device) & 0xFFFFFFFFFF:010x}"
     return ":".join(digits[start : start + 4] for start in range(0, 16, 4))
 

@@ -1,4 +1,4 @@
-"""Hyper-V's pool of key-value pairs for a VM (/var/lib/hyperv/.kvp_pool_3), as from an Azure host."""
+"""Hyper-V's pool of key-value pairs for a VM (/var/lib/hyperv/.kvp_pool_3), as an Azure host provides it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ KEYS = (*_HOST, *_FIXED, "VirtualMachineId", "VirtualMachineName")
 
 
 def pairs(hardware: NodeHardware) -> dict[str, str]:
-    """Returns one node's pairs: its host's name, and the VM's ids, which only the host knows."""
+    """Returns a node's pairs: the name of its host, and ids of the VM that only the host knows."""
     host = f"SIM{number(hardware.node, 'host') % 10**12:012d}"
     names = dict.fromkeys(_HOST, host)
     vm_id = str(uuid.uuid5(uuid.NAMESPACE_DNS, f"{hardware.node}/vm")).upper()
@@ -42,7 +42,7 @@ def pool(hardware: NodeHardware) -> bytes:
 
 
 def record(key: str, value: str) -> bytes:
-    """Returns one record: both texts in UTF-8, padded with zero bytes. Raises ValueError for a too long text."""
+    """Returns one record: both texts in UTF-8, padded with zero bytes. Raises ValueError if a text is too long."""
     fields = ((key.encode(), KEY_BYTES), (value.encode(), VALUE_BYTES))
     if any(len(text) >= size for text, size in fields):
         raise ValueError(f"{key}: a key has less than {KEY_BYTES} bytes, a value less than {VALUE_BYTES}")

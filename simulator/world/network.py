@@ -11,13 +11,13 @@ INFINIBAND, SOCKET = "IB", "Socket"
 
 @dataclass(frozen=True)
 class Collective:
-    """One communicator. `links` has, per node, the share (0 to 1) of its rated speed that each used HCA reaches."""
+    """One communicator. `links` has a tuple per node: for each used HCA, the share (0 to 1) of its rated speed."""
 
     sku: str
     nodes: int
     gpus_per_node: int
     transport: str = INFINIBAND
-    """INFINIBAND or SOCKET, between nodes only."""
+    """INFINIBAND or SOCKET. Only traffic between nodes uses it."""
     links: tuple[tuple[float, ...], ...] = ()
     sharp: bool = False
     """Whether the switches reduce (SHARP)."""
@@ -55,7 +55,7 @@ def peak(collective: Collective, numbers: Mapping[str, Any]) -> float:
 
 
 def bus_bandwidth(collective: Collective, size: int, numbers: Mapping[str, Any]) -> float:
-    """Returns the bus bandwidth in GB/s for messages of `size` bytes. Latency limits small ones."""
+    """Returns the bus bandwidth in GB/s for messages of `size` bytes. Latency limits that of small messages."""
     if collective.nodes == 1:
         half = float(numbers["half_bandwidth_bytes"]["nvlink"])
     else:
@@ -71,9 +71,9 @@ def seconds(collective: Collective, size: int, numbers: Mapping[str, Any]) -> fl
 
 
 def _share(links: tuple[float, ...], gpus: int) -> float:
-    """All HCAs carry equal parts, so the slowest one decides.
+    """All HCAs carry equal parts, so the slowest HCA decides.
 
-    GPUs with missing or unused HCAs share those of others, which halves the speed of both.
+    A GPU whose HCA is missing or unused shares the HCA of another GPU, which halves the speed of both.
     """
     if not links:
         return 0.0

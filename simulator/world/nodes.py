@@ -22,13 +22,13 @@ DRIVER_ANNOTATION = "simulator/gpu-driver"
 _NO_DEVICES = skus.VmSku(name="", family="", vcpus=1, memory_gib=1, temp_gib=0)
 
 _known = functools.lru_cache(maxsize=1024)(node_hardware)
-"""Cached: the kubelet needs every node's hardware whenever it looks at its pods."""
+"""Cached, because the kubelet needs the hardware of all nodes each time it checks its pods."""
 
 
 def hardware_of(node: Object) -> NodeHardware:
-    """Returns the hardware with the image's OS, and the pool's OS disk and InfiniBand partition.
+    """Returns the hardware, with the OS of the image, and the pool's OS disk and InfiniBand partition.
 
-    A node without an instance type of the catalogue, such as a virtual node, has no devices.
+    A node whose instance type is not in the catalogue (a virtual node) has no devices.
     """
     sku = skus.catalogue().get(node["metadata"].get("labels", {}).get(INSTANCE_TYPE, ""), _NO_DEVICES)
     name, annotations = node["metadata"]["name"], node["metadata"].get("annotations", {})

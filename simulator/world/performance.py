@@ -1,4 +1,4 @@
-"""Performance numbers of simulated collectives as plain data. The sandbox has neither YAML nor the catalogue."""
+"""Performance numbers of simulated collectives, as plain data: the sandbox has neither YAML nor the catalogue."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from config.data import language_models, skus
 
 @functools.cache
 def numbers() -> dict[str, Any]:
-    """Returns `performance.yaml`, with VM sizes' numbers in "skus" and models' in "language_models"."""
+    """Returns `performance.yaml`, with the numbers of VM sizes in "skus" and of models in "language_models"."""
     general: dict[str, Any] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
     models = {
         name: {**model.model_dump(), "weight_bytes": model.weight_bytes, "parameters": model.parameters}

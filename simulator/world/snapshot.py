@@ -1,4 +1,4 @@
-"""The world for sandboxed commands: `world.json`, written by the daemon, read at /run/simulator."""
+"""Writes `world.json`, which shows nodes and pods to sandboxed commands. They read it at /run/simulator."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from simulator.world.hardware import NodeHardware
 
 MAX_STATE_BYTES = 2**20
 _REPLICA = "training.kubeflow.org/replica-type"
-"""The training operator creates a headless Service with each pod's name."""
+"""The training operator's label. The operator creates a headless Service with each pod's name."""
 _RAY = "ray.io/"
-"""KubeRay's Service for each cluster's head is named cluster and suffix."""
+"""The prefix of KubeRay's labels. A cluster's head has a Service with the cluster's name and a suffix."""
 _RAY_SUFFIX = "-head-svc"
 STANDING = frozenset({"sshd"})
-"""States valid while a daemon runs: it locks their file, and the kernel releases the lock when it ends."""
+"""States that are valid only while a daemon runs. The daemon locks the file until it ends."""
 DEFAULT_SHM_BYTES = 64 * 2**20  # the default of container runtimes without a volume at /dev/shm
 
 
@@ -34,10 +34,10 @@ def snapshot(
     allocations: Mapping[str, Mapping[str, Any]],
     states: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Object:
-    """Returns the world. Keys of `allocations` and `states` are "namespace/name".
+    """Returns the content of `world.json`. Keys of `allocations` and `states` are "namespace/name".
 
-    An allocation has the pod's devices ({"gpus": [indices], "hcas": [names]}). The pod's simulated daemons wrote its
-    state ({"sshd": {...}}).
+    An allocation lists the pod's devices ({"gpus": [indices], "hcas": [names]}). A state is what simulated daemons in
+    the pod have written ({"sshd": {...}}).
     """
     found = states or {}
     return {
@@ -56,7 +56,7 @@ def write(world: Object, folder: Path) -> None:
 def states_of(folder: Path) -> Object:
     """Returns the states in the pod's state folder, by file name: {"sshd": {...}}.
 
-    The sandbox can write anything there. Ignores symbolic links and incomplete documents.
+    Ignores symbolic links, large files and incomplete documents, because the sandbox can write anything there.
     """
     found: Object = {}
     for file in sorted(folder.glob("*.json")):
@@ -91,7 +91,7 @@ def pod_key(pod: Object) -> str:
 
 
 def shm_bytes(pod: Object) -> int:
-    """Returns the size of /dev/shm: a memory volume's limit, else the pod's memory, or 64 MiB without such a volume."""
+    """Returns the bytes of /dev/shm: with a memory volume, the limit of the volume or of a container; else 64 MiB."""
     spec = pod["spec"]
     mounted = {mount["name"] for mount in _each(spec, "volumeMounts") if mount["mountPath"].rstrip("/") == "/dev/shm"}
     for volume in spec.get("volumes") or []:
@@ -140,7 +140,7 @@ def _pod(pod: Object, allocation: Mapping[str, Any], state: Mapping[str, Any]) -
 
 
 def _services(metadata: Object) -> Iterator[str]:
-    """Yields the Services that select only that pod."""
+    """Yields the names of the Services that select only this pod."""
     labels = metadata.get("labels", {})
     if _REPLICA in labels:
         yield metadata["name"]
