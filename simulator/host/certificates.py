@@ -30,14 +30,14 @@ _NO_USES = (
     "decipher_only",
 )
 FRONT_PROXY = "front-proxy-client"
-"""The common name of the API server's client certificate; aggregated APIs then trust its user headers."""
+"""The common name of the API server's client certificate. Aggregated APIs trust user headers from this client."""
 _SERVICE_NAMES = ("kubernetes", "kubernetes.default", "kubernetes.default.svc", "localhost")
 
 
 class Authority:
     """A certificate authority in a folder: `ca.crt`, `ca.key`, and issued `<name>.crt`, `<name>.key`.
 
-    Writes keys first, so that a pair without certificate is created again.
+    Writes a key before its certificate, so that an incomplete pair is created again.
     """
 
     def __init__(self, folder: Path, common_name: str) -> None:
@@ -105,7 +105,7 @@ class Authority:
 
 
 def serving_certificate(hosts: Sequence[str]) -> dict[str, bytes]:
-    """Returns `tls.key`, `tls.crt` and `ca.crt` for a server with these names, from its own CA."""
+    """Returns `tls.key`, `tls.crt` and `ca.crt` for a server with these names, signed by a new CA."""
     common_name = hosts[-1][:64]  # the limit of X.509
     with tempfile.TemporaryDirectory() as folder:
         Authority(Path(folder), common_name).issue("tls", common_name, hosts=hosts, server=True)
@@ -147,7 +147,7 @@ def rsa_key(path: Path) -> rsa.RSAPrivateKey:
 def _builder(
     subject: x509.Name, issuer: x509.Name, public_key: ec.EllipticCurvePublicKey, issuer_key: ec.EllipticCurvePublicKey
 ) -> x509.CertificateBuilder:
-    """Python 3.13 and newer require both keys' identifiers."""
+    """Adds the identifiers of both keys, which Python 3.13 and newer require."""
     now = datetime.datetime.now(datetime.UTC)
     return (
         x509.CertificateBuilder()

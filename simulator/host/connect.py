@@ -1,4 +1,4 @@
-"""Functions that the simulator's proxies share, for CONNECT and plain HTTP."""
+"""Functions for CONNECT and plain HTTP, which the proxies of the simulator share."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ Address = tuple[str, int]
 
 @dataclass(frozen=True)
 class Target:
-    """A client's request. `user` is from its proxy's URL."""
+    """A client's request. `user` is from the proxy URL that the client uses."""
 
     host: str
     port: int
     user: str = ""
     plain: bytes = b""
-    """The part of a plain HTTP request read so far, as its server expects it; empty for CONNECT."""
+    """The part of a plain HTTP request that was read, in the form for the server. Empty for CONNECT."""
 
 
 def read_request(client: socket.socket, *, forwards: bool = False) -> Target | None:
-    """Reads a CONNECT request, with `forwards` plain HTTP too. Returns None if it is incomplete or refused."""
+    """Reads a CONNECT request, or with `forwards` plain HTTP too. Returns None if it is incomplete or refused."""
     request = b""
     while b"\r\n\r\n" not in request:
         part = client.recv(_CHUNK) if len(request) < _HEADER_LIMIT else b""

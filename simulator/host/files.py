@@ -1,4 +1,4 @@
-"""Replaces files and links atomically: readers and interrupted writers never see or leave a partial file."""
+"""Replaces files and links atomically: readers never see a partial file, and interrupted writers never leave one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Handles SIGINT and SIGTERM: the first interrupts the command, later ones make its cleanup end sooner.
+"""Handles SIGINT and SIGTERM: the first signal interrupts the command, later signals make its cleanup end sooner.
 
 Uses only the standard library, because it must work before other imports.
 """
@@ -44,7 +44,7 @@ _signals = _Signals()
 def guarded(command: Callable[[], int], message: str) -> int:
     """Runs the command and returns its exit code. Prints the message on SIGINT or SIGTERM (a cancelled CI job).
 
-    Signals after its end have no effect. Ignored signals (SIGINT in the background) stay ignored.
+    After the command has ended, signals have no effect. Ignored signals (SIGINT in the background) stay ignored.
     """
     try:
         _signals.heeded = True
@@ -61,7 +61,7 @@ def guarded(command: Callable[[], int], message: str) -> int:
 
 @contextmanager
 def held() -> Iterator[Callable[[], None]]:
-    """Delays signals until the function is called, so that the cleanup knows a starting process."""
+    """Delays signals until the yielded function is called, so that the cleanup knows a process that is starting."""
     _signals.held = True
     try:
         yield _signals.let_go

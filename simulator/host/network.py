@@ -1,7 +1,7 @@
-"""The API server's path into the cluster: an HTTPS CONNECT proxy (its egress selector) that maps simulated addresses.
+"""An HTTPS CONNECT proxy, through which the API server (egress selector) reaches addresses in the simulated cluster.
 
-A webhook's Service resolves to a ready pod's address, and a kubelet to its node's. Both exist only in the simulation.
-So charts keep Services and webhooks, and a webhook without a ready pod fails, as on AKS.
+The Service of a webhook resolves to a ready pod's address, and a kubelet to the address of its node. These addresses
+exist only in the simulation. So charts keep Services and webhooks, and a webhook without a ready pod fails, as on AKS.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class ClusterNetwork:
             self._doors[address] = door
 
     def serve(self, pages: Mapping[tuple[str, int], Callable[[], socket.socket]]) -> None:
-        """Replaces the ports that no process serves, each with a function that connects to it."""
+        """Sets all ports that no process serves, each with a function that connects to the port."""
         with self._lock:
             self._pages = dict(pages)
 
@@ -59,7 +59,7 @@ class ClusterNetwork:
             return self._routes.get((address, port))
 
     def dial(self, address: str, port: int) -> socket.socket | None:
-        """Connects to an address. Returns None if nothing serves it. Raises OSError if refused."""
+        """Connects to an address. Returns None if nothing serves it. Raises OSError if the connection is refused."""
         if (local := self.local_port(address, port)) is not None:
             return connect.dial(local)
         with self._lock:

@@ -12,22 +12,22 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def home() -> Path:
-    """Returns this checkout's state folder, or `SIMULATOR_HOME` (tests run several at once)."""
+    """Returns `SIMULATOR_HOME` (tests run several simulators at once), or the state folder of this checkout."""
     return Path(os.environ.get("SIMULATOR_HOME") or ROOT / ".simulator")
 
 
 def bytecode() -> Path:
-    """Returns the folder of compiled modules, which save 4 s of compiling provider SDKs per pulumi command."""
+    """Returns the folder of compiled modules. Without it, each pulumi command compiles provider SDKs for 4 s."""
     return Path(os.environ.get("PYTHONPYCACHEPREFIX") or home().resolve() / "pycache")
 
 
 def kube_cache() -> Path:
-    """Returns kubectl's and helm's discovery cache. By default, they keep it in ~/.kube forever."""
+    """Returns the discovery cache of kubectl and helm. Without it, they use ~/.kube, where it stays forever."""
     return home().resolve() / "kube-cache"
 
 
 def cache() -> Path:
-    """Returns the folder of tools and virtual environments, keyed by version, shared, and safe to delete."""
+    """Returns the folder of tools and virtual environments by version. Checkouts share it. It is safe to delete."""
     if chosen := os.environ.get("AI_ON_AKS_CACHE"):
         return Path(chosen)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ai-on-aks"
@@ -36,7 +36,7 @@ def cache() -> Path:
 def tools_bin() -> Path:
     """Returns the folder with one executable per tool (pulumi, kubectl, kwok, bwrap, ...).
 
-    Its name depends on the pinned versions, so that each set has its own folder.
+    Its name depends on the pinned versions, so that each set of versions has its own folder.
     """
     return cache() / f"bin-{_pins()}"
 
@@ -55,7 +55,7 @@ def _pins() -> str:
 def cluster(cluster_id: str) -> Path:
     """Returns the folder of an AKS cluster: `clusters/rg+aks` for `.../resourceGroups/rg/.../managedClusters/aks`.
 
-    ARM ignores case in ids, and allows `+` in neither name.
+    ARM ignores case in ids, and does not allow `+` in these names.
     """
     parts = cluster_id.lower().strip("/").split("/")
     group = f"{parts[parts.index('resourcegroups') + 1]}+" if "resourcegroups" in parts else ""

@@ -16,7 +16,7 @@ from pathlib import Path
 from simulator.host import files, paths
 
 _KERNELS_OWN = Path("/proc/sys/net/ipv4/ip_local_port_range")
-"""The kernel's port range for connections, which may use its ports at the next start."""
+"""The kernel's range of ports for connections, which may be in use at the next start."""
 _LOWEST, _END = 10_000, 65_536
 _ENDING_S = 10
 
@@ -26,7 +26,7 @@ class PortTaken(Exception):
 
 
 def port(name: str) -> int:
-    """Returns the port `name` (`arm`, `dev.apiserver`, ...), or `SIMULATOR_<NAME>_PORT` (the name's last word) if set.
+    """Returns the port `name` (`arm`, `dev.apiserver`, ..), or `SIMULATOR_<NAME>_PORT` (NAME: its last word) if set.
 
     Raises PortTaken for an invalid variable, or if no port is free. Never assigns a port twice.
     """
@@ -41,9 +41,9 @@ def port(name: str) -> int:
 
 
 def require_free(name: str) -> int:
-    """Returns `port` for the process that will listen. Keeps a user's choice.
+    """Returns the port for the process that will listen on it. Stores a port that the user chose.
 
-    Raises PortTaken, with the fix, if something already listens there.
+    Raises PortTaken, with the fix, if the port is in use.
     """
     number = port(name)
     _probe(number, name, _variable(name))
@@ -84,7 +84,7 @@ def _write(file: Path, ports: dict[str, int]) -> None:
 
 
 def _probe(number: int, name: str, variable: str) -> None:
-    """If no process owns the port, its process is ending and frees it soon."""
+    """Waits for a port without an owner, because its process is ending. Raises PortTaken."""
     deadline = time.monotonic() + _ENDING_S
     while not _is_free(number):
         owner = _owner(number)
@@ -145,11 +145,11 @@ def _owner(number: int) -> str:
 
 
 def free(avoid: set[int]) -> int:
-    """Returns a free port that neither the kernel assigns to connections nor the simulator keeps. Raises PortTaken."""
+    """Returns a free port that is not assigned yet, outside the kernel's range for connections. Raises PortTaken."""
     kept = avoid | set(_read(_file()).values())
     given_from = int(_KERNELS_OWN.read_text().split()[0])
     allowed = range(_LOWEST, given_from if given_from > _LOWEST else _END)
-    start = secrets.randbelow(len(allowed))  # so that stopped checkouts choose other ports
+    start = secrets.randbelow(len(allowed))  # so that checkouts choose different ports, even while stopped
     for number in itertools.chain(allowed[start:], allowed[:start]):
         if number not in kept and _is_free(number):
             return number

@@ -1,4 +1,4 @@
-"""The simulator's child processes: marks them in their environment, restarts and ends them."""
+"""Marks the child processes of the simulator in their environment, restarts them, and ends them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def marked_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]
 def leftovers() -> list[int]:
     """Returns the ids of processes with this checkout's mark.
 
-    A process that just started may lack it: Linux reports its start before its environment is readable (fs/exec.c
+    A process that just started may be missing: Linux reports its start before its environment is readable (fs/exec.c
     closes files first).
     """
     wanted = f"{MARK}={paths.home().resolve()}".encode()
@@ -45,10 +45,10 @@ def leftovers() -> list[int]:
 
 
 def end_leftovers(timeout_s: float = 10) -> list[int]:
-    """Ends a killed simulator's processes. Returns those that a kill does not end.
+    """Ends the processes of a killed simulator. Returns the ids of processes that survive SIGKILL.
 
-    An ending process loses its environment, and so its mark, before it closes its ports, so it is tracked by id. An
-    ending daemon may have restarted one meanwhile.
+    An ending process loses its environment, and so its mark, before it closes its ports. So processes are tracked by
+    id. Searches again, because an ending daemon may have restarted a process.
     """
     found: set[int] = set()
     for number in (signal.SIGTERM, signal.SIGKILL):
@@ -67,7 +67,7 @@ def end_leftovers(timeout_s: float = 10) -> list[int]:
 
 
 def _runs(pid: int) -> bool:
-    """A zombie holds resources only if other threads of it still run."""
+    """A zombie counts only if other threads of it still run and hold resources."""
     try:
         state = Path("/proc", str(pid), "stat").read_text().rpartition(")")[2].split()[0]
         return state not in ("Z", "X") or len(list(Path("/proc", str(pid), "task").iterdir())) > 1

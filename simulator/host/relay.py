@@ -10,7 +10,7 @@ _CHUNK = 2**16
 
 
 def relay(one: socket.socket, other: socket.socket) -> None:
-    """Copies both ways until both sides end, and passes on each end. The caller closes the sockets.
+    """Copies both ways until both sides have closed, and passes on each close. The caller closes the sockets.
 
     Uses one thread, because a TLS socket must not be read and written at the same time.
     """
@@ -49,7 +49,7 @@ def _copy(source: socket.socket, sink: socket.socket) -> bool:
 
 
 def _half_close(sink: socket.socket) -> bool:
-    """Returns False if the sending side cannot be closed (TLS): the connection is over."""
+    """Closes the sending side. Returns False if this is not possible (TLS): the connection is then over."""
     if isinstance(sink, ssl.SSLSocket):
         return False
     try:

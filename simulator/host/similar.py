@@ -1,4 +1,4 @@
-"""Suggests known names for a mistyped one, which Azure does not."""
+"""Suggests known names for a mistyped name. Azure does not do this."""
 
 from __future__ import annotations
 
@@ -15,6 +15,6 @@ def similar(name: str, known: Iterable[str]) -> list[str]:
 
 
 def hint(name: str, known: Iterable[str], before: str = "") -> str:
-    """Returns a question with similar names to end a message, or an empty text. `before` precedes names."""
+    """Returns a question with similar names for the end of a message, or an empty text. `before` precedes each name."""
     found = [f"'{before}{each}'" for each in similar(name, known)]
     return f" Did you mean {' or '.join(found)}?" if found else ""

@@ -1,6 +1,6 @@
 """A SOCKS5 proxy (RFC 1928) on 127.0.0.1 from this machine's processes to the simulated cluster.
 
-Supports only connections, without login: all users of this machine can reach the cluster anyway.
+Supports only connections, without a login, because all users of this machine can reach the cluster anyway.
 """
 
 from __future__ import annotations
