@@ -28,9 +28,9 @@ from simulator.world.faults import FaultError
 
 _GIB = 2**30
 _SPACE_GIB = 1
-"""A cluster's etcd and logs take 0.2 to 0.5 GiB."""
+"""The free disk space to require. A cluster's etcd and logs take 0.2 to 0.5 GiB."""
 _NEEDED = ("pulumi", "helm", "etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok")
-"""Other tools are required where they are used."""
+"""Tools that every start needs. Other tools are required where they are used."""
 _ENTERED = ("up", "down")
 """Commands without other options that can run inside a virtual network."""
 _INSIDE = "act as a machine in this virtual network: its name, group or stack"
@@ -40,7 +40,7 @@ console = Console(stderr=True)
 
 
 class Refused(Exception):
-    """The command cannot run, for the reason in the message, with the fix."""
+    """The command cannot run. The message has the reason and the fix."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -66,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def enter(text: str | None) -> None:
     if not text:
         return
-    from simulator.command import networks  # slow import, as `up`
+    from simulator.command import networks  # slow to import, like `up`
 
     found = networks.find(text)
     if len(found) != 1:
@@ -113,7 +113,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _wide() -> Console:
-    """Uses a wide console in a pipe, for whole names, which users copy."""
+    """Returns a console that does not cut names in a pipe, because users copy them."""
     console = Console()
     return console if console.is_terminal else Console(width=200)
 
@@ -222,7 +222,7 @@ def _selected(stack: str | None) -> dict[str, str]:
 
 
 def shell(stack: str | None) -> int:
-    """Starts a shell. Selects any given stack and its cluster in this shell only."""
+    """Starts a shell. If a stack is given, selects it and its cluster in this shell only."""
     _require_usable(stack)
     start()
     chosen = _selected(stack)
@@ -233,7 +233,7 @@ def shell(stack: str | None) -> int:
         console.print(f"this shell acts as a machine in the virtual network {inside}", markup=False)
     env = environment.environment() | chosen | {"PS1": f"({inside or 'simulator'}) \\w $ ", "SIMULATOR_SHELL": "1"}
     if stack is None:
-        env.pop("STACK", None)  # make's default, not the user's choice in a later `make shell`
+        env.pop("STACK", None)  # make's default, which a later `make shell` must not take for the user's choice
     return subprocess.run(
         [program, "--norc"] if program.endswith("bash") else [program], env=env, check=False
     ).returncode
@@ -286,7 +286,7 @@ def take_down() -> None:
 
 @contextmanager
 def _stack_commands() -> Iterator[ModuleType]:
-    """Importing `simulator.command.up` takes a second, which others avoid."""
+    """Imports `simulator.command.up` only if needed, because this takes a second."""
     from simulator.command import up
 
     try:

@@ -1,4 +1,4 @@
-"""Reads a stack's state before `destroy`: protected resources, locks, clusters, and what blocks deletions there."""
+"""Reads a stack's state before `destroy`: protected resources, locks, clusters, and what blocks deletions in them."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def of_stack(stack: str) -> set[str]:
 
 
 def protected(stack: str) -> list[str]:
-    """Returns the names of protected resources, at which `destroy` would fail halfway. Raises PulumiFailed."""
+    """Returns the names of protected resources. `destroy` would fail halfway at them. Raises PulumiFailed."""
     return [each["urn"].rpartition("::")[2] for each in _resources(stack) if each.get("protect")]
 
 
 def locked(stack: str) -> list[str]:
-    """Returns the locks on the stack's resource groups, which Azure does not delete. Raises PulumiFailed."""
+    """Returns the locks on the stack's resource groups. Azure does not delete a locked group. Raises PulumiFailed."""
     groups = [each.get("id", "").rpartition("/")[2] for each in _resources(stack) if each.get("type") == _GROUP]
     return locks.of_groups(FaultStore().load(), groups)
 
@@ -55,7 +55,7 @@ def containers(stack: str) -> list[str]:
 
 
 def are_gone(clusters: Collection[str]) -> bool:
-    """Reports whether Azure has none of the clusters, not even unreachable or deleting ones. Raises BadRecords."""
+    """Returns whether all clusters are gone. Unreachable or deleting clusters are not gone. Raises BadRecords."""
     known = {record.id.key for record in records(paths.home() / "azure") if record.id.type == TYPE}
     return bool(clusters) and all(each and each.lower() not in known for each in clusters)
 
@@ -72,7 +72,7 @@ def stopped(clusters: Collection[str]) -> list[str]:
 def claims(clusters: Iterable[str]) -> list[str]:
     """Returns the claims that lose their files, as namespace/name. Skips unreachable clusters.
 
-    Rule of components/platform_guard.py: a CSI driver provisioned the volume for a claim.
+    As in components/platform_guard.py, these are claims for which a CSI driver provisioned the volume.
     """
     volumes = [volume for each in sorted(clusters) for volume in _read(each, lambda kube: kube.list("v1", _VOLUME))]
     made = [each for each in volumes if _PROVISIONED_BY in (each["metadata"].get("annotations") or {})]
@@ -81,7 +81,7 @@ def claims(clusters: Iterable[str]) -> list[str]:
 
 
 def blocked_deletions(clusters: Iterable[str]) -> list[str]:
-    """Returns why pods there do not terminate, or why this is unknown; none for a deleted cluster."""
+    """Returns why pods in the clusters do not terminate, or why this is unknown. Skips deleted clusters."""
     found: list[str] = []
     for each in sorted(clusters):
         own = paths.cluster(each) / "admin.kubeconfig"

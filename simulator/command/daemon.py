@@ -51,9 +51,8 @@ class NotResumed(Exception):
 class KubeconfigFile:
     """Writes `.simulator/kubeconfig` for kubectl in `make shell`, with a context for each running cluster.
 
-    Private clusters have the names that users use. The simulator has other kubeconfigs. Without local accounts, kubectl
-    authenticates as the logged-in user with kubelogin, as after `az aks get-credentials` and `kubelogin
-    convert-kubeconfig -l azurecli`.
+    Private clusters have the server names for users; the simulator has other kubeconfigs. Without local accounts,
+    kubectl authenticates with kubelogin as the user of `az login`.
     """
 
     def __init__(self, clusters: Clusters, store: Store) -> None:
@@ -119,7 +118,7 @@ def main() -> int:
 
 
 def _run(parts: contextlib.ExitStack, stop: threading.Event, known: dict[str, object]) -> None:
-    """`parts` ends the running parts; `known` is the daemon's entry in its state file."""
+    """Runs until `stop` is set. `parts` ends the running parts; `known` is for the state file."""
     clusters, server = _simulated_azure(parts)
     _resume(server, clusters)
     azure = server.world, server.operations, clusters.client
@@ -133,7 +132,7 @@ def _run(parts: contextlib.ExitStack, stop: threading.Event, known: dict[str, ob
 
 
 def _simulated_azure(parts: contextlib.ExitStack) -> tuple[Clusters, Server]:
-    """Simulated Azure does not answer yet. Parts end in reverse order: clusters write to blobs as they end."""
+    """Creates clusters and Azure, which does not answer yet. Blobs stop last: clusters write them as they end."""
     clusters, blobs = Clusters(PROGRAMS, extended_resources), BlobService()
     parts.callback(blobs.stop)
     server = Server(ports.require_free("arm"), token_file().read_text().strip(), subscription.load(), clusters, blobs)

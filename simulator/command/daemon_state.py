@@ -1,4 +1,4 @@
-"""The state of this home's daemon, for commands that do not import it."""
+"""The state of this state folder's daemon, for commands that do not import the daemon."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def state_file() -> Path:
 
 
 def code() -> str:
-    """Returns a digest of the daemon's code here, to detect a daemon from before a `git pull`."""
+    """Returns a digest of the daemon's code in this checkout, which shows whether a daemon runs older code."""
     digest = hashlib.sha256()
     for folder in ("simulator", "config", "diagnosis", "k8s"):
         for suffix in ("*.py", "*.yaml"):
@@ -33,10 +33,10 @@ def code() -> str:
 
 
 def hold_lock() -> IO[str] | None:
-    """Takes the lock of a running daemon. Returns None if another daemon holds it."""
+    """Takes the lock that a running daemon holds. Returns None if another daemon holds it."""
     deadline = time.monotonic() + _LOCK_TIMEOUT_S
     while (lock := _locked(fcntl.LOCK_EX)) is None and time.monotonic() < deadline:
-        time.sleep(0.05)  # a command that checks for a daemon briefly holds it
+        time.sleep(0.05)  # a command that checks for a daemon holds the lock briefly
     return lock
 
 
@@ -52,9 +52,9 @@ def _locked(kind: int) -> IO[str] | None:
 
 
 def running_state() -> dict[str, object] | None:
-    """Returns the running daemon's state (`pid`, `ready`, `code`), or None if none runs."""
+    """Returns the state of the running daemon (`pid`, `ready`, `code`), or None if no daemon runs."""
     if shared := _locked(fcntl.LOCK_SH):
-        state_file().unlink(missing_ok=True)  # a killed daemon's; it would make the next one look ready
+        state_file().unlink(missing_ok=True)  # from a killed daemon; the next daemon would look ready
         shared.close()
         return None
     try:

@@ -19,7 +19,7 @@ _REAL_COMMAND = re.compile(r"(    do: ).*\s+# on the simulator: ")
 
 
 class DiagnosisFailed(Exception):
-    """The command failed, with its own message."""
+    """The command failed. The message is from the command."""
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,9 @@ def read(workload: Object) -> Report:
 
 @contextlib.contextmanager
 def watching(kubeconfig: Path, names: Mapping[str, Sequence[str]]) -> Iterator[Callable[[], list[tuple[str, Report]]]]:
-    """Yields a function that waits for the next reports on workloads, each with its namespace.
+    """Yields a function that waits for the next reports on workloads, and returns each with its namespace.
 
-    `names` are by namespace. The function raises DiagnosisFailed.
+    `names` are the workloads by namespace. The function raises DiagnosisFailed.
     """
     with contextlib.ExitStack() as stack:
         running = {

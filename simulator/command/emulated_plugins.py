@@ -1,9 +1,9 @@
-"""Installs emulations of Pulumi's plugins for the CLI.
+"""Installs the emulated plugins for the pulumi CLI.
 
-They are in PULUMI_HOME's plugin folder, with the requested version: on PATH, every command would warn about them. If a
-version exists twice, the CLI starts the one with build metadata (pulumi/pulumi v3.246.0,
-sdk/go/common/workspace/plugins.go, SelectCompatiblePlugin). So the launchers of emulated plugins
-(`simulator/plugins/bin`) start the official plugin as soon as it is installed.
+They are in the plugin folder of PULUMI_HOME, with the requested version. On PATH, every command would warn about them.
+If a version exists twice, the CLI starts the plugin with build metadata (pulumi/pulumi v3.246.0,
+sdk/go/common/workspace/plugins.go, SelectCompatiblePlugin), the emulated one. So its launcher
+(`simulator/plugins/bin`) starts the official plugin if that is installed.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from simulator.host import files, paths
 from simulator.plugins import azure_native, kubernetes
 
 _MARK = "+simulator"
-"""Version comparisons ignore build metadata.
+"""The build metadata of emulated plugins, which version comparisons ignore.
 
-So does `pulumi plugin install`, unless `--exact` or PULUMI_OPTION_EXACT requires exactly that version's folder (same
-file, HasPlugin and HasPluginGTE).
+`pulumi plugin install` ignores it too, unless `--exact` or PULUMI_OPTION_EXACT requires the folder of the exact version
+(same file, HasPlugin and HasPluginGTE).
 """
 _OWN = paths.ROOT / "simulator" / "plugins" / "bin"
 
@@ -35,18 +35,18 @@ class EmulatedPlugin:
 
     name: str
     version: str
-    """The version that the program requests; empty for the CLI's own plugins."""
+    """The version that the program requests. Plugins of the CLI have 3.0.0."""
     with_the_cli: bool = False
     """Whether a released CLI has the official plugin next to it."""
 
     @property
     def _folder(self) -> Path:
-        """The official plugin's folder in `pulumi plugin install`."""
+        """The folder to which `pulumi plugin install` installs the official plugin."""
         return _plugins() / f"{self.name.removeprefix('pulumi-')}-v{self.version}"
 
     def serving(self) -> Path:
         official = (paths.tools_bin() if self.with_the_cli else self._folder) / self.name
-        partial = self._folder.with_name(f"{self._folder.name}.partial")  # exists until the official one is unpacked
+        partial = self._folder.with_name(f"{self._folder.name}.partial")  # exists while the official plugin is unpacked
         return official if os.access(official, os.X_OK) and not partial.exists() else _OWN / self.name
 
     def install(self) -> None:
@@ -65,7 +65,7 @@ ALL = (
 
 
 def install() -> None:
-    """Installs all plugins. Deletes cached schemas, which the CLI caches by version: these versions stay."""
+    """Installs all plugins. Deletes schemas that the CLI cached by version, because they may have changed."""
     for plugin in ALL:
         plugin.install()
     if not LANGUAGE_HOST.serving().is_relative_to(_OWN):
@@ -79,10 +79,10 @@ def _plugins() -> Path:
 
 
 def ensure_environment(folder: Path) -> None:
-    """Creates the environment that Pulumi.yaml names, with this one's packages. Keeps an existing one.
+    """Creates the virtual environment of Pulumi.yaml, with the packages of this environment. Keeps an existing one.
 
-    The official language host needs it, and otherwise installs it from the package index: a gigabyte in each checkout
-    (pulumi/pulumi, sdk/python/toolchain/pip.go, EnsureVenv). Packages of a later `pulumi install` take precedence.
+    The official language host needs it. Otherwise, the host would install a gigabyte from the package index in each
+    checkout (pulumi/pulumi, sdk/python/toolchain/pip.go, EnsureVenv).
     """
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     link = folder / "lib" / version / "site-packages" / "simulator.pth"

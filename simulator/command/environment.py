@@ -20,9 +20,9 @@ PASSPHRASE = "simulator"  # noqa: S105 - public on purpose: it protects only a s
 """The passphrase of the committed stack files, the same in every checkout."""
 
 LOGINS = paths.ROOT / "simulator" / "plugins" / "logins" / "bin"
-"""The folder with the real `kubelogin`, with a separate cache, and a small `az`."""
+"""The folder with a small `az` and the real `kubelogin`, which has a separate cache."""
 INSIDE = "SIMULATOR_INSIDE"
-"""The variable with the label of the virtual network to run in; empty outside of all."""
+"""The variable with the virtual network (its label) in which commands run; empty outside of all networks."""
 OUTER = "SIMULATOR_OUTER_PROXY"
 _HERE = ("127.0.0.1", "localhost")
 _CREDENTIALS = ("AAD_", "ARM_", "AZURE_", "AWS_", "GOOGLE_", "IDENTITY_", "MSI_")
@@ -53,7 +53,7 @@ def token_file() -> Path:
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         fresh = file.with_name(f"arm-token.{os.getpid()}")
         fresh.touch(mode=0o600)
-        fresh.write_text(secrets.token_hex(32))  # hexadecimal, so that it can be an option, without a leading hyphen
+        fresh.write_text(secrets.token_hex(32))  # hexadecimal: never starts with a hyphen, so it can follow an option
         with contextlib.suppress(FileExistsError):
             file.hardlink_to(fresh)
         fresh.unlink()
@@ -82,8 +82,8 @@ def settings() -> dict[str, str]:
         "KUBECONFIG": str(kubeconfig_file()),
         "KUBECACHEDIR": str(paths.kube_cache()),
         "PULUMI_HOME": str(home / "pulumi"),
-        # No metadata files of the backend: it does not write them atomically. If pulumi is killed then,
-        # no command can read the stack any more ("error: EOF").
+        # Without metadata files, because the backend does not write them atomically. If pulumi is killed during a
+        # write, no command can read the stack any more ("error: EOF").
         "PULUMI_BACKEND_URL": f"file://{home / 'state'}?metadata=skip",
         "PULUMI_CONFIG_PASSPHRASE_FILE": str(passphrase),
         "PULUMI_SKIP_UPDATE_CHECK": "true",
@@ -102,7 +102,7 @@ def settings() -> dict[str, str]:
 def of_stack(stack: str, context: str) -> dict[str, str]:
     """Returns the variables that select a stack and a kubectl context in one shell.
 
-    kubectl merges KUBECONFIG's files; the first current context wins.
+    kubectl merges the files of KUBECONFIG; the first current context wins.
     """
     own = paths.home().resolve() / "kubeconfigs" / stack
     own.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -111,10 +111,10 @@ def of_stack(stack: str, context: str) -> dict[str, str]:
 
 
 def _cloud(endpoint: str) -> dict[str, str]:
-    """The program, Azure's SDK and azure-native find, trust and log in to this cloud by them.
+    """Returns the variables by which the program, Azure's SDK and azure-native find, trust and log in to this cloud.
 
-    The plugin uses the first of client certificate, client secret, OIDC and managed identity that is set. A stack's
-    keys override these variables (pulumi-azure-native, provider/pkg/provider/auth_azidentity.go).
+    azure-native uses the first login that is set: client certificate, client secret, OIDC, managed identity. Settings
+    of a stack override these variables (pulumi-azure-native, provider/pkg/provider/auth_azidentity.go).
     """
     trusted, inside = str(trust.bundle()), os.environ.get(INSIDE, "")
     return {
@@ -124,7 +124,7 @@ def _cloud(endpoint: str) -> dict[str, str]:
         "ARM_DISABLE_INSTANCE_DISCOVERY": "true",  # else MSAL asks Microsoft whether it knows this cloud
         "IDENTITY_ENDPOINT": f"{endpoint}{domains.machine(inside) if inside else ''}{domains.IDENTITY}",
         "IDENTITY_HEADER": token_file().read_text().strip(),
-        # Azure's SDKs use it as their machine's metadata service.
+        # Azure's SDKs use this address as the metadata service of their machine.
         "AZURE_POD_IDENTITY_AUTHORITY_HOST": f"{endpoint}{domains.machine(inside)}",
         "CURL_CA_BUNDLE": trusted,
         "REQUESTS_CA_BUNDLE": trusted,
@@ -141,16 +141,16 @@ def outer_proxy() -> str:
 
 
 def _direct() -> list[str]:
-    """Returns hosts without the user's proxies."""
+    """Returns the hosts that the user reaches without a proxy."""
     asked = os.environ.get("no_proxy") or os.environ.get("NO_PROXY", "")
     return [name.strip() for name in asked.split(",") if name.strip()]
 
 
 def _proxies() -> dict[str, str]:
-    """Sends HTTPS and HTTP to the simulator's proxy, except for this machine.
+    """Returns variables that send HTTPS and HTTP to the simulator's proxy, except for this machine.
 
-    The proxy resolves Azure's names only in simulated Azure, from the network in `SIMULATOR_INSIDE`; this machine never
-    does, since they may be real. Other names use any proxy of the user.
+    The proxy resolves names of Azure only in simulated Azure, from the network in `SIMULATOR_INSIDE`. This machine does
+    not resolve them, because they may exist in Azure. Other names use the user's proxy.
     """
     inside = os.environ.get(INSIDE, "")
     proxy = domains.proxy(ports.port("proxy"), inside)
@@ -163,7 +163,7 @@ def _proxies() -> dict[str, str]:
 
 
 def _is_azure(name: str) -> bool:
-    """Rejects entries of NO_PROXY such as `*` or `.windows.net`, by which Azure's names would bypass the proxy."""
+    """Returns whether an entry of NO_PROXY, such as `*` or `.windows.net`, makes Azure's names bypass the proxy."""
     return any(
         f".{domain}".endswith(f".{name.lstrip('*.')}".rstrip(".")) for domain in (*domains.ALL, *domains.MICROSOFT)
     )

@@ -19,7 +19,7 @@ _SHOWN_NODES = 8
 
 
 def add_parsers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Adds the commands. Each namespace has a function `run`, which takes the namespace."""
+    """Adds the commands. The namespace that they parse has a function `run`, which takes the namespace."""
     fault = commands.add_parser("fault", help="break hardware or Azure; without arguments, list the faults")
     fault.add_argument("kind", nargs="?", help=", ".join(FaultKind))
     fault.add_argument("--node", default="", help="name as in kubectl get nodes")
@@ -81,7 +81,7 @@ def _heal(options: argparse.Namespace) -> None:
 
 
 def _reboot(options: argparse.Namespace) -> None:
-    """Also repairs what a GPU reset repairs."""
+    """Reboots a node, which also repairs what a GPU reset repairs."""
     check_node(options.node, known_nodes(), "node")
     store = FaultStore()
     healed = store.reboot(options.node)
@@ -125,7 +125,7 @@ def _infiniband(node: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def _fastest(nodes: Nodes) -> str:
-    """The fastest node is the reference for a rail fault on all nodes."""
+    """Returns the node with the fastest InfiniBand, the reference for a rail fault on all nodes."""
     rates = {
         name: max((hca["rated_gbps"] for hca in _infiniband(node).values()), default=0) for name, node in nodes.items()
     }

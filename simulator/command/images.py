@@ -1,6 +1,6 @@
 """Registers images of `docker/` in the registries with their content tags, without building them.
 
-Their content is in `simulator/sandbox/recipes/`.
+Their simulated content is in `simulator/sandbox/recipes/`.
 """
 
 from __future__ import annotations

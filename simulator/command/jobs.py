@@ -16,7 +16,7 @@ from simulator.kubelet.status import STUBBED
 from simulator.tools.progress import wrapped
 
 _TYPES = {"appwrapper": "AppWrapper", "pytorchjob": "PyTorchJob", "rayjob": "RayJob"}
-"""Ends of Pulumi's types, by kubectl's kinds. Types of other kinds end with Job."""
+"""The ends of Pulumi's type names, by kubectl's kind. All other type names end with Job."""
 
 
 @dataclass(frozen=True)
@@ -26,18 +26,18 @@ class Workload:
     name: str
     namespace: str
     command: str
-    """The command that shows its log, or how to access it."""
+    """The command that shows the workload's log, or how to access it."""
     why: str
     """The command that shows why it waits."""
     ends: bool
     report: Report
     ran_on: tuple[tuple[str, str], ...] = ()
     stubbed: tuple[str, ...] = ()
-    """Why no process ran for its pods or some containers, which then always start and succeed."""
+    """Reasons why no process ran for its pods or for some containers, which then always start and succeed."""
 
     @property
     def phase(self) -> str:
-        """The phase, with "stubbed" if it would look like success."""
+        """The phase, with "stubbed" if a stubbed workload would otherwise look successful."""
         phase = self.report.phase
         if not self.stubbed or self.report.outcome not in ("succeeded", "running"):
             return phase
@@ -54,7 +54,7 @@ class Workload:
 
     @property
     def stuck(self) -> bool:
-        """Whether it waits for something that waiting does not bring."""
+        """Whether it waits for something that does not come by itself."""
         return any(finding.lasts for finding in self.report.findings)
 
     @property
@@ -69,7 +69,7 @@ class Workload:
     def complaint(self, stack: str, known: Mapping[str, str] | None = None) -> str:
         """Returns the error and the commands for a workload that did not pass.
 
-        `known` has causes that were shown, with the workload's name.
+        `known` maps causes that were shown before to the name of their workload.
         """
         texts = [finding.text for finding in self.report.findings]
         causes = dict.fromkeys(
@@ -83,7 +83,7 @@ class Workload:
         return "\n".join(lines)
 
     def _again(self, stack: str) -> str:
-        """Returns a command, with a refresh if the object no longer exists."""
+        """Returns the command to run the workload again, with a refresh if the object no longer exists."""
         if not self.report.kind:
             return f"pulumi up -s {stack} --refresh"
         if self.report.kind == "deployment":
@@ -95,7 +95,7 @@ class Workload:
 def watching(
     kube: KubeClient, cluster: Path, outputs: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[Callable[[], list[Workload]]]:
-    """Yields a function that waits for the workloads' next state, read every second.
+    """Yields a function that waits for and returns the next state of the workloads, read every second.
 
     `cluster` is the cluster's folder, `outputs` the stack's `workloadDetails`. The function raises DiagnosisFailed.
     """
@@ -109,7 +109,7 @@ def watching(
 def observe(
     kube: KubeClient, outputs: Mapping[str, Mapping[str, Any]], ran: Path, reports: Iterable[tuple[str, Report]]
 ) -> list[Workload]:
-    """Returns the workloads. `outputs` is the stack's `workloadDetails`, `ran` the kubelet's record of placements."""
+    """Returns the workloads. `outputs` is the stack's `workloadDetails`, `ran` is the kubelet's file of placements."""
     placed, known = placements.load(ran), dict[tuple[str, str], Report]()
     for namespace, report in reports:  # diagnosis adds the kind to ambiguous names
         known.setdefault((namespace, report.name.rpartition("/")[2]), report)

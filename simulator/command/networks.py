@@ -14,11 +14,11 @@ from simulator.azure.types.virtual_network.rules import TYPE as NETWORKS
 from simulator.host import paths
 
 _PROJECT = "ai-on-aks"
-"""The start of each stack's resource group, unless the stack's file names it."""
+"""How the name of each stack's resource group starts, unless the stack's file sets the name."""
 
 
 def find(text: str) -> list[str]:
-    """Returns labels of the networks with this name, group, or stack; of all for an empty string."""
+    """Returns the labels of the networks with this name, group or stack, or of all networks for an empty text."""
     known = _records()
     if not text:
         return sorted(inside.label(record.id) for record in _of(known, NETWORKS))

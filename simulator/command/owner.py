@@ -1,6 +1,6 @@
-"""Restricts a state folder to one checkout and user, so that no other settings change its stacks.
+"""Restricts a state folder to one checkout and user, so that settings of another checkout do not change its stacks.
 
-`SIMULATOR_HOME` may come from another checkout's environment.
+`SIMULATOR_HOME` may be set by the environment of another checkout.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from pathlib import Path
 from simulator.host import files, paths
 
 _MARK = "checkout"  # the file that names the owner
-_IN_EVERY_CHECKOUT = Path("simulator", "__main__.py")  # in all versions
+_IN_EVERY_CHECKOUT = Path("simulator", "__main__.py")  # all versions have this file
 
 
 class Foreign(Exception):
-    """The state belongs to another checkout. The message names it, and how to use this one's."""
+    """The state belongs to another checkout. The message names it, and how to use this checkout's state."""
 
 
 def claim() -> None:
-    """Assigns the state to this checkout until it is removed. Raises Foreign.
+    """Assigns the state to this checkout until the state is removed. Raises Foreign.
 
     If the owner was moved or deleted, the next checkout takes over.
     """
@@ -40,7 +40,7 @@ def claim() -> None:
 
 
 def refusal() -> str | None:
-    """Returns why this user or checkout may not use the state, or None. Claims the state."""
+    """Claims the state. Returns why this user or checkout may not use it, or None."""
     try:
         claim()
     except Foreign as error:

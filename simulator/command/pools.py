@@ -36,7 +36,7 @@ class Pool:
 
 
 def pools(agent_pools: Mapping[str, Object], nodes: Iterable[Object], pods: Iterable[Object]) -> list[Pool]:
-    """Returns all pools. `agent_pools` are Azure's properties by name: an empty pool has no object in the cluster."""
+    """Returns all pools. `agent_pools` are Azure's properties by name: the cluster has no object of an empty pool."""
     holders: dict[str, Counter[str]] = {}
     for pod in pods:
         if not has_ended(pod) and (gpus := device_requests(pod).get(GPU_RESOURCE)):
@@ -58,7 +58,7 @@ def table(found: Iterable[Pool], title: str) -> Table:
 
 
 def plain_table(title: str, *columns: str) -> Table:
-    """Returns a narrow table: 80 columns must fit a node's name and devices. Names are not truncated."""
+    """Returns a narrow table, because a node's name and devices must fit into 80 columns. Names are not truncated."""
     layout: dict[str, Any] = {"box": box.SIMPLE_HEAD, "show_edge": False, "pad_edge": False, "padding": (0, 1, 0, 0)}
     shown = Table(title=f"\n{title}", title_justify="left", **layout)
     for column in columns:
@@ -72,7 +72,7 @@ def _pool(name: str, properties: Object, nodes: list[Object], holders: Mapping[s
     asked = properties.get("count", len(nodes))
     taken: Counter[str] = Counter()
     free = 0
-    tolerations = [toleration(taint) for taint in properties.get("nodeTaints") or ()]  # as the pool's jobs have
+    tolerations = [toleration(taint) for taint in properties.get("nodeTaints") or ()]  # like jobs of the pool
     for node in nodes:
         held = holders.get(node["metadata"]["name"], Counter())
         taken += held

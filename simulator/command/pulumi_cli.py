@@ -18,11 +18,11 @@ from simulator.host import interrupts, paths
 
 _TICK_S = 1.0
 _REST_S = 5.0
-"""The time limit for the rest of the pipe, which a process that outlives pulumi may keep open."""
+"""The time limit for reading the rest of the pipe. A process that outlives pulumi may keep the pipe open."""
 
 
 class PulumiFailed(Exception):
-    """An error of pulumi. The message is its output, unless already shown."""
+    """pulumi failed. The message contains pulumi's output, unless the output was already shown."""
 
 
 def run(
@@ -31,9 +31,9 @@ def run(
     variables: Mapping[str, str] | None = None,
     blocked: Callable[[], Sequence[str]] = list,
 ) -> None:
-    """Runs pulumi and shows its output, or without a terminal a summary with the lines of `blocked`.
+    """Runs pulumi and shows its output. Without a terminal, shows a summary and the lines that `blocked` returns.
 
-    Passes the first interruption to pulumi, which finishes pending operations; a second one kills it. Raises
+    The first interruption goes to pulumi, which finishes pending operations. A second interruption kills pulumi. Raises
     PulumiFailed.
     """
     shown = sys.stdout.isatty()
@@ -43,7 +43,7 @@ def run(
             _command(arguments if shown else [*arguments, "--json"], stack),
             env={**environment.environment(), **(variables or {})},
             cwd=paths.ROOT,
-            start_new_session=True,  # only we get the terminal's Ctrl-C, so that pulumi does not count it twice
+            start_new_session=True,  # Ctrl-C reaches only this process, so that pulumi does not count it twice
             stdout=None if shown else subprocess.PIPE,
             text=True,
         )
@@ -70,7 +70,7 @@ def run(
 
 
 def _print(text: str) -> None:
-    """Ignores a reader that has ended (`make up | head`), because pulumi must finish pending operations."""
+    """Prints the text. Ignores an ended reader (`make up | head`), because pulumi must finish pending operations."""
     with contextlib.suppress(BrokenPipeError):
         print(text, flush=True)
 
@@ -88,7 +88,7 @@ def _kill(pulumi: subprocess.Popen[str]) -> None:
 
 
 def read(*arguments: str, stack: str | None = None) -> Any:
-    """Returns pulumi's parsed JSON output, or None. Raises PulumiFailed with its message."""
+    """Returns pulumi's parsed JSON output, or None if it is empty. Raises PulumiFailed with its message."""
     text = quiet(*arguments, stack=stack)
     return json.loads(text) if text.strip() else None
 

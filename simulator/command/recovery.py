@@ -1,4 +1,4 @@
-"""Recovers from a killed `pulumi up` or `destroy`: lock, pending resources and releases."""
+"""Recovers from a killed `pulumi up` or `destroy`: a held lock, and pending resources and releases."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ CLUSTER = "azure-native:containerservice:ManagedCluster"
 
 
 def recover(stack: str, report: Callable[[str], None]) -> None:
-    """Repairs an interrupted stack's state, not other stacks.
+    """Repairs the state of an interrupted stack, but not of other stacks.
 
-    Azure's pending resources need no repair: the next update continues them. Reads only the stack's own cluster. Raises
-    PulumiFailed, also while another pulumi works on the stack.
+    Pending resources of Azure need no repair, because the next update continues them. Reads only the stack's own
+    cluster. Raises PulumiFailed, also while another pulumi works on the stack.
     """
     _free_lock(stack, report)
     exported = read("stack", "export", stack=stack) or {}
@@ -51,9 +51,9 @@ def recover(stack: str, report: Callable[[str], None]) -> None:
 
 
 def continuation(stack: str, report: Callable[[str], None]) -> dict[str, str]:
-    """Returns the kubernetes plugin's variables for an `up` or `destroy` after a failed one.
+    """Returns variables of the kubernetes plugin for an `up` or `destroy` that follows a failed update.
 
-    After a plugin is killed, the state may lack an object that it created, or have one that it deleted. Raises
+    If a plugin was killed, the state may lack an object that it created, or have an object that it deleted. Raises
     PulumiFailed.
     """
     history = read("stack", "history", "--json", "--page-size", "10", stack=stack) or []
@@ -67,7 +67,7 @@ def continuation(stack: str, report: Callable[[str], None]) -> dict[str, str]:
 def delete_unrecorded(stack: str, others: Iterable[str], report: Callable[[str], None]) -> None:
     """Deletes objects that a failed update did not record, before a `destroy`. Raises PulumiFailed.
 
-    `destroy` also fails if other stacks still run there. Objects in their states are not leftovers.
+    Keeps objects in the states of `others`, because these stacks may run in the same cluster.
     """
     deployment = _deployment(stack)
     kubeconfig = _kubeconfig(deployment)
@@ -100,8 +100,7 @@ def _known(kind: str, identity: str) -> tuple[str, str]:
 def _settle(stack: str, exported: Object, made: list[Object], going: Iterable[str]) -> None:
     """Imports pending resources with their inputs, drops pending operations, and refreshes these resources.
 
-    `pulumi refresh --import-pending-creates` should do this, but in 3.246 it imports nothing. Pending resources never
-    depend on each other, because dependencies are created first.
+    `pulumi refresh --import-pending-creates` should do this, but in 3.246 it imports nothing.
     """
     exported["deployment"]["resources"] += made
     exported["deployment"].pop("pending_operations")
@@ -115,7 +114,7 @@ def _settle(stack: str, exported: Object, made: list[Object], going: Iterable[st
 
 
 def _kubeconfig(deployment: Object) -> str | None:
-    """Returns the kubeconfig of this stack's own cluster, if it runs."""
+    """Returns the kubeconfig of this stack's own cluster, or None."""
     for resource in deployment.get("resources") or []:
         if resource["type"] == CLUSTER and resource.get("id"):
             file = paths.cluster(resource["id"]) / "admin.kubeconfig"
@@ -152,7 +151,7 @@ def _kubernetes_id(kind: str, inputs: Object, kube: KubeClient) -> str | None:
 
 
 def _free_lock(stack: str, report: Callable[[str], None]) -> None:
-    """The file backend's locks outlive a killed process."""
+    """Releases the lock that a killed process left. Raises PulumiFailed if the process works."""
     if working := updates.of_pulumi(stack):
         raise PulumiFailed(f"{working[0]}.\n  fix: wait until the update ends, then run the same command again")
     if updates.locked(stack):

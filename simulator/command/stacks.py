@@ -25,7 +25,7 @@ def files() -> list[str]:
 
 
 def platform_of(stack: str) -> str | None:
-    """Returns the shared platform's stack, or None for a stack with its own platform."""
+    """Returns the stack of the shared platform, or None for a stack with its own platform."""
     file = paths.ROOT / f"Pulumi.{stack}.yaml"
     if stack not in files() or _fault(file):
         return None

@@ -19,9 +19,9 @@ from simulator.tools.progress import elapsed, wrapped
 
 JOBS_TIMEOUT_S = 600
 CLUSTER = "cluster"
-"""The cluster's name in a stack. It is protected while its claims keep files."""
+"""The cluster's name in a stack. The cluster is protected while its claims keep files."""
 _WORKLOADS = "workloadDetails"
-"""This output is missing while a private stack's network is not reachable."""
+"""An output that is missing while the network of a private stack is not reachable."""
 console = Console(soft_wrap=True, highlight=False)
 
 
@@ -70,16 +70,13 @@ def select(stack: str) -> tuple[dict[str, str], str]:
 
 
 def destroy_command(stack: str, inside: str = "") -> str:
-    """Returns the command that destroys the stack, from inside any given network. The default stack needs no name."""
+    """Returns the command that destroys the stack, inside a network if it is given. The default stack needs no name."""
     command = "make down" if stack == stacks.DEFAULT else f"make down STACK={stack}"
     return f"{command} INSIDE={inside}" if inside else command
 
 
 def require_known(stack: str) -> None:
-    """Raises UpFailed for a stack without state or file, so that a typo stops nothing.
-
-    A stack with a file but without state has nothing to destroy.
-    """
+    """Raises UpFailed for a stack that has neither state nor file, so that a typo stops nothing."""
     if not stack:
         raise UpFailed(stacks.problem(stack) or "")
     sizes, files = _sizes(), stacks.files()
@@ -114,7 +111,7 @@ def down() -> list[str]:
 
 
 def _require_free(stack: str, consumers: Sequence[str]) -> None:
-    """Raises UpFailed, before anything is destroyed, if other stacks run there or its data is protected or locked."""
+    """Raises UpFailed, before anything is destroyed, if stacks run on this one or its data is protected or locked."""
     kept = [
         f"stack {name} uses this platform; destroy that stack first: {destroy_command(name)}"
         for name in sorted(consumers)
@@ -122,7 +119,7 @@ def _require_free(stack: str, consumers: Sequence[str]) -> None:
     if protected := clusters.protected(stack):
         give_up = f"pulumi state unprotect --all --yes -s {stack}"
         lost = ""
-        if CLUSTER in protected:  # its API server protects the files
+        if CLUSTER in protected:  # protected because of the files of its claims
             claims = clusters.claims(clusters.of_stack(stack))
             lost = f" (with the files of the claims {', '.join(claims)})" if claims else ""
             give_up = f"pulumi config set -s {stack} --path storage.protect false && pulumi up -s {stack}"
@@ -136,7 +133,7 @@ def _require_free(stack: str, consumers: Sequence[str]) -> None:
 
 
 def _destroy(stack: str, others: Sequence[str]) -> None:
-    """`others` are the stacks that stay. Raises PulumiFailed, with the reasons."""
+    """Destroys the stack. `others` are the stacks that stay. Raises PulumiFailed, with the reasons."""
     own = clusters.of_stack(stack)
     if starts := clusters.stopped(own):
         commands = "".join(f"\n    {command}    # in `make shell`" for command in starts)
@@ -164,7 +161,7 @@ def _destroy(stack: str, others: Sequence[str]) -> None:
 
 
 def _print_claims(stack: str, own: Collection[str]) -> None:
-    """Claims' files are deleted with the stack's own clusters, or stay on a shared platform."""
+    """Prints claims whose files are deleted with the stack's own cluster, or stay on a shared platform."""
     platform_stack = stacks.platform_of(stack)
     if platform_stack is None and (lost := clusters.claims(own)):
         _print(f"these claims are deleted with the cluster, and their files with them: {', '.join(lost)}")
@@ -185,7 +182,7 @@ def _applied(stack: str) -> dict[str, Any]:
 
 
 def _enter_network(stack: str) -> bool:
-    """Selects a machine in the stack's or its platform's network, unless a network is selected."""
+    """Selects a network with a machine, of the stack or its platform, unless one is selected. Returns True if so."""
     if os.environ.get(environment.INSIDE):
         return False
     machines = networks.jump_boxes()
@@ -208,7 +205,7 @@ def _next_phase(stack: str, command: str) -> str:
 
 
 def _ensure_stack(stack: str) -> None:
-    """Selects a new stack only if none is, because that is the user's choice."""
+    """Creates a missing stack. Selects it only if none is selected, because that is the user's choice."""
     listed = pulumi_cli.read("stack", "ls", "--json") or []
     if not any(entry.get("current") for entry in listed):
         pulumi_cli.quiet("stack", "select", "--create", stack)
@@ -249,7 +246,7 @@ def _show(workloads: list[jobs.Workload]) -> None:
     for workload in workloads:
         colour = "green" if workload.passed else "red" if workload.failed else "yellow"
         console.print(f"\n[bold]{workload.name}[/] [{colour}]{workload.phase}[/]")
-        if workload.passed:  # the error has the others' commands
+        if workload.passed:  # the error has the commands of other workloads
             _print(f"  {workload.command}")
         for verdict in workload.report.verdicts:
             _print("\n".join(wrapped(f"  {verdict}", "    ")))

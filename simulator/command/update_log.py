@@ -1,4 +1,4 @@
-"""Prints an update in a few lines without a terminal: phases, all messages, and a summary.
+"""Prints an update in a few lines if there is no terminal: phases, all messages, and a summary.
 
 Reads the events of `pulumi up --json`, one per line (apitype.EngineEvent of pulumi's sdk/go).
 """
@@ -24,13 +24,13 @@ _DONE = {"create": "created", "update": "updated", "delete": "deleted", "replace
 _GROUPS = ("Foundation", "Platform")
 _STACK = "pulumi:pulumi:Stack"
 _NOT_MADE = (_STACK, "pulumi:providers:", "ai-on-aks:")
-"""Types of the engine's own resources and components."""
+"""Prefixes of the types of components and of the engine's own resources."""
 _DELETE_OLD = "delete-replaced"
 _READS = ("read", "refresh", "discard")
 
 
 class UpdateLog:
-    """The log. Give `read` pulumi's lines, and call `tick` regularly."""
+    """The log. Pass pulumi's lines to `read`, and call `tick` regularly."""
 
     def __init__(self, write: Callable[[str], None], blocked: Callable[[], Sequence[str]] = list) -> None:
         """`blocked` returns known reasons why the update takes long."""
@@ -41,7 +41,7 @@ class UpdateLog:
         self._only_stack = True
         self._replaced: set[str] = set()
         self._old: set[str] = set()
-        """URNs with a deleted old resource. An interrupted update may have created the new one."""
+        """URNs whose old resource was deleted. An interrupted update may have created the new resource."""
         self._lock = threading.Lock()
 
     def read(self, lines: Iterable[str]) -> None:
@@ -91,7 +91,6 @@ class UpdateLog:
         return _DOING.get(op, op)
 
     def _message(self, message: Mapping[str, Any]) -> None:
-        """Omits debug and ephemeral messages."""
         if message["severity"] == "debug" or message.get("ephemeral"):
             return
         types, _, name = message.get("urn", "").partition("::")[2].partition("::")[2].partition("::")
@@ -103,7 +102,7 @@ class UpdateLog:
         if changes == {"create": 1} and self._only_stack:  # only the stack's record: settings were rejected
             changes = {}
         if finished := len(self._old - self._replaced):
-            changes["old resource deleted"] = finished  # the engine counts it with the interrupted update
+            changes["old resource deleted"] = finished  # the engine counts it in the interrupted update
         counts = ", ".join(f"{count} {_DONE.get(op, op)}" for op, count in changes.items()) or "none"
         self._print(f"{self._clock()} resources: {counts}")
 
@@ -124,7 +123,6 @@ def _parsed(line: str) -> Object | None:
 
 
 def _part(types: str) -> str:
-    """Returns the part of the program, in words, from the types of the parents."""
     if types.startswith("ai-on-aks:workloads/"):
         return "workloads"
     components = [found for found in _COMPONENT.findall(types) if not found.endswith(_GROUPS)]

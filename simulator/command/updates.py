@@ -37,12 +37,12 @@ def under_way() -> list[Update]:
 
 
 def of_pulumi(stack: str = "*") -> list[Update]:
-    """Returns a stack's or all updates, from locks of Pulumi's file backend. Skips killed processes."""
+    """Returns running updates of a stack, or of all stacks, from the locks of Pulumi's file backend."""
     return [update for update in locked(stack) if is_working_pulumi(update.pid)]
 
 
 def locked(stack: str = "*") -> list[Update]:
-    """Returns the updates with a lock, running or not."""
+    """Returns the updates that have a lock, whether they run or not."""
     found = []
     for file in (paths.home() / "state" / ".pulumi" / "locks").rglob(f"{stack}/*.json"):
         with suppress(FileNotFoundError):  # the update has ended
@@ -52,7 +52,7 @@ def locked(stack: str = "*") -> list[Update]:
 
 
 def is_working_pulumi(pid: int) -> bool:
-    """Reports whether the process is a running pulumi, not a killed one (a zombie)."""
+    """Returns whether the process is pulumi and runs. A killed process (a zombie) does not run."""
     try:
         name, _, rest = Path("/proc", str(pid), "stat").read_text().partition("(")[2].rpartition(")")
     except OSError:  # it ended
@@ -64,7 +64,7 @@ def is_working_pulumi(pid: int) -> bool:
 def announced(command: str, stack: str) -> Iterator[None]:
     """Announces that a command needs the simulator, also between and after calls of pulumi.
 
-    The kernel frees its lock if the process dies.
+    The kernel releases the lock of the announcement if the process dies.
     """
     file = _announcements() / f"{os.getpid()}.json"
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -11,17 +11,17 @@ from simulator.command.jobs import Workload
 from simulator.tools.progress import elapsed, wrapped
 
 _LASTS_S = 10.0
-"""Seconds until something counts as missing: a kubelet retries after a few seconds."""
+"""Seconds after which a stuck workload ends the wait. A kubelet retries after a few seconds."""
 _HEARTBEAT_S = 30.0
-"""Maximum seconds without a report. Until then, pods' progress is reported only with a phase change."""
+"""The maximum seconds without a report. Before that, progress of pods is reported only with a change of phase."""
 _REPEAT_S = 300.0
-"""Seconds until a cause is reported again: some come and go (ErrImagePull)."""
+"""Seconds until a cause is reported again. Some causes come and go (ErrImagePull)."""
 _LACKS = re.compile(r"(\d+ Insufficient \S+\s*)+")
-"""The scheduler names devices in turn, so its counts change often and are not reported again."""
+"""Counts in the scheduler's messages, which are ignored: they change often, because it names devices in turn."""
 
 
 def wait(observed: Callable[[], list[Workload]], timeout_s: float, write: Callable[[str], None]) -> list[Workload]:
-    """Waits until all have settled, one is stuck, or time is up. `observed` waits for the next look."""
+    """Waits until all workloads have settled, one is stuck, or time is up. `observed` waits for the next state."""
     start = time.monotonic()
     reporter = _Reporter(write, start)
     stuck_since: dict[str, float] = {}
@@ -36,7 +36,7 @@ def wait(observed: Callable[[], list[Workload]], timeout_s: float, write: Callab
 
 
 class _Reporter:
-    """Reports a shared cause once, with all names."""
+    """Reports each shared cause once, with the names of all workloads."""
 
     def __init__(self, write: Callable[[str], None], start: float) -> None:
         self._write, self._start, self._last_output = write, start, start
@@ -62,7 +62,7 @@ class _Reporter:
             self._write("\n".join(wrapped(f"{elapsed(now - self._start)} still waiting: {', '.join(waiting)}", "  ")))
 
     def _changes(self, name: str, head: str, causes: Sequence[Finding], now: float) -> list[str]:
-        """Returns the head, and causes that are new and were not reported lately."""
+        """Returns the head and the causes that are new and were not reported lately, or nothing."""
         texts = [head, *(cause.text for cause in causes)]
         parts = {_gist(text): text for text in texts}
         seen, self._seen[name] = self._seen.get(name, set()), set(parts)
