@@ -1,8 +1,7 @@
-"""`python3 -m simulator.tools.bootstrap`: creates the environment of locked dependencies; prints its folder.
+"""`python3 -m simulator.tools.bootstrap`: creates the environment of locked dependencies, and prints its folder.
 
-Needs only the standard library, and Python 3.7 or newer, to report a Python that is too old. The environment is in the
-cache, keyed by lock files and interpreter, so checkouts share it. On real Azure, `pulumi install` creates the
-environment that Pulumi.yaml names.
+This module needs only the standard library and Python 3.7, so that it can report a Python that is too old. The
+environment is in the cache, by lock files and interpreter, so that checkouts share it.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ from pathlib import Path
 _OLDEST = (3, 11)
 _NEWER = ("python3.14", "python3.13", "python3.12", "python3.11")
 _HEARTBEAT_S = 30.0
-_COMPLETE = "complete"  # written last: otherwise the environment is incomplete
+_COMPLETE = "complete"  # written last; without this file, the environment is incomplete
 
 
 class _BootstrapError(Exception):
-    """Shown without a traceback."""
+    """An error without a traceback."""
 
 
 def main(arguments: list[str]) -> int:
@@ -80,7 +79,7 @@ def _environment(folder: Path, locks: list[Path]) -> Path:
 
 def _make(environment: Path, locks: list[Path]) -> None:
     print("Creating the Python environment (once, one to five minutes).", file=sys.stderr)
-    temporary = environment.parent / "tmp"  # the next run removes a killed pip's files
+    temporary = environment.parent / "tmp"  # the next run removes files of a killed pip
     for folder in (environment, temporary):
         shutil.rmtree(folder, ignore_errors=True)
     temporary.mkdir()
@@ -106,7 +105,7 @@ def _make(environment: Path, locks: list[Path]) -> None:
 
 
 def _run(command: list[str]) -> int:
-    """Prints output on standard error, and waits for the command also when interrupted."""
+    """Prints the output on standard error. Also after an interruption, waits for the command's end."""
     process, began = subprocess.Popen(command, stdout=sys.stderr.fileno()), time.monotonic()
     try:
         while True:

@@ -39,7 +39,7 @@ def require_go(catalogue: Catalogue, tools: list[Tool]) -> None:
 
 
 def build(tool: Tool, source: Build, workspace: Workspace) -> None:
-    """Builds the tool's executable. Raises ToolError with the log's end if that fails."""
+    """Builds the tool's executable. Raises ToolError with the end of the log if the build fails."""
     flags = ["-trimpath", "-mod=readonly", "-modcacherw", "-ldflags", f"-s -w {tool.fill(source.ldflags)}"]
     command = ["go", "build", *flags, "-o", str(workspace.folder / tool.name), source.package]
     again = "Finished tools are kept; run the same command to try again."
@@ -73,12 +73,12 @@ def copy_chart(tool: Tool, source: Chart, workspace: Workspace) -> None:
 
 
 def copy_crds(tool: Tool, source: Crds, workspace: Workspace) -> None:
-    """Copies the CRDs from their Go package. Raises ToolError for another version."""
+    """Copies the CRDs from their Go package. Raises ToolError if the package has another version."""
     shutil.copytree(_package(tool, source, workspace) / source.folder, workspace.folder / tool.name)
 
 
 def make_manifests(tool: Tool, source: Manifests, workspace: Workspace) -> None:
-    """Writes install.yaml like upstream's release. Raises ToolError if that fails."""
+    """Writes install.yaml as in upstream's release. Raises ToolError if that fails."""
     if not workspace.kubectl.exists():
         raise ToolError(f"{tool.label} needs kubectl, which is not installed. To install both: make tools")
     package = _package(tool, source, workspace)
@@ -112,6 +112,6 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def _environment(workspace: Workspace) -> dict[str, str]:
-    """Executables are static like upstream's. Go's caches are the simulator's unless the user set them."""
+    """Executables are static, like upstream's. Go's caches are the simulator's unless the user set them."""
     ours = {"GOCACHE": str(workspace.go_caches / "build"), "GOMODCACHE": str(workspace.go_caches / "modules")}
     return {**ours, **os.environ, "CGO_ENABLED": "0", "GOWORK": "off"}

@@ -1,4 +1,4 @@
-"""Reads tools, versions and sources from `tools.yaml` here and of each real operator."""
+"""Reads tools, versions and sources from `tools.yaml` in this folder and in the real operators' folders."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class _Data(BaseModel):
 
 
 class Release(_Data):
-    """A download. `members` are files in the archive at `url`; without any, the url is the executable."""
+    """A download. `members` are the needed files in the archive at `url`. Without members, `url` is the executable."""
 
     url: str
     checksums: str
@@ -50,9 +50,9 @@ class Chart(GoPackage):
 
     folder: str
     crds: str | None = None
-    """The folder of its CRDs, if the chart only links to them: Go modules contain no links."""
+    """The folder of the CRDs, if the chart has only a link to them: Go modules contain no links."""
     released: dict[str, str] = {}
-    """Replacements in values.yaml in upstream's release."""
+    """The replacements that upstream's release makes in values.yaml."""
 
 
 class Manifests(GoPackage):
@@ -72,7 +72,7 @@ class Crds(GoPackage):
 
 
 class Npm(_Data):
-    """An executable of an npm package locked in `modules/<module>`. `node` is the oldest major version for it."""
+    """An executable of an npm package locked in `modules/<module>`. `node` is the oldest Node.js for it (major)."""
 
     module: str
     node: int
@@ -83,7 +83,7 @@ class Pip(_Data):
 
     module: str
     executable: str = ""
-    """The executable's name; empty if it is the tool's."""
+    """The executable's name; empty if the tool has the same name."""
 
 
 class System(_Data):
@@ -155,7 +155,7 @@ class Catalogue(_Data):
         return [self.by_name[name] for name in names]
 
     def module_of(self, source: GoPackage | Npm | Pip) -> Path:
-        """Returns the folder of the pins. A real operator's is next to its program."""
+        """Returns the folder with the pinned versions. A real operator's is next to its program."""
         own = self.modules / source.module
         return own if own.is_dir() else self.operators / source.module
 

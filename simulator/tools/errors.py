@@ -1,4 +1,4 @@
-"""Errors of tools. Each message states the error, the place, and the fixing command."""
+"""Errors of tools. Each message states the error, the place, and the command that fixes it."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def fetch(tool: Tool, release: Release, folder: Path, report: Report) -> None:
 
 
 def published_checksum(text: str, file_name: str) -> str | None:
-    """Returns a file's checksum from lines of `<sha256>  <file>`, or from one checksum only."""
+    """Returns the checksum of a file from lines `<sha256>  <file>` or from a lone checksum, or None."""
     for line in text.splitlines():
         found = _SHA256.search(line)
         if found and line.split()[-1].lstrip("*") in (file_name, found.group()):

@@ -1,4 +1,4 @@
-"""Installs missing tools one at a time: each build uses all cores, and an interruption loses at most one."""
+"""Installs missing tools one at a time, because each build uses all cores. An interruption loses at most one tool."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _free_bytes(folder: Path) -> int:
 
 @contextmanager
 def _temporary_files_in(folder: Path) -> Iterator[None]:
-    """Killed child processes would leave their temporary files in /tmp."""
+    """Sets TMPDIR, because killed child processes would leave temporary files in /tmp."""
     before = os.environ.get("TMPDIR")
     os.environ["TMPDIR"] = str(folder)
     try:
@@ -61,13 +61,13 @@ class Installer:
     progress: Progress = field(default_factory=Progress)
     free_bytes: Callable[[Path], int] = _free_bytes
     charts: Path = paths.ROOT / "simulator" / "charts"
-    """The folder with links to charts and manifests of Go modules, next to the simulator's own."""
+    """The folder with the simulator's own charts, and with links to charts and manifests of Go modules."""
 
     def missing(self, tools: list[Tool]) -> list[Tool]:
         return [tool for tool in tools if not self._executable(tool).exists()]
 
     def install(self, tools: list[Tool]) -> None:
-        """Installs all tools in the store's bin folder. Only reports missing optional ones."""
+        """Installs all tools in the store's bin folder. Only reports optional tools that are not available."""
         if self.missing(tools):
             waiting = partial(self.progress.following, self.store.step)
             with (
@@ -78,7 +78,7 @@ class Installer:
         for tool in tools:
             folder = self.store.folder(self.catalogue.key(tool))
             for file in folder.iterdir() if folder.exists() else ():
-                if file.is_file():  # the tool and its release's other files
+                if file.is_file():  # the tool, or another file of its release
                     self.store.link(file.name, file)
                 elif tool.chart or tool.manifests:
                     files.link(self.charts / tool.name, file)

@@ -14,7 +14,7 @@ from simulator.tools import __main__ as tools
 _SHELL = re.compile(rb"#!\S*[/ ](sh|bash)\b")
 _GO = Path("tests/contract/azure_sdks/go")
 _GOFMT = 'test -z "$(gofmt -d "$@" | tee /dev/stderr)"'
-"""Fails if gofmt prints a difference; gofmt itself does not."""
+"""Fails if gofmt prints a difference. gofmt itself does not fail."""
 
 
 def main() -> int:
@@ -40,7 +40,7 @@ def main() -> int:
 
 
 def _files() -> list[Path]:
-    """Includes new files that are not ignored."""
+    """Returns all files except those that git ignores."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(command, cwd=paths.ROOT, capture_output=True, text=True, check=True).stdout
     return [Path(name) for name in listed.split("\0") if name and (paths.ROOT / name).is_file()]

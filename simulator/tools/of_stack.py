@@ -1,6 +1,6 @@
-"""Finds a stack file's additional tools: its operators', and kubelogin.
+"""Finds a stack file's additional tools: those of its operators, and kubelogin.
 
-An operator's tools have its key in `needed_for`.
+The tools of an operator have its key in `needed_for`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def of_stack(catalogue: Catalogue, stack: str) -> list[Tool]:
 
 
 def _groups(file: Path) -> list[str]:
-    """Returns the keys of operators, scheduler and logins; none for a stack on a shared platform."""
+    """Returns the keys of scheduler, operators and login. A stack on a shared platform has none."""
     try:
         config = (yaml.safe_load(file.read_text(encoding="utf-8")) or {}).get("config") or {}
         operators, cluster = (_settings(config.get(key)) for key in (_OPERATORS, _CLUSTER))
@@ -40,7 +40,7 @@ def _groups(file: Path) -> list[str]:
 
 
 def _settings(value: Any) -> Mapping[str, Any]:
-    """Pulumi writes a structured setting as such or as text."""
+    """Returns a structured setting, which Pulumi writes as a mapping or as text."""
     found = yaml.safe_load(value) if isinstance(value, str) else value
     return found if isinstance(found, Mapping) else {}
 

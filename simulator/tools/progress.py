@@ -27,7 +27,7 @@ def elapsed(seconds: float) -> str:
 
 
 def wrapped(text: str, indent: str) -> list[str]:
-    """Returns lines that fit a terminal unless a name is longer. Indents all but the first."""
+    """Returns lines that fit a terminal unless a name is longer. Indents all lines except the first."""
     return textwrap.wrap(text, _WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 

@@ -1,4 +1,4 @@
-"""The store of finished tools. Each has a folder by its key, which is built elsewhere and moved when complete.
+"""The store of finished tools. A tool is built in another folder, and moved to a folder named by its key when complete.
 
 <root>/tools/<key>/...       a finished tool: its executable, named like the tool, and its other files
 <root>/<bin>/<name>          a link to the executable
@@ -32,7 +32,7 @@ def _locked(file: IO[str]) -> bool:
 
 @dataclass(frozen=True)
 class Store:
-    """The store. `bin` is named after the pinned versions, so that other checkouts keep its links."""
+    """The store. `bin` is named after the pinned versions, so that checkouts with other versions keep their links."""
 
     root: Path
     bin: str = "bin"
@@ -67,9 +67,9 @@ class Store:
     def exclusively(
         self, waiting: Callable[[], AbstractContextManager[object]], needed: Callable[[], bool]
     ) -> Iterator[None]:
-        """Takes the store's lock, which the kernel frees if the process dies. Waits for another run in `waiting`.
+        """Takes the lock of the store, and waits for it in `waiting`. The kernel releases the lock if the process dies.
 
-        If that run makes all that is `needed`, the block runs without the lock.
+        If another run makes all that is `needed` meanwhile, the block runs without the lock.
         """
         self.root.mkdir(parents=True, exist_ok=True)
         with (self.root / "tools.lock").open("w") as lock:
@@ -89,13 +89,13 @@ class Store:
 
     @contextmanager
     def making(self, key: str) -> Iterator[Path]:
-        """Yields an empty folder, which becomes the tool's, or is removed after an error."""
+        """Yields an empty folder. It becomes the folder of the tool, or is removed after an error."""
         work = self.staging / key
         work.mkdir(parents=True)
         try:
             yield work
             self.folder(key).parent.mkdir(parents=True, exist_ok=True)
-            shutil.rmtree(self.folder(key), ignore_errors=True)  # its executable is gone
+            shutil.rmtree(self.folder(key), ignore_errors=True)  # an old folder, without its executable
             work.rename(self.folder(key))
         finally:
             shutil.rmtree(work, ignore_errors=True)

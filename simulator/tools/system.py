@@ -1,4 +1,4 @@
-"""Provides executables of the operating system: installed, or from a Debian package unpacked without root."""
+"""Provides executables of the operating system: installed ones, or from a Debian package unpacked without root."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from simulator.tools.workspace import Workspace
 
 
 def provide(tool: Tool, system: System, workspace: Workspace) -> None:
-    """Links the installed or the package's executable in the folder. Raises ToolError if neither works."""
+    """Links the executable, installed or from the Debian package, in the folder. Raises ToolError if neither works."""
     folder = workspace.folder
     if installed := shutil.which(tool.name):
         (folder / tool.name).symlink_to(installed)

@@ -1,4 +1,4 @@
-"""The folder to build a tool in, and the log of commands there."""
+"""The folder in which a tool is built, and the log of the commands there."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LOG_LINES = 15
 
 @dataclass(frozen=True)
 class Workspace:
-    """The empty `folder` that becomes the tool's, the `module` with its pins, and other build paths."""
+    """The empty `folder` that becomes the tool's folder, the `module` with the pinned versions, and other paths."""
 
     folder: Path
     module: Path
