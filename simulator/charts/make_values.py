@@ -1,7 +1,7 @@
-"""Writes the simulated charts' `values.yaml` from upstream's keys.
+"""Writes `values.yaml` of the simulated charts from the keys of upstream's charts.
 
 Keys and short defaults are in `config/data/charts/<chart>.keys`; long defaults in `long_defaults.yaml`. Run `python -m
-simulator.charts.make_values` after changing either; `--check` only compares.
+simulator.charts.make_values` after changing one of them; `--check` only compares.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from config.data.chart_values import own_keys
 
 CHARTS = Path(__file__).resolve().parent
 NAMES = tuple(sorted(file.parent.name for file in CHARTS.glob("*/Chart.yaml") if not file.parent.is_symlink()))
-"""The simulator's own: a link is upstream's, from its Go module (simulator/operators/<operator>/tools.yaml)."""
+"""The simulator's own charts. A link is an upstream chart (simulator/operators/<operator>/tools.yaml)."""
 EMPTY: dict[str, str] = {"bool": "False", "int": "0", "list": "[]", "map": "{}", "str": "''", "null": "None"}
 _LABELS = {"annotations", "configDaemonNodeSelector", "labels", "nodeSelector"}
 """Maps whose keys may have dots (`kubernetes.io/os`)."""
@@ -37,7 +37,7 @@ def values_of(chart: str) -> dict[str, Any]:
 
 
 def merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
-    """Merges maps; otherwise `over` wins."""
+    """Merges maps at every depth; for other values, `over` wins."""
     result = dict(base)
     for key, value in over.items():
         old = result.get(key)
@@ -63,7 +63,7 @@ def _split_dotted(path: Sequence[str]) -> tuple[Sequence[str], str]:
 
 
 def main(arguments: list[str]) -> int:
-    """Returns 1 if `--check` finds a different file."""
+    """Writes the files. With `--check`, only returns 1 if a file is different."""
     files = {CHARTS / chart / "values.yaml": rendered(chart) for chart in NAMES}
     stale = [file for file, text in files.items() if not file.is_file() or file.read_text(encoding="utf-8") != text]
     if "--check" in arguments and stale:
