@@ -1,1 +1,1 @@
-"""`make bench`: measures the program against a bare one, and estimates the time of its `up` on Azure."""
+"""`make bench`: compares the program with a bare program, and estimates the duration of `up` on Azure."""

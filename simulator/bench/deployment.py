@@ -1,4 +1,4 @@
-"""Builds a deployment's dependency graph from Pulumi's exported state, with the work in the cluster."""
+"""Builds the dependency graph of a deployment from Pulumi's exported state, and adds the work in the cluster."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class Event(_Model):
 
 
 class Durations(_Model):
-    """The content of the file."""
+    """The content of `durations.yaml`."""
 
     steps: dict[str, Step]
     resources: tuple[tuple[str, str], ...]

@@ -1,4 +1,4 @@
-"""Times the real pulumi CLI in a separate simulated world."""
+"""Times the real pulumi CLI on a simulator with its own state folder."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ class BenchFailed(Exception):
 
 @dataclass(frozen=True)
 class Timing:
-    """A command's seconds until it ended, and until the engine reached its first resource."""
+    """The seconds until a command ended, and until the engine reached the first resource."""
 
     seconds: float
     first_resource: float
     resources: int
     spans: dict[str, float]
-    """Seconds from start to end of a resource's step, by its name."""
+    """The seconds of the step of each resource, by name."""
 
 
 class World:
-    """A simulated world in `home`, not the checkout's."""
+    """A simulator with its state in `home`, not in the checkout."""
 
     def __init__(self, home: Path) -> None:
         own = {**os.environ, "SIMULATOR_HOME": str(home)}

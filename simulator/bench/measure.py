@@ -1,4 +1,4 @@
-"""Compares the program with the smallest one for the same resources on the same simulator."""
+"""Compares the program with the smallest program for the same resources, on the same simulator."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Measures:
-    """The times of both programs, the real one's state, and the seconds of the simulator's start."""
+    """The times of both programs, the state of the real program, and the seconds to start the simulator."""
 
     real: Run
     bare: Run
@@ -51,7 +51,7 @@ class Measures:
 def measure(folder: Path, report: Callable[[str], None]) -> Measures:
     """Runs both programs alternately in the emptied `folder`, so that other load affects both.
 
-    Medians omit the first round, which also compiles imports. Raises BenchFailed.
+    Returns medians, because the first round also compiles imports. Raises BenchFailed.
     """
     shutil.rmtree(folder, ignore_errors=True)
     world = World(folder / "world")

@@ -12,14 +12,14 @@ from simulator.bench.schedule import Slot
 from simulator.tools.progress import elapsed
 
 _TIME_COLUMNS, _FEWEST_BAR_COLUMNS = len("99:99 - 99:99") + 6, 10
-"""The last column's width, with Rich's padding of all three, and the bars' minimum width."""
+"""The width of the last column with Rich's padding of all three columns, and the least width of bars."""
 _LEFT, _WIDTH, _ROW, _TOP = 330, 640, 18, 34
 _LEAST_S = 5.0
 _CRITICAL, _OTHER = "#c0392b", "#7f8c8d"
 
 
 def shown(slots: Sequence[Slot]) -> list[Slot]:
-    """Returns long slots, and those of the critical path that take time."""
+    """Returns long slots, and slots of the critical path that take time."""
     return [slot for slot in slots if slot.end - slot.start >= (0.1 if slot.critical else _LEAST_S)]
 
 

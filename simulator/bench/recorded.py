@@ -19,7 +19,7 @@ _PLUGINS = {"__defaults", "azureApiVersion"}
 
 
 def entries(export: Mapping[str, Any]) -> list[Entry]:
-    """Returns every resource, components too, in the state's order, dependencies first.
+    """Returns every resource, including components, in the order of the state: dependencies come first.
 
     `export` is the output of `pulumi stack export --show-secrets`.
     """

@@ -9,7 +9,7 @@ from graphlib import TopologicalSorter
 
 @dataclass(frozen=True)
 class Work:
-    """A piece of work, and the names of those that must end first."""
+    """A piece of work, and the names of the works that must end before it."""
 
     name: str
     seconds: float
@@ -27,7 +27,7 @@ class Slot:
 
 
 def schedule(works: Iterable[Work], goal: str) -> list[Slot]:
-    """Returns all works with their earliest times, by start. Raises KeyError for an unknown name."""
+    """Returns all works with their earliest times, sorted by start. Raises KeyError for an unknown name."""
     by_name = {work.name: work for work in works}
     ends: dict[str, float] = {}
     for name in TopologicalSorter({work.name: work.after for work in by_name.values()}).static_order():

@@ -1,7 +1,7 @@
-"""The smallest program that declares a deployment's resources: same types, inputs and order.
+"""The smallest program that declares a deployment's resources, with the same types, inputs and order.
 
-`resources.json` lists them, and `make bench` compares the real program with this one. It uses the SDKs' classes, like a
-program with one `azure_native.storage.StorageAccount(...)` for each.
+`resources.json` lists the resources. `make bench` compares the real program with this one, which uses the SDKs' classes
+too.
 """
 
 import base64
@@ -18,7 +18,7 @@ Made = dict[str, pulumi.Resource]
 
 
 def kubeconfig(cluster: pulumi.Resource, group: str, name: str) -> pulumi.Output[str]:
-    """Returns this cluster's credentials, the one input that another deployment's state cannot contain."""
+    """Returns the credentials of this cluster, the only input that the state of another deployment cannot contain."""
     found = pulumi.runtime.invoke_output(
         "azure-native:containerservice:listManagedClusterAdminCredentials",
         {"resourceGroupName": group, "resourceName": name},
@@ -49,7 +49,7 @@ def sdk_class(kind: str) -> Any | None:
 
 
 def kubernetes_class(module: str, name: str) -> Any:
-    """Returns the class of a Kubernetes type. All CRDs share one; `rbac.authorization.k8s.io/v1` is in `rbac.v1`."""
+    """Returns the class of a Kubernetes type. CRDs share one class. `rbac.authorization.k8s.io/v1` is in `rbac.v1`."""
     group, version = module.split("/")
     if "." not in group or group.endswith(("authorization.k8s.io", "storage.k8s.io", "helm.sh")):
         return getattr(importlib.import_module(f"pulumi_kubernetes.{group.split('.')[0]}.{version}"), name)
@@ -57,7 +57,7 @@ def kubernetes_class(module: str, name: str) -> Any:
 
 
 def declare(entry: dict[str, Any], made: Made) -> pulumi.Resource:
-    """Declares a resource. Arguments are the inputs in snake case, some with an additional `_`."""
+    """Declares a resource. Its arguments are the inputs in snake case, some with an additional `_`."""
     sdk = sdk_class(entry["type"])
     if not sdk:
         return pulumi.CustomResource(entry["type"], entry["name"], entry["inputs"], options(entry, made))
