@@ -45,7 +45,7 @@ class ApiError(Exception):
 
     @property
     def passing(self) -> bool:
-        """Whether the same call can soon succeed: the server is overloaded or cannot reach etcd."""
+        """Whether the same call may succeed soon: the server is overloaded or cannot reach etcd."""
         return self.code == httpx.codes.TOO_MANY_REQUESTS or self.code >= httpx.codes.INTERNAL_SERVER_ERROR
 
 
@@ -80,7 +80,7 @@ class KubeClient:
         self.server = server
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         headers |= {"Impersonate-User": user} if user else {}
-        # A private cluster's server has a name that the environment's proxy resolves. Others are on this machine.
+        # The server of a private cluster has a name, which the proxy in the environment resolves.
         by_name = httpx.URL(server).host != "127.0.0.1"
         self._http = httpx.Client(base_url=server, verify=verify, headers=headers, timeout=60, trust_env=by_name)
         self._resources: dict[tuple[str, str], Resource] = {}
@@ -88,7 +88,7 @@ class KubeClient:
 
     @classmethod
     def from_kubeconfig(cls, kubeconfig: str | Mapping[str, Any]) -> KubeClient:
-        """Creates a client from the current context: inline or file certificates and keys, or a token, and `as`."""
+        """Creates a client from the current context, with a token or certificate and key (text or files), and `as`."""
         config = yaml.safe_load(kubeconfig) if isinstance(kubeconfig, str) else kubeconfig
         context = _named(config["contexts"], config["current-context"])["context"]
         cluster = _named(config["clusters"], context["cluster"])["cluster"]
@@ -116,7 +116,7 @@ class KubeClient:
     # -- discovery -----------------------------------------------------------------------------------------------------
 
     def resource(self, api_version: str, kind: str) -> Resource:
-        """Returns the kind's resource. Raises NoKindMatch; the next call looks again."""
+        """Returns a kind's resource. Raises NoKindMatch; the next call asks the server again."""
         found = self._resources.get((api_version, kind))
         if found is None:
             self._discover(api_version)
@@ -169,7 +169,7 @@ class KubeClient:
     def list(
         self, api_version: str, kind: str, namespace: str | None = None, *, labels: str = "", fields: str = ""
     ) -> list[Object]:
-        """Lists objects with apiVersion and kind, which the server omits."""
+        """Returns objects, with apiVersion and kind, which the server omits in lists."""
         params = {key: value for key, value in {"labelSelector": labels, "fieldSelector": fields}.items() if value}
         answer = self.raw("GET", self.resource(api_version, kind).path(namespace), params=params)
         return [{"apiVersion": api_version, "kind": kind, **item} for item in answer["items"]]
@@ -221,7 +221,7 @@ class KubeClient:
         return self.raw("DELETE", self.resource(api_version, kind).path(namespace, name), json=options)
 
     def watch(self, api_version: str, kind: str, *, resource_version: str) -> Iterator[tuple[str, Object]]:
-        """Yields (type, object) of all namespaces until the server ends the watch or lost the version."""
+        """Yields (type, object) of all namespaces, until the server ends the watch or no longer has the version."""
         params: dict[str, Any] = {"watch": "true", "timeoutSeconds": _WATCH_S, "allowWatchBookmarks": "true"}
         params["resourceVersion"] = resource_version
         path = self.resource(api_version, kind).path(None)

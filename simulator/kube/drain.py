@@ -1,4 +1,4 @@
-"""Empties a node like `kubectl drain`, by evictions, which respect disruption budgets."""
+"""Empties a node like `kubectl drain`, with evictions that respect disruption budgets."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def to_move(pods: Iterable[Object], node: str) -> list[Object]:
 def evict(kube: KubeClient, pod: Object, most_s: int | None = None) -> bool:
     """Requests the pod's eviction, with a grace period of at most `most_s`, unless it is already ending.
 
-    Returns False if a disruption budget forbids it now. The server marks the pod as DisruptionTarget.
+    Returns False if a disruption budget forbids the eviction now. The server marks the pod as DisruptionTarget.
     """
     metadata, grace_s = pod["metadata"], pod["spec"].get("terminationGracePeriodSeconds", 30)
     if metadata.get("deletionTimestamp"):

@@ -1,4 +1,4 @@
-"""A live copy of a kind's objects, by list and watch, and a detector of changes."""
+"""A live copy of the objects of a kind, by list and watch, and a detector of changes."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Informer:
 
 
 class Changes:
-    """A detector of changes of some kinds, for polling code."""
+    """Detects changes of objects of some kinds, for code that polls."""
 
     def __init__(self, kube: KubeClient, kinds: Iterable[tuple[str, str]]) -> None:
         self._some = threading.Event()
