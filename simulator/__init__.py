@@ -1,1 +1,1 @@
-"""Simulates Azure and GPU hardware around real Kubernetes and Pulumi. The program never imports it."""
+"""Simulates Azure and GPU hardware around real Kubernetes and Pulumi. The Pulumi program never imports this package."""
