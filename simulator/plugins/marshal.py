@@ -57,7 +57,7 @@ class Secret:
 
 
 def decode(struct: struct_pb2.Struct) -> Properties:
-    """Returns plain dicts, lists, strings, ints (for whole numbers) and floats, with `Secret` and `UNKNOWN` in place.
+    """Returns plain dicts, lists, strings, ints (for whole numbers), floats, and `Secret` or `UNKNOWN` if marked.
 
     Raises MarshalError for assets and archives.
     """

@@ -27,7 +27,7 @@ def serve(
     Prints the port as the first line of stdout. `servicer` is a resource provider, unless `register` adds another
     service. Calls `ended`, then ends the process.
 
-    The engine sends SIGINT to stop a plugin and waits 5 s. Ctrl-C does not arrive here, but as `Cancel`.
+    The engine sends SIGINT to stop a plugin and waits 5 s. For a user's Ctrl-C, the engine calls `Cancel` instead.
     """
     options = [("grpc.max_receive_message_length", _UNLIMITED), ("grpc.max_send_message_length", _UNLIMITED)]
     server = grpc.server(ThreadPoolExecutor(_THREADS), options=options)

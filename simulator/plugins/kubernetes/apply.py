@@ -33,7 +33,7 @@ class NamespaceMissing(Exception):
 
 
 def create(session: Session, urn: str, inputs: Object, manager: str, *, preview: bool) -> Object:
-    """Creates the object. If its namespace or kind is missing, tries six times, with pauses of 1, 2, 4, ... 32 units.
+    """Creates the object. If its namespace or kind is missing, tries six times, with doubling pauses of 1 to 32 units.
 
     Raises ApiError, NoKindMatch or Cancelled, or NamespaceMissing in a preview.
     """
@@ -80,7 +80,7 @@ def relinquish(session: Session, obj: Object, manager: str) -> None:
 
 
 def _forgotten(session: Session, inputs: Object, manager: str, failure: ApiError) -> Object | None:
-    """Takes over and returns an object that a killed plugin created without a record. Returns None otherwise."""
+    """Takes over and returns an object that a killed plugin created and the engine did not record, or returns None."""
     if not session.options.goes_on or failure.reason != "AlreadyExists":
         return None
     wanted = _scoped(session, inputs)

@@ -1,4 +1,4 @@
-"""Check and Diff of the provider resource, which can select another cluster."""
+"""Check and Diff of the provider resource: rejected inputs, and changes that select another cluster."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Runs the command of a kubeconfig that prints credentials (kubelogin), once, when the provider is configured.
 
-Protocol: client.authentication.k8s.io/v1. The command prints an ExecCredential with a token or certificate. It has no
-time limit, as in client-go (plugin/pkg/client/auth/exec/exec.go, refreshCredsLocked). kubelogin ends after 60 s.
+Protocol: client.authentication.k8s.io/v1. The command prints an ExecCredential with a token or certificate. The command
+has no time limit, as in client-go (plugin/pkg/client/auth/exec/exec.go, refreshCredsLocked). kubelogin ends after 60 s.
 """
 
 from __future__ import annotations

@@ -34,8 +34,8 @@ def release_leftovers(kubeconfig: str) -> list[str]:
 def delete_forgotten(kubeconfig: str, namespaces: Iterable[str], known: Collection[tuple[str, str]]) -> list[str]:
     """Deletes objects of Pulumi in these namespaces that the state lacks. Returns a message for each object.
 
-    `known` lists the state's objects by namespace, and kind and name: (`ai`, `Job olmo`). A forgotten Job would keep
-    its claims, and a claim its volume, so a `destroy` would never end. Raises ApiError or httpx.HTTPError.
+    `known` lists the state's objects by namespace, and kind and name: (`ai`, `Job olmo`). A Job outside the state would
+    keep its claims, and a claim its volume, so a `destroy` would never end. Raises ApiError or httpx.HTTPError.
     """
     with connected(load(kubeconfig)).kube as kube:
         lost = [
@@ -83,7 +83,7 @@ def _works_on(arguments: list[str], record: records.Record) -> bool:
 
 
 def _speaks_to(arguments: list[str], environment: list[str], cluster: KubeClient) -> bool:
-    """Other clusters can have this release. Returns True for an unreadable kubeconfig."""
+    """Returns whether helm uses this cluster, or True for an unreadable kubeconfig: others can have this release."""
     variables = dict(each.partition("=")[::2] for each in environment)
     files = variables.get("KUBECONFIG") or str(Path(variables.get("HOME", "/"), ".kube", "config"))
     if "--kubeconfig" in arguments[:-1]:

@@ -36,7 +36,7 @@ class Secret:
 
 @dataclass(frozen=True)
 class Definition:
-    """One resource. `label` is its variable. Values are Python values, Reference and Secret."""
+    """One resource. `label` is the name of its variable. Values are Python values, Reference and Secret."""
 
     label: str
     token: str

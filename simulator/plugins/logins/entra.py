@@ -17,7 +17,7 @@ _TIMEOUT_S, _BOOT_S = 30, 600
 
 
 class LoginFailed(Exception):
-    """A failed request, with the server's message if it answered, or a wrong option."""
+    """A request failed, or an option of `az` is wrong."""
 
 
 def by_identity(server: str, client_id: str = "") -> tuple[str, float]:

@@ -33,7 +33,7 @@ def deployment(look: Look) -> Progress:
 
 
 def stateful_set(look: Look) -> Progress:
-    """Ready if all replicas are ready at the newest revision. With OnDelete, pods of old revisions count too."""
+    """Ready if all replicas are ready at the newest revision. With strategy OnDelete, old revisions count too."""
     status, spec = look.live.get("status", {}), look.live["spec"]
     wanted, ready = spec.get("replicas", 1), status.get("readyReplicas", 0)
     current, target = status.get("currentRevision", ""), status.get("updateRevision", "")
