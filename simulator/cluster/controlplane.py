@@ -38,7 +38,7 @@ class ControlPlane:
     def __init__(self, name: str, issuer: str = "", login: Entra | None = None, names: Sequence[str] = ()) -> None:
         """Creates the certificates. `names` are the API server's DNS names.
 
-        `issuer` issues service account tokens if Azure publishes the cluster's keys. `login` is that of Entra users.
+        `issuer` issues service account tokens if Azure publishes the cluster's keys. `login` is for Entra users.
         """
         self.name, self._names = name, names
         self._entra, self._issuer = login, issuer
@@ -57,7 +57,7 @@ class ControlPlane:
         return yaml.safe_dump(self.authority.kubeconfig(user, self.server, self.name), sort_keys=False)
 
     def for_users(self) -> Object:
-        """Returns the administrator's kubeconfig, with the server's name for users as on AKS."""
+        """Returns the administrator's kubeconfig, with the server name that AKS gives to users."""
         server = f"https://{self._names[0]}:443" if self._names else self.server
         return self.authority.kubeconfig("admin", server, self.name)
 

@@ -1,4 +1,4 @@
-"""Emulates external-provisioner and external-attacher for Azure Files and Azure Disk. Shares are folders.
+"""Emulates external-provisioner and external-attacher for Azure Files and Azure Disk. A share is a folder here.
 
 The real controller-manager decides what to provision, and binds claims. Folders outlive pods; all nodes share them.
 """
