@@ -9,8 +9,8 @@ from pathlib import Path
 Changed = tuple[int, Mapping[str, str | None] | None]
 """The number of writes to a container, and the etags by name of blobs written since a given number.
 
-A removed blob's etag is None. If the etag is empty, the blob must be read. None instead of the etags: any blob may have
-changed.
+A removed blob's etag is None. If the etag is empty, the blob must be read. None instead of the etags means that any
+blob may have changed.
 """
 
 
@@ -23,7 +23,10 @@ class BlobService:
     """The blob endpoint of one account or of all accounts."""
 
     url: str
-    """`https://127.0.0.1:<port>/<account>`; without `/<account>`, of all accounts. With a `proxy`, has a host name."""
+    """`https://127.0.0.1:<port>/<account>`, or without `/<account>` for all accounts.
+
+    With a `proxy`, it has a host name.
+    """
     ca_file: Path
     """The authority of the service's certificate (PEM)."""
     proxy: str = ""

@@ -64,7 +64,7 @@ def bus_bandwidth(collective: Collective, size: int, numbers: Mapping[str, Any])
 
 
 def seconds(collective: Collective, size: int, numbers: Mapping[str, Any]) -> float:
-    """Returns the time of an all-reduce of `size` bytes per rank. A single rank copies at the node's peak."""
+    """Returns the time of an all-reduce of `size` bytes per rank. A single rank copies at the node's peak bandwidth."""
     size = max(size, 1)
     factor = collective.bus_factor or 1.0
     return factor * size / (bus_bandwidth(collective, size, numbers) * 1e9)
