@@ -88,7 +88,7 @@ class KubeClient:
 
     @classmethod
     def from_kubeconfig(cls, kubeconfig: str | Mapping[str, Any]) -> KubeClient:
-        """Creates a client from the current context, with a token or certificate and key (text or files), and `as`."""
+        """Creates a client from the current context. Supports tokens, certificates (inline or in files) and `as`."""
         config = yaml.safe_load(kubeconfig) if isinstance(kubeconfig, str) else kubeconfig
         context = _named(config["contexts"], config["current-context"])["context"]
         cluster = _named(config["clusters"], context["cluster"])["cluster"]
