@@ -51,8 +51,8 @@ class NotResumed(Exception):
 class KubeconfigFile:
     """Writes `.simulator/kubeconfig` for kubectl in `make shell`, with a context for each running cluster.
 
-    Private clusters have the server names for users; the simulator has other kubeconfigs. Without local accounts,
-    kubectl authenticates with kubelogin as the user of `az login`.
+    Servers of private clusters have the names that users need; the simulator has other kubeconfigs. If local accounts
+    are disabled, kubectl authenticates with kubelogin as the user of `az login`.
     """
 
     def __init__(self, clusters: Clusters, store: Store) -> None:

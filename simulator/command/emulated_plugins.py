@@ -1,9 +1,9 @@
 """Installs the emulated plugins for the pulumi CLI.
 
 They are in the plugin folder of PULUMI_HOME, with the requested version. On PATH, every command would warn about them.
-If a version exists twice, the CLI starts the plugin with build metadata (pulumi/pulumi v3.246.0,
-sdk/go/common/workspace/plugins.go, SelectCompatiblePlugin), the emulated one. So its launcher
-(`simulator/plugins/bin`) starts the official plugin if that is installed.
+If a version exists twice, the CLI starts the plugin with build metadata, which is the emulated one (pulumi/pulumi
+v3.246.0, sdk/go/common/workspace/plugins.go, SelectCompatiblePlugin). So the launchers in `simulator/plugins/bin` start
+the official plugin if it is installed.
 """
 
 from __future__ import annotations

@@ -150,7 +150,7 @@ def _proxies() -> dict[str, str]:
     """Returns variables that send HTTPS and HTTP to the simulator's proxy, except for this machine.
 
     The proxy resolves names of Azure only in simulated Azure, from the network in `SIMULATOR_INSIDE`. This machine does
-    not resolve them, because they may exist in Azure. Other names use the user's proxy.
+    not resolve them, because they may exist in Azure. Other names use the user's proxy, if any.
     """
     inside = os.environ.get(INSIDE, "")
     proxy = domains.proxy(ports.port("proxy"), inside)

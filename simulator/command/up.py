@@ -70,7 +70,7 @@ def select(stack: str) -> tuple[dict[str, str], str]:
 
 
 def destroy_command(stack: str, inside: str = "") -> str:
-    """Returns the command that destroys the stack, inside a network if it is given. The default stack needs no name."""
+    """Returns the command that destroys the stack, inside a network if `inside` is set. The default needs no name."""
     command = "make down" if stack == stacks.DEFAULT else f"make down STACK={stack}"
     return f"{command} INSIDE={inside}" if inside else command
 
