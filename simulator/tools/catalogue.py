@@ -72,7 +72,7 @@ class Crds(GoPackage):
 
 
 class Npm(_Data):
-    """An executable of an npm package locked in `modules/<module>`. `node` is the oldest Node.js for it (major)."""
+    """An executable of an npm package locked in `modules/<module>`. `node` is the oldest major version of Node.js."""
 
     module: str
     node: int

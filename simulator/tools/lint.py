@@ -14,7 +14,7 @@ from simulator.tools import __main__ as tools
 _SHELL = re.compile(rb"#!\S*[/ ](sh|bash)\b")
 _GO = Path("tests/contract/azure_sdks/go")
 _GOFMT = 'test -z "$(gofmt -d "$@" | tee /dev/stderr)"'
-"""Fails if gofmt prints a difference. gofmt itself does not fail."""
+"""A command that fails if gofmt prints a difference. gofmt itself does not fail."""
 
 
 def main() -> int:

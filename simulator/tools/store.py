@@ -1,4 +1,4 @@
-"""The store of finished tools. A tool is built in another folder, and moved to a folder named by its key when complete.
+"""The store of finished tools. A tool is built in another folder, and then moved to the folder named after its key.
 
 <root>/tools/<key>/...       a finished tool: its executable, named like the tool, and its other files
 <root>/<bin>/<name>          a link to the executable
