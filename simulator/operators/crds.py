@@ -1,4 +1,4 @@
-"""Emulates the hook Jobs of charts that create CRDs."""
+"""Emulates the hook Jobs with which charts create CRDs."""
 
 from __future__ import annotations
 

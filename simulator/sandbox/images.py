@@ -92,7 +92,7 @@ def names() -> list[str]:
 
 
 def has_recipe(reference: str) -> bool:
-    """Returns whether the image has a recipe. Containers without a recipe run no process."""
+    """Returns whether the image has a recipe, so that its containers run in a sandbox."""
     return _recipe(image_name(reference)).is_file()
 
 
