@@ -17,7 +17,7 @@ MICROSOFT = (
     *("msauth.net", "msftauth.net", "office.com", "office365.com", "windows.com", "msecnd.net"),
     *("169.254.169.254", "168.63.129.16"),  # the metadata service and the agent's host, if this machine runs on Azure
 )
-"""Microsoft's domains and addresses. The proxy blocks requests to them: the requests could have simulated tokens."""
+"""Microsoft's domains and addresses. The proxy blocks requests to them: the requests could contain simulated tokens."""
 INSIDE = "/inside/"
 IDENTITY = "/identity/token"
 """Machines request their managed identity's tokens at this path (`managed_identity.py`)."""

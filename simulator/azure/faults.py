@@ -63,7 +63,7 @@ def check_rate(world: World, method: str) -> None:
 
 
 def check_policy(world: World, group: str, tags: Mapping[str, str] | None, *, inner: bool = False) -> None:
-    """Raises ArmError if a resource group lacks the tag of a policy. `inner` is True for a node resource group.
+    """Raises ArmError if a resource group lacks a tag that a policy requires. `inner` means a node resource group.
 
     Tag names are case-insensitive (https://learn.microsoft.com/azure/azure-resource-manager/management/tag-resources).
     """

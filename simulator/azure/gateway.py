@@ -1,7 +1,7 @@
 """An HTTP proxy on 127.0.0.1 that routes Azure's names to simulated Azure, never to real Azure.
 
-The user name in the proxy's URL is the client's virtual network. A client without user name is outside all networks.
-The proxy connects to hosts outside Azure as this machine does.
+The user name in the proxy's URL is the client's virtual network. A client without a user name is outside all
+networks. The proxy connects to hosts outside Azure as this machine does.
 """
 
 from __future__ import annotations

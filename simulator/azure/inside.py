@@ -62,7 +62,7 @@ def network_of(world: World, cluster: ResourceId) -> ResourceId | None:
 
 
 def label(network: ResourceId) -> str:
-    """Returns a network's unique name for the proxy. Resource group names cannot contain `+`."""
+    """Returns a network's unique name for the proxy. Group names cannot contain the separator `+`."""
     return f"{network.group}+{network.name}"
 
 

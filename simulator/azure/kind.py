@@ -44,7 +44,7 @@ class ZoneRecord:
 
 
 class Kind(ABC):
-    """A resource type with default methods. Before `put`, its caller checks shape, name and parent."""
+    """A resource type with default methods. The caller of `put` first checks the body, the name and the parent."""
 
     asynchronous: bool = False
     """Whether changes run as operations (`provisioningState`). This class's second half is for these types."""
@@ -111,7 +111,7 @@ class Kind(ABC):
     def lock_owner(self, resource: ResourceId) -> ResourceId:
         """Returns the resource that serializes its operations (a pool's cluster).
 
-        If a resource returns itself, it starts with the simulator.
+        If that is the resource itself, its backend starts with the simulator.
         """
         return resource
 

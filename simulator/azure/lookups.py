@@ -48,7 +48,7 @@ _REGISTRATION = f"{_FEATURES}/featureProviders/{{provider}}/subscriptionFeatureR
 _OWN = "Microsoft.Authorization"
 _AUTHORIZATION = f"{{scope}}/providers/{_OWN}"
 View = Callable[[World, PathRequest], Body | Response]
-"""The handler of a row. Returns the body for status 200. DELETE sends none: if it is empty, the status is 204."""
+"""The handler of a row. Returns the response's body. For DELETE, the body only sets the status: 204 if it is empty."""
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ class Backoff:
         self._refusals[group] = Refusal(code, message, now, lasts)
 
     def of(self, group: str, now: float) -> Refusal | None:
-        """Returns the current backoff's error, or None."""
+        """Returns the error of the current backoff, or None."""
         found = self._refusals.get(group)
         return found if found and found.until > now else None
 

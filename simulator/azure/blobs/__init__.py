@@ -1,1 +1,1 @@
-"""The blob service of storage accounts: Azurite behind a front with the rules that Azurite lacks."""
+"""The blob service of storage accounts: Azurite behind a server with the rules that Azurite lacks."""

@@ -1,4 +1,4 @@
-"""The HTTPS server of all storage accounts on 127.0.0.1. It checks `policy.py` and forwards requests to Azurite.
+"""The HTTPS server of all storage accounts on 127.0.0.1. It applies `policy.py` and forwards requests to Azurite.
 
 The account is the first part of the path or of the host name. Azurite accepts both (blobStorageContext.middleware,
 extractStoragePartsFromPath).

@@ -28,7 +28,7 @@ class BlobService:
         self._front: Front | None = None
 
     def open(self, rule: Rule) -> None:
-        """Starts the front with this rule. Raises ports.PortTaken."""
+        """Starts the server for users with this rule. Raises ports.PortTaken."""
         port = ports.require_free(PORT)
         self._front = Front(port, lambda: self.azurite.port, self.azurite.authority, rule, self.changes)
 
