@@ -37,7 +37,7 @@ from finetuning.data import Example
 SIZES = {"tiny": (2, 64, 2), "125m": (12, 768, 12), "1.3b": (24, 2048, 32), "2.7b": (32, 2560, 32)}
 VOCABULARY, LENGTHS, ALPHA, TARGETS = 50272, (256, 2048), 32, ["q_proj", "v_proj"]
 WARM_UP = 10
-"""The number of steps before the measurement, which include compilation."""
+"""The number of steps before the measurement. They include compilation."""
 
 
 def base(size: str, device: str, kind: torch.dtype) -> nn.Module:
@@ -109,7 +109,7 @@ def ours(chosen: argparse.Namespace) -> dict[str, Any]:
 
 
 class Measured(Trainer):
-    """The Trainer with a `Clock`."""
+    """A Trainer that counts the tokens of each step in a `Clock`."""
 
     def training_step(self, model: nn.Module, inputs: dict[str, Any], *more: Any, **others: Any) -> torch.Tensor:
         self.clock.step(inputs["attention_mask"].sum())
@@ -163,7 +163,9 @@ def profile(run: Any) -> None:
 
 
 def check(_: argparse.Namespace) -> dict[str, Any]:
-    """Returns fp32 losses of one batch on the CPU, ours packed and peft's padded, and the gap of LoRA's gradients."""
+    """Returns fp32 losses of a batch on the CPU, ours with packing and peft's with padding, and how far LoRA's gradients
+    are apart.
+    """
     examples = data.synthetic(VOCABULARY, 1, 4, (16, 64))
     options = settings(batch=8, pack=128, longest=64)
     training = train.Training(options, base("tiny", "cpu", torch.float32), examples)

@@ -63,13 +63,17 @@ class OfHuggingFace(nn.Module):
         self.opt = OPTForCausalLM(config)
 
     def forward(self, tokens: Tensor, targets: Tensor) -> Tensor:
-        with torch.autocast("cuda", torch.bfloat16):  # no effect on bf16 weights
+        with torch.autocast("cuda", torch.bfloat16):  # has no effect on bf16 weights
             logits = self.opt(input_ids=tokens).logits
         return functional.cross_entropy(logits.flatten(0, 1).float(), targets.flatten())
 
 
 def of_hugging_face(options: argparse.Namespace) -> tuple[Shape, nn.Module]:
-    """Returns `hf` in our precision, or `hf-autocast` with fp32 weights as in transformers' Trainer with bf16."""
+    """Returns the shape and transformers' OPT model.
+
+    `hf` has bf16 weights. `hf-autocast` has fp32 weights and autocasts to bf16, as transformers' Trainer does with
+    `bf16`.
+    """
     with torch.device("cuda"):
         model = OfHuggingFace(options.size)
     shape = shape_of(options.size, HF_HEADS[options.size])
@@ -77,7 +81,7 @@ def of_hugging_face(options: argparse.Namespace) -> tuple[Shape, nn.Module]:
 
 
 class Plain(nn.Module):
-    """A compiled GPT as in tutorials: fp32 weights, autocast to bf16, layer norms and biases, GELU."""
+    """A compiled GPT like in tutorials, with fp32 weights, autocast to bf16, layer norms with biases, and GELU."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()

@@ -1,6 +1,6 @@
 """Draws time series of Prometheus as line or stacked charts in one SVG.
 
-Uses no library: for a few pictures in docs/, matplotlib would be the largest dependency.
+It uses no library, because matplotlib would be the largest dependency for only a few pictures in docs/.
 """
 
 from __future__ import annotations

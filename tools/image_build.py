@@ -20,11 +20,11 @@ from config.data.content_tags import IMAGES, UnknownImage, chosen_images, conten
 from simulator.tools.errors import ToolError
 
 PLATFORM = "linux/amd64"
-"""The platform of all supported VM sizes, which exclude the arm64 sizes GB200 and GB300."""
+"""The platform of all supported VM sizes. GB200 and GB300 have arm64 and are not supported."""
 ACR = ".azurecr.io"
 _REGISTRY = r"[\w.-]+(:\d+)?(/[\w./-]+)?"
 ACR_BUILD_S = 4 * 3600
-"""The timeout. Azure's default is an hour (az acr build, `--timeout`), and PyTorch's bases have tens of GB."""
+"""The timeout of a build in Azure. The default of an hour is too short for base images of tens of GB (PyTorch)."""
 Command = Sequence[str]
 Run = Callable[[Command, dict[str, str]], int]
 
@@ -105,7 +105,7 @@ def choose(registry: str, wanted: str | None, works: Callable[[Command], bool]) 
 
 
 def push_all(registry: str, builder: str, run: Run, *, azure_cli: bool, names: Sequence[str] = ()) -> list[str]:
-    """Builds and pushes images that the registry lacks, all or only `names`. Returns the pushed references.
+    """Builds and pushes all images, or only `names`, unless the registry has them. Returns the pushed references.
 
     Raises ToolError and UnknownImage.
     """
@@ -143,7 +143,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _log_in(registry: str, builder: str, run: Run, *, azure_cli: bool) -> None:
-    """Runs `az acr login` for docker or podman. `az acr build` needs no token; users log in to other registries."""
+    """Runs `az acr login` for docker or podman. `az acr build` needs no login. Users log in to other registries."""
     if builder == "acr" or not registry.endswith(ACR):
         return
     if not azure_cli:
@@ -165,7 +165,7 @@ def _works(probe: Command) -> bool:
 
 
 def _run(command: Command, environment: dict[str, str]) -> int:
-    """Runs a command. Shows only the output of builds: a missing image in the registry is not a failure."""
+    """Runs a command. Hides the output of queries, because an image that the registry lacks is not an error."""
     asking = "inspect" in command or "show" in command
     sink = subprocess.DEVNULL if asking else None
     env = {**os.environ, **environment}

@@ -1,7 +1,7 @@
 """`python -m tools.image_lock`: writes the digest of each base image into the Dockerfiles of `docker/`.
 
-A base is `name:tag` in a FROM, or in an ARG that a FROM names. It becomes `name:tag@sha256:...`, with the tag's current
-digest in the registry, which is asked anonymously.
+A base is `name:tag` in a FROM, or in an ARG that a FROM uses. It becomes `name:tag@sha256:...` with the current digest
+of the tag, which an anonymous request to the registry returns.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _MANIFESTS = (
     "application/vnd.oci.image.manifest.v1+json",
     "application/vnd.docker.distribution.manifest.v2+json",
 )
-"""An index comes first, so that the digest covers all architectures."""
+"""Indexes come first, so that the digest covers all architectures."""
 _CHALLENGE = re.compile(r'(\w+)="([^"]*)"')
 _TIMEOUT_S = 30.0
 
 
 @dataclass(frozen=True)
 class Base:
-    """A base image. `host` is the registry's API, which differs from the reference for Docker Hub."""
+    """A base image. `host` is the host of the registry's API, which is not `docker.io` for Docker Hub."""
 
     host: str
     repository: str
@@ -41,7 +41,7 @@ class Base:
 
 
 def parse(reference: str) -> Base:
-    """Parses a reference with a tag. The default host is Docker Hub, with its folder for official images."""
+    """Parses a reference with a tag. Without a host, it is on Docker Hub; without a folder, in `library`."""
     name, _, tag = reference.rpartition(":")
     host, slash, path = name.partition("/")
     if slash and ("." in host or ":" in host):
@@ -52,7 +52,7 @@ def parse(reference: str) -> Base:
 def bases(dockerfile: str) -> list[str]:
     """Returns the references of a Dockerfile's bases, without digests.
 
-    Ignores an ARG that no FROM names, and names of other stages, which have no tag.
+    Ignores an ARG that no FROM uses, and names of other stages, which have no tag.
     """
     found = []
     for line in dockerfile.splitlines():
@@ -63,7 +63,7 @@ def bases(dockerfile: str) -> list[str]:
 
 
 def digest(client: httpx.Client, base: Base) -> str:
-    """Returns the registry's sha256:... of the tag. Raises Unreachable, or ToolError if the image does not exist."""
+    """Returns the tag's digest, sha256:... Raises Unreachable, or ToolError if the image does not exist."""
     url = f"https://{base.host}/v2/{base.repository}/manifests/{base.tag}"
     headers = {"Accept": ", ".join(_MANIFESTS)}
     try:
@@ -86,7 +86,7 @@ def digest(client: httpx.Client, base: Base) -> str:
 
 
 def lock(client: httpx.Client, folder: Path = IMAGES) -> list[str]:
-    """Writes digests into all Dockerfiles, or into none if one fails. Returns the references. Raises ToolError."""
+    """Writes digests into all Dockerfiles, or into none if a lookup fails. Returns the references. Raises ToolError."""
     dockerfiles = {file: file.read_text(encoding="utf-8") for file in sorted(folder.glob("*/Dockerfile"))}
     references = sorted({reference for text in dockerfiles.values() for reference in bases(text)})
     locked = {reference: f"{reference}@{digest(client, parse(reference))}" for reference in references}

@@ -1,7 +1,7 @@
 """The meaning of each field of a model: the docstring below it, read from the source on demand.
 
 Pydantic can read it (`use_attribute_docstrings`), but searches every module for each new model. That took a quarter of
-the program's import time, for pages that only this folder writes.
+the program's import time, although only tools need the meanings.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 @functools.cache
 def meanings(model: type[BaseModel]) -> Mapping[str, str]:
-    """Returns the meanings by field. If a field has a description, it follows the docstring or replaces it."""
+    """Returns the meanings by field: the docstring of a field, then its `description`. A field may have only one."""
     found: dict[str, str] = {}
     for each in reversed(model.__mro__):
         found |= _docstrings(each)

@@ -47,7 +47,7 @@ Row = tuple[str, str, str]
 
 
 def model_in(annotation: Any) -> type[BaseModel] | None:
-    """Returns the model that a type is or contains: itself, `Model | None`, `dict[str, Model]`."""
+    """Returns the model that a type is or contains, as in `Model | None` and `dict[str, Model]`, or None."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     return next((found for part in get_args(annotation) if (found := model_in(part))), None)
@@ -67,9 +67,9 @@ def meaning(model: type[BaseModel], name: str) -> str:
 
 
 def keys(model: type[BaseModel], prefix: str = "", above: str = "", *, folded: bool = True) -> Iterator[Row]:
-    """Yields all settings of a model, whose own meaning is `above`.
+    """Yields all settings of a model. `above` is the meaning of the model itself.
 
-    `folded` omits the keys that the model above it has too.
+    `folded` omits the keys of a nested model that the model around it also has.
     """
     for name, field in model.model_fields.items():
         path = f"{prefix}{field.alias or name}"
@@ -205,7 +205,7 @@ FILES: dict[Path, Callable[[str], str]] = {
     ERRORS: errors_page,
     PAGE: page,
 }
-"""Functions that return a file's new text, the page last: it may lack a line for a table."""
+"""Functions that return a file's new text. PAGE is last, because its function fails if the page lacks a table."""
 
 
 def written(file: Path) -> str:

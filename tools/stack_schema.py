@@ -26,13 +26,13 @@ _SECRET: Schema = {
 }
 _UNSET: Schema = {"const": ""}
 _JSON_TEXT: Schema = {"type": "string", "pattern": r"^\s*(\{|$)"}
-"""Pulumi also accepts JSON text for a map, or an empty string for an unset one."""
+"""Pulumi also accepts JSON text for a map, and an empty string for an unset map."""
 _AS_TEXT: Mapping[str, Schema] = {
     "integer": {"type": "string", "pattern": "^[0-9]+$"},
     "number": {"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?$"},
     "boolean": {"enum": ["true", "false"]},
 }
-"""The text of scalars that Pulumi stores from the command line."""
+"""Schemas of scalars as text, which Pulumi stores from the command line."""
 _OF_PULUMI = ("encryptionsalt", "encryptedkey", "secretsprovider")
 
 
@@ -41,7 +41,7 @@ def first_paragraph(text: str) -> str:
 
 
 class _AsWritten(GenerateJsonSchema):
-    """The schema of user input, before validators convert it to text or None, with the meaning of each key."""
+    """The schema of user input before validators convert the input to text or None, with the meaning of each key."""
 
     def model_schema(self, schema: core_schema.ModelSchema) -> Schema:
         found: Schema = super().model_schema(schema)
@@ -78,7 +78,7 @@ def _choices(schema: Schema) -> list[Schema]:
         if key not in ("title", "description", "default", "allowed", "text_is", "protects")
     }
     if "allowed" in schema and "pattern" in schema:
-        bare["patternErrorMessage"] = schema["allowed"]  # the YAML language server's own keyword
+        bare["patternErrorMessage"] = schema["allowed"]  # a keyword of the YAML language server
     kind = bare.get("type")
     if kind == "object":
         return [_map(bare)]
@@ -101,7 +101,7 @@ def _map(schema: Schema) -> Schema:
 
 
 def at_the_top(schema: Schema) -> Schema:
-    """Returns the schema of a key of the project: it may be empty, and a map also JSON text or a secret."""
+    """Returns the schema of a key of the project. A key may be empty. A map may also be JSON text or a secret."""
     about = {key: value for key, value in schema.items() if key in ("description", "default")}
     bare = {key: value for key, value in schema.items() if key not in about}
     choices = bare.get("anyOf", [bare])

@@ -1,7 +1,7 @@
 """`python -m tools.upstream_charts <folder>`: downloads the pinned charts from upstream.
 
-Each is unpacked into a folder with its name, as `charts.source` requires, with the manifests of operators without a
-chart. Existing files are kept.
+Each chart is unpacked into a folder with its name, as `charts.source` requires. Manifests of operators without a chart
+are written there too. Existing files are kept.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ Run = Callable[[Sequence[str]], int]
 
 
 def fetch_all(folder: Path, run: Run) -> list[str]:
-    """Downloads all charts. Returns the fetched ones as `<name> <version>`. If one fails, raises ToolError and keeps
-    the others.
+    """Downloads missing charts, and returns them as `<name> <version>`. If a download fails, raises ToolError and keeps
+    the charts so far.
     """
     folder.mkdir(parents=True, exist_ok=True)
     return [f"{chart.name} {chart.version}" for chart in versions().charts.values() if _fetch(chart, folder, run)]
 
 
 def _fetch(chart: Chart, folder: Path, run: Run) -> bool:
-    """Returns False if the chart exists. Raises ToolError for another version, Unreachable if it cannot be fetched."""
+    """Returns False if the chart exists. Raises ToolError if its version differs, Unreachable if a download fails."""
     place = folder / chart.name
     if (metadata := place / "Chart.yaml").is_file():
         found = str(yaml.safe_load(metadata.read_text(encoding="utf-8")).get("version"))
@@ -47,9 +47,7 @@ def _fetch(chart: Chart, folder: Path, run: Run) -> bool:
 
 
 def add_manifests(folder: Path, made: Path = paths.ROOT / "simulator" / "charts") -> None:
-    """Writes each operator's manifests into its folder, from those that kubectl has built from upstream's modules
-    (`made`).
-    """
+    """Writes each operator's manifests into its folder. The folder `made` has them as kubectl built them."""
     for name in versions().manifests:
         if not (file := folder / name / INSTALL).is_file():
             file.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Accesses the cluster like its users: with kubectl as alice, as bob, and as the administrator."""
+"""Accesses the cluster as its users do: with kubectl as alice, as bob, and as the administrator."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _Found = TypeVar("_Found")
 
 
 class Failed(Exception):
-    """A step without the expected result. The message reports the observed state."""
+    """Raised if a step does not have the expected result. The message reports the observed state."""
 
 
 class Denied(Exception):
@@ -27,10 +27,10 @@ class Denied(Exception):
 
 
 class Cluster:
-    """The cluster of kubectl's kubeconfig. Commands impersonate a user, if given."""
+    """The cluster of kubectl's kubeconfig. Commands impersonate `user` if it is set."""
 
     def __init__(self, context: str = "") -> None:
-        """Uses `context` of the kubeconfig, or its current one if empty."""
+        """Uses `context` of the kubeconfig, or the current context if it is empty."""
         self._context = context
 
     def kubectl(self, *arguments: str, user: str = "") -> str:
@@ -68,7 +68,7 @@ class Cluster:
         return found
 
     def wait(self, look: Callable[[], _Found], what: str, seconds: float) -> _Found:
-        """Returns the first result that is true. Raises Failed after this many seconds."""
+        """Calls `look` until its result is true, and returns that result. Raises Failed after `seconds`."""
         deadline, pause = time.monotonic() + seconds, _FIRST_PAUSE_S
         while not (found := look()):
             if time.monotonic() > deadline:

@@ -10,7 +10,7 @@ from demos.chart import Chart, svg
 from demos.mlbatch.cluster import Cluster, Denied, Failed
 
 QUERY = 'count by (exported_namespace) (DCGM_FI_DEV_XID_ERRORS{exported_pod!=""})'
-"""The query of the dashboard of GPU use: DCGM's exporter names each GPU's pod."""
+"""The query of the dashboard of GPU use. DCGM's exporter adds the pod of each GPU as a label."""
 _PROMETHEUS = "/api/v1/namespaces/monitoring/services/prometheus-kube-prometheus-prometheus:http-web/proxy/api/v1"
 _STEP_S = 5
 _ON = "pulumi config set -s mlbatch --path operators.kubePrometheusStack.enabled true && pulumi up -s mlbatch"

@@ -16,10 +16,10 @@ _OFFERS = [8, 8, 8]
 GPUS = sum(_OFFERS)
 SOON_S = 60.0
 DRIVERS_S = 1800.0
-"""The time for drivers: on Azure a quarter of an hour per node (simulator/bench/durations.yaml), after its boot."""
+"""The time for drivers: a quarter of an hour per node on Azure, after its boot (simulator/bench/durations.yaml)."""
 LENDS_S = 400.0
-"""The time until the slack queue lends all GPUs. The node-health job sets the number every five minutes, and lowers it
-for a bad node, as in `recovery`.
+"""The time until the slack queue lends all GPUs. The node-health job sets this number every five minutes, and lowers it
+while a node is bad, as after `recovery`.
 """
 LOOKS_S = 180.0
 """The time for AppWrapper, which checks its pods once a minute and gives them a minute to terminate."""
@@ -61,7 +61,7 @@ class Demonstration:
         return sum(is_running(pod) for pod in self.cluster.pods(team, name))
 
     def check_waits(self, name: str, team: str) -> None:
-        """Raises Failed if a job that must wait gets a pod within the usual start time."""
+        """Raises Failed if a job that must wait gets a pod within five seconds, in which jobs usually start."""
         for _ in range(5):
             if found := self.cluster.pods(team, name):
                 raise Failed(f"{name} of {team} must wait, but has {len(found)} pods")
