@@ -78,7 +78,7 @@ def report(cluster: Cluster, namespace: str, name: str) -> Report:
     """Reports on `name` or `kind/name`. If several objects match, uses the first: owners come before owned objects."""
     found = _found(cluster, namespace, name)
     if not found:
-        return Report(name, GONE, "the cluster has no such object")
+        return Report(name, GONE, "the cluster does not have this object")
     it = Workload(cluster, *found[0])
     phase, message = _phase(it)
     known = Report(name, phase, message, it.kind, it.obj["metadata"]["uid"])

@@ -199,7 +199,7 @@ def chosen_channel(settings: Settings, has: str | None) -> str:
     change, keep = (set_command(path, channel).text(settings.stack) for channel in (wanted, has))
     pulumi.log.warn(
         f"the cluster keeps the OS channel {has}, because AKS would re-create all nodes for {wanted}. To change to "
-        f"{wanted}, run while no job runs: {change} && pulumi up -s {settings.stack}. To keep {has} without this "
+        f"{wanted}, while no job runs: {change} && pulumi up -s {settings.stack}. To keep {has} without this "
         f"warning: {keep}"
     )
     return has

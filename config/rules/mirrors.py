@@ -28,7 +28,7 @@ def mirror_problems(installation: Installation, is_file: IsFile) -> Iterator[Pro
     elif source is not None and "://" in source and (names := _without_charts(installation)):
         has = "has" if len(names) == 1 else "have"
         what = f"is {source!r}, a registry of charts, but {' and '.join(names)} {has} manifests and no chart"
-        allowed = "a folder, such as `make upstream-charts` creates"
+        allowed = "a folder, for example from `make upstream-charts`"
         yield Problem(_SOURCE, what, allowed, by_hand(_SOURCE))
     if registry is not None and (what := _registry_fault(registry)):
         path = ("images", "registry")

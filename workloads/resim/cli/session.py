@@ -28,7 +28,7 @@ class Session:
         """Returns a template of the stack. Raises Refused if it does not exist."""
         if name not in self.templates:
             there = ", ".join(self.templates)
-            what = f"--template is {name}, but the stack has no such template"
+            what = f"--template is {name}, but the stack does not have this template"
             raise Refused(what, there, f"--template {next(iter(self.templates), TEST_IO)}")
         return self.templates[name]
 
