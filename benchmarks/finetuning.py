@@ -163,9 +163,7 @@ def profile(run: Any) -> None:
 
 
 def check(_: argparse.Namespace) -> dict[str, Any]:
-    """Returns fp32 losses of a batch on the CPU, ours with packing and peft's with padding, and how far LoRA's gradients
-    are apart.
-    """
+    """Returns losses of one batch (fp32, CPU), ours packed and peft's padded, and how much LoRA's gradients differ."""
     examples = data.synthetic(VOCABULARY, 1, 4, (16, 64))
     options = settings(batch=8, pack=128, longest=64)
     training = train.Training(options, base("tiny", "cpu", torch.float32), examples)

@@ -1,7 +1,7 @@
 """Access to a network that the stack creates: a machine in it, and a Bastion for logins to the machine.
 
-The machine has no public address or password. Its identity deploys, so every user of the machine has the identity's
-rights.
+The machine has no public address or password. `pulumi up` uses the machine's identity, so every user of the machine has
+the rights of that identity.
 """
 
 from __future__ import annotations

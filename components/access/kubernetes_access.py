@@ -41,7 +41,7 @@ class KubernetesAccess(Component):
         admin: pulumi.Resource | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """Creates both. Without local accounts, also assigns the deployer's role, unless `admin` already does."""
+        """Creates the resources. Without local accounts, `admin` is the deployer's role assignment; None creates it."""
         super().__init__(name, opts)
         self.cluster = cluster
         self.settings = settings

@@ -182,8 +182,8 @@ class Cluster(Component):
 def chosen_channel(settings: Settings, has: str | None) -> str:
     """Returns the OS channel of the settings, or the current channel (`has`).
 
-    An unset channel does not change if the default would re-create all nodes. Logs a warning if nodes are re-created,
-    or would be.
+    An unset channel does not change if the default would re-create all nodes. Logs a warning in this case, and if an
+    update re-creates all nodes.
     """
     cluster, path = settings.cluster, ("cluster", "nodeOsChannel")
     wanted: str = cluster.node_os_channel
@@ -260,7 +260,7 @@ def _autoscaler_profile(settings: Settings) -> containerservice.ManagedClusterPr
 
 
 def _storage_profile(storage: StorageSettings) -> containerservice.ManagedClusterStorageProfileArgs:
-    """Returns the profile of AKS's blob CSI driver. The driver's chart has objects with the same names, so one is off.
+    """Returns the profile of AKS's blob CSI driver. It is off with the driver's chart: objects have the same names.
 
     `False` is explicit, because AKS keeps the value of omitted fields.
     """

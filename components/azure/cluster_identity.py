@@ -1,8 +1,8 @@
 """The identity of a control plane in a custom network, and the roles that it needs there.
 
 A system-assigned identity is created with the cluster, too late: AKS first checks that the identity may join the nodes'
-subnet. AKS also rejects one with a custom private DNS zone (its pages on CNI networking, on private clusters and on
-system-assigned identities).
+subnet. AKS also rejects such an identity with a custom private DNS zone (its pages on CNI networking, on private
+clusters and on system-assigned identities).
 """
 
 from __future__ import annotations

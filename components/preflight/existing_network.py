@@ -35,7 +35,7 @@ class Difference:
 def network_refusal(settings: Settings, cluster: Any, address_space: str | None) -> str:
     """Returns the error if the settings require another network than `cluster` has, or an empty string.
 
-    `cluster` is None if it does not exist. `address_space` is the one of the network that the stack created, or None.
+    `cluster` is None if it does not exist. `address_space` is the range of the network that the stack created, or None.
     """
     found = [*_address_space(settings, address_space), *(_cluster(settings, cluster, address_space) if cluster else ())]
     if not found:

@@ -66,7 +66,7 @@ def system_pool_refusal(
 ) -> str:
     """Returns the error for a new VM size of a system pool of `size`, or for a new `maxPods` if the pool has `pods`.
 
-    `cluster` has the CLI options that name the cluster. `place` has those for the pool's subnet and zones: either all
+    `cluster` has the CLI options that name the cluster. `place` has the options for subnet and zones: either all
     pools have a subnet or none (Azure/AKS#2927). A pool's VM size and `maxPods` are fixed, but a system pool can be
     deleted once another exists
     (https://learn.microsoft.com/azure/aks/resize-node-pool, .../aks/use-system-pools).

@@ -1,7 +1,8 @@
 """AKSInfinibandSupport: the feature of a subscription that puts the nodes of a pool on one InfiniBand fabric.
 
-AKS reads it when it creates a pool. If it is missing, AKS does not warn, and the pool's jobs fail. So the program
-checks it first. It does not register the feature, which affects the whole subscription and takes a quarter of an hour.
+AKS reads its state when it creates a pool. If the feature is not registered, AKS does not warn, and the pool's jobs
+fail. So the program checks it first. The program does not register the feature, because that affects the whole
+subscription and takes a quarter of an hour.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ _NAMES = f"--namespace {NAMESPACE} --name {FEATURE}"
 
 
 def check_infiniband(pools: Mapping[str, PoolSettings], *, checked_before: bool = False) -> None:
-    """Raises pulumi.RunError if a pool's VM size needs the feature and it is not registered, or the opposite.
+    """Raises pulumi.RunError if a pool's VM size needs the feature and it is not registered, or must not have it and
+    it is registered.
 
     If the first phase has `checked_before`, a missing right to read the state is only a warning.
     """

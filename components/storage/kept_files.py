@@ -1,8 +1,8 @@
 """Claims that keep users' files after a workload is removed, and the stack output `files` that lists them.
 
-Pulumi removes a claim that stays in the cluster from the state, so each update reads the output of the last update. The
-last outputs `storage`, `registry` and `platform` also show what exists. Warnings about deleted data, deleted images and
-ended protection need them.
+If a claim stays in the cluster, Pulumi still removes it from the state, so each update reads the output of the last
+update. The last outputs `storage`, `registry` and `platform` also show what exists, for warnings about deleted data,
+deleted images and the end of protection.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class _Stored(NamedTuple):
 
 
 def storage_warnings(settings: Settings, outputs: Mapping[str, Any]) -> Iterator[str]:
-    """Yields warnings for a deleted registry, for each account that loses data, and one for all ended protection.
+    """Yields warnings for a deleted registry, for each account that loses data, and one if protection ends.
 
     `outputs` are the outputs of the last update; empty before the first one.
     """

@@ -248,7 +248,7 @@ def spec(rules: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def rule(container: str, start: str, expiry: str, *, fix: str) -> dict[str, Any]:
-    """Returns an alert that fires from when previews warn until the SAS is renewed. Its value is the seconds left."""
+    """Returns an alert that fires, as previews warn, until the SAS is renewed. Its value is the seconds left."""
     left = warned_for(start, expiry)
     return {
         "alert": ALERT,

@@ -66,7 +66,9 @@ class SharedFiles(Component):
         self.register_outputs({"account": self.account_name})
 
     def _account(self, settings: Settings) -> storage.StorageAccount:
-        """Creates it without keys and secure transfer: NFS has neither (Azure's page on troubleshooting NFS shares)."""
+        """Creates the account without keys and secure transfer, which NFS does not support (Azure's page on
+        troubleshooting NFS shares).
+        """
         return storage.StorageAccount(
             "files-account",
             account_name=self.account_name,

@@ -48,7 +48,7 @@ def chosen(
     every: timedelta,
     devices: Mapping[str, Mapping[str, str]],
 ) -> list[str]:
-    """Returns the nodes to check in this round. `every` is the time between rounds. `devices` are a node's, by pool."""
+    """Returns the nodes to check in this round. `every` is the time between rounds. `devices` has a node's by pool."""
     busy = {_node_of(pod) for pod in pods if _takes_gpus(pod)}
     if "" in busy:
         print("a pod waits for GPUs: no check starts", flush=True)

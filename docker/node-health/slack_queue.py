@@ -98,7 +98,7 @@ def change(queue: Object, lost: int) -> tuple[Object, str]:
             each["lendingLimit"], changes = str(lent), f"lends {lent} of {quota} GPUs"
     if not changes:
         return {}, ""
-    version = queue["metadata"]["resourceVersion"]  # the patch replaces the list: it must fail after changes
+    version = queue["metadata"]["resourceVersion"]  # a patch of a changed queue must fail: it replaces the list
     return {"metadata": {"resourceVersion": version}, "spec": {"resourceGroups": groups}}, changes
 
 

@@ -59,7 +59,7 @@ def release(
     """Creates a release of the pinned chart `name`, by default in the operator's namespace.
 
     The release's name is `called`, by default `name`. The user's values take precedence. If `awaited`, Pulumi waits for
-    the chart's objects, but not for those that an operator creates.
+    the chart's objects, but not for objects that an operator creates.
     """
     chart = versions().charts[name]
     location = locate(chart, context.settings.charts.source)

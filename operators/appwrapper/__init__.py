@@ -25,7 +25,7 @@ _S, _MINUTE, _HOUR = 10**9, 60 * 10**9, 3600 * 10**9
 
 RESOURCES = {"requests": {"memory": "250Mi"}, "limits": {"memory": "1000Mi"}}
 """MLBatch's values (its setup.k8s/appwrapper/base/manager_resources_patch.yaml). The operator caches all pods of the
-cluster (v1.2.1, cmd/main.go: a cache without selectors), so its release's 128Mi are too little.
+cluster (v1.2.1, cmd/main.go: a cache without selectors), so the 128Mi of the release are too little.
 """
 
 

@@ -19,7 +19,7 @@ from operators._lib.release import Values, release
 
 NAME = "blob-csi-driver"
 NAMESPACE = "kube-system"
-"""The namespace of its objects (kubernetes-sigs/blob-csi-driver, charts/README.md)."""
+"""The namespace of the driver's objects (kubernetes-sigs/blob-csi-driver, charts/README.md)."""
 
 
 class BlobCsiDriver(Installed[ChartSettings]):
@@ -29,7 +29,7 @@ class BlobCsiDriver(Installed[ChartSettings]):
 
 def values() -> Values:
     return {
-        # The controller creates volumes, but this program's exist already. A second replica needs a second system node.
+        # The controller creates volumes, but this program's volumes exist. A second replica needs a second system node.
         "controller": {"replicas": 1, **ON_SYSTEM_POOL},
         "node": {"tolerations": ANY_TAINT, "enableAznfsMount": False},
     }

@@ -126,7 +126,7 @@ def _claim(storage_class: str, gi: int) -> Values:
 
 
 def _grafana_disk(storage_class: str) -> Values:
-    """Returns the values of a StatefulSet's claim, which stays when the StatefulSet is deleted."""
+    """Returns the values of a StatefulSet's claim, which stays without the StatefulSet."""
     return {
         "enabled": True,
         "type": "sts",

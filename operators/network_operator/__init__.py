@@ -24,7 +24,7 @@ NAME = "network-operator"
 POLICY = "nic-cluster-policy"
 """The name of the only policy: the operator ignores others."""
 _NOT_AWAITED = {"pulumi.com/skipAwait": "true"}
-"""Pulumi does not wait for objects with this annotation. All nodes may only have the policy's driver after weeks."""
+"""Pulumi does not wait for objects with this annotation. It may take weeks until all nodes have the policy's driver."""
 _OFED = {
     # Compiling the driver takes up to 12 minutes (network-operator#318); the operator's probes allow for 20.
     "forcePrecompiled": False,

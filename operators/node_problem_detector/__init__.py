@@ -45,7 +45,7 @@ class NodeProblemDetectorSettings(OperatorSettings):
 
 
 class NodeProblemDetector(Installed[NodeProblemDetectorSettings]):
-    """One DaemonSet for each VM size, on which the limits in its configuration depend."""
+    """One DaemonSet for each VM size, because limits in its configuration depend on the VM size."""
 
     def create(self, context: InstallContext, settings: NodeProblemDetectorSettings) -> None:
         self._context, self._space = context, context.namespace.metadata["name"]

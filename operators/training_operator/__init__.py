@@ -1,5 +1,5 @@
-"""Kubeflow's training operator: creates the pods of a PyTorchJob, a gang of the stack's scheduler, each with its rank
-and the address of rank 0.
+"""Kubeflow's training operator: creates the pods of a PyTorchJob as a gang of the stack's scheduler. Each pod gets its
+rank and the address of rank 0.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Creates jobs of teams, with or without an AppWrapper.
-
-AppWrapper restarts a job on other nodes if it fails or a node is bad.
-"""
+"""Creates jobs of teams, with or without an AppWrapper."""
 
 from __future__ import annotations
 

@@ -91,8 +91,8 @@ class MpiJob:
         """Creates the ConfigMap and the Volcano Job; returns the command that shows the master's log.
 
         Volcano rejects changes of a Job's spec, so a change replaces the Job. Its name stays, so the old Job is deleted
-        first, in the foreground (the provider's default): its pods end before it. Otherwise Volcano may ignore the new
-        Job while the old pods end (volcano-sh/volcano#3968 and #5973, both open in 1.15).
+        first, after its pods (foreground, the provider's default). Otherwise Volcano may ignore the new Job while the
+        old pods end (volcano-sh/volcano#3968 and #5973, both open in 1.15).
         """
         kubernetes.apiextensions.CustomResource(
             name,

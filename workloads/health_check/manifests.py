@@ -115,7 +115,6 @@ def _job_spec(run: Run, name: str, pod: Manifest) -> Manifest:
 
 
 def _on_nodes(run: Run) -> Manifest:
-    """Returns affinity to the named nodes, by AKS's labels."""
     affinity = on_pools(run.pool)
     (term,) = affinity["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
     term["matchExpressions"].append({"key": _HOSTNAME, "operator": "In", "values": list(run.options.node_names)})

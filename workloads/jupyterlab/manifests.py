@@ -1,7 +1,4 @@
-"""Builds JupyterLab's manifests from options and hardware.
-
-The cluster stores only a hash of the password, in Jupyter Server's format.
-"""
+"""Builds JupyterLab's manifests from options and hardware."""
 
 from __future__ import annotations
 

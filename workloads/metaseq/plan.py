@@ -1,7 +1,4 @@
-"""Plans how to train a model size on some nodes, or explains why that is impossible.
-
-GPU memory is the sum of metaseq's tensors. A comment explains each.
-"""
+"""Plans how to train a model size on some nodes, or explains why that is impossible."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Draws a pool's fabric as SVG: a column for each node, a row for each rail, and their states.
-
-The input is the job's JSON. Squares need no drawing library.
-"""
+"""Draws a pool's fabric as SVG: a column for each node, a row for each rail, and their states."""
 
 from __future__ import annotations
 

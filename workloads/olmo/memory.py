@@ -66,7 +66,7 @@ def _kept_of_layer(training: TrainingConfig) -> int:
       `clip_qkv` works in place and keeps its input 6
     - RMSLayerNorm after the parts: each of two norms, and those of q and k, keeps its input as float32 4 and the
       normalised input 2; the inputs of the layer's two parts are 4
-    The feed-forward part keeps both projected halves, the activated gate and the product, each half as wide.
+    - feed-forward: both projected halves, the activated gate and the product, each half as wide
     """
     attention = 6 + 4 + 2
     before, after = 2 * (4 + 2) + 6 * training.clips, 4 * (4 + 2) + 4

@@ -43,7 +43,7 @@ _HEAD_LOST: Manifest = {
     "failureThreshold": 4,
 }
 """Liveness probe that ends the submitter if the head's node is dead. The submitter would follow the log forever (Ray
-2.60.0, job/sdk.py, tail_job_logs: a WebSocket without heartbeat), and KubeRay waits for it to mark the job as failed.
+2.60.0, job/sdk.py, tail_job_logs: a WebSocket without heartbeat), and KubeRay fails the job only after the submitter.
 """
 _AWAY_FROM_HEADS: Manifest = {
     "weight": 100,
@@ -52,8 +52,8 @@ _AWAY_FROM_HEADS: Manifest = {
         "topologyKey": "kubernetes.io/hostname",
     },
 }
-"""Anti-affinity of the submitter to heads. If head and submitter are on a lost node, Kubernetes only marks the
-submitter's Job as failed when the node returns or is deleted (kubernetes/kubernetes#125510), and KubeRay waits for it.
+"""Anti-affinity of the submitter to heads. If both are on a lost node, Kubernetes marks the submitter's Job as failed
+only when the node returns or is deleted (kubernetes/kubernetes#125510), and KubeRay waits for that.
 """
 _OBJECT_STORE = str(2**30)
 """Bytes of Ray's object store, which is little used. By default, the store gets part of the machine's memory, and Ray
@@ -72,7 +72,7 @@ class Run(TrainingRun[FinetuningOptions]):
         """The folder of this training's output. It depends on the options that distinguish trainings
         (finetuning/train.py, `_about`).
 
-        In the folder of another training, the loop would refuse to continue, also after restarts.
+        In the folder of another training, the loop would refuse to continue.
         """
         options = self.options
         learnt = (options.model, options.data_container, options.longest, options.evaluation)

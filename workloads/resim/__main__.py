@@ -6,7 +6,7 @@ import sys
 
 
 def _command() -> int:
-    """Runs the command. Its imports are here, because they take seconds, in which the user may interrupt it."""
+    """Runs the command. Imports are inside, because they take seconds and the user may interrupt them."""
     try:
         from workloads.resim.cli.arguments import main
 

@@ -106,7 +106,6 @@ def foreign(file: Path | str, place: int, numbers: Sequence[int], vocabulary: in
 
 
 def _check_start(file: Path, token: int) -> None:
-    """Raises DataError for files of other formats."""
     with file.open("rb") as content:
         first = content.read(_BLOCK)
     for start, (what, command) in _STARTS.items():

@@ -65,7 +65,6 @@ def read(path: Path, tokenizer: Any, vocabulary: int, longest: int) -> tuple[lis
 
 
 def _example(prompt: str | None, text: str, tokenizer: Any) -> Example:
-    """Returns the example of a line. Raises DataError."""
     end = [] if tokenizer.eos_token_id is None else [tokenizer.eos_token_id]
     before = [] if prompt is None else tokenizer(prompt).input_ids
     tokens = before + tokenizer(text, add_special_tokens=prompt is None).input_ids + end

@@ -60,7 +60,6 @@ def read(path: Path, make: Callable[[str | None, str], Made]) -> list[Made]:
 
 
 def _files(path: Path) -> list[Path]:
-    """Returns the file `path`, or the *.jsonl in the folder. Raises DataError."""
     if not path.is_dir():
         if not path.exists():
             raise DataError(f"{path} does not exist")
@@ -123,7 +122,6 @@ def _encoded(where: str, file: Path, encoding: str) -> DataError:
 
 
 def _parsed(line: str) -> Any:
-    """Returns the JSON value of a line. Raises DataError."""
     try:
         return json.loads(line, object_pairs_hook=_once)
     except json.JSONDecodeError as error:
@@ -142,7 +140,6 @@ def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _texts(line: Any) -> tuple[str | None, str]:
-    """Returns the prompt or None, and the text. Raises DataError."""
     if isinstance(line, list):
         raise DataError(f"a JSON array; {_ONE_A_LINE}")
     fields = line if isinstance(line, Mapping) else {}

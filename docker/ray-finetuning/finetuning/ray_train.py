@@ -1,7 +1,7 @@
 """Runs finetuning.train's loop in workers of Ray Train, one for each GPU: `python -m finetuning.ray_train`.
 
 All nodes mount the folder --output. If a worker dies, Ray restarts all workers when GPUs are available, and the loop
-continues from its newest checkpoint. Ray also gets the metrics.
+continues from its newest checkpoint.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ def lines(result: Mapping[str, Any]) -> Iterator[str]:
 
 
 def error(result: Mapping[str, Any], prompts: int) -> str:
-    """Returns the error if prompts were not answered, otherwise an empty text."""
+    """Returns the error if prompts were not answered, or an empty text."""
     answered = result["completed"]
     return "" if answered >= prompts else f"only {answered} of {prompts} prompts were answered; no results are stored"
 

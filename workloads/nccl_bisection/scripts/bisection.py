@@ -17,7 +17,7 @@ LINK, NODE, RAIL, POOL = "link", "node", "rail", "pool"
 SAMPLE = 16
 """Number of nodes in pairs. If less than half of them are bad, a pair is good, so the rail itself is not bad."""
 PAIRINGS = 3
-"""Number of different pairings. With three, each good one of three nodes is once in a pair without the bad node."""
+"""Number of different pairings. With three, each good node of three is once in a pair without the bad node."""
 
 Nodes = tuple[str, ...]
 Rails = tuple[int, ...]
@@ -33,7 +33,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of one group: bus bandwidth and floor in GB/s. If it is bad for another reason, `why` has it."""
+    """The result of one group: bus bandwidth and floor in GB/s, and `why` if it is not good for another reason."""
 
     state: str
     busbw: float = 0.0
@@ -117,7 +117,7 @@ def bisect(
 
 
 def _side_by_side(measure: Measure, searches: Mapping[Rails, _Search]) -> dict[Rails, _Found]:
-    """Returns the results of searches, by rails. All searches run in the same rounds."""
+    """Runs all searches in the same rounds. Returns their results by rails."""
     found: dict[Rails, _Found] = {}
     asked = {rails: next(search) for rails, search in searches.items()}
     while asked:
