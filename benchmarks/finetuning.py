@@ -109,7 +109,7 @@ def ours(chosen: argparse.Namespace) -> dict[str, Any]:
 
 
 class Measured(Trainer):
-    """A Trainer that counts the tokens of each step in a `Clock`."""
+    """The Trainer with a `Clock` for its tokens."""
 
     def training_step(self, model: nn.Module, inputs: dict[str, Any], *more: Any, **others: Any) -> torch.Tensor:
         self.clock.step(inputs["attention_mask"].sum())

@@ -23,6 +23,6 @@ class Component(pulumi.ComponentResource):
         """Returns the options of a resource that must stay until its replacement exists.
 
         By default, azure-native deletes a resource with a set name before it creates the replacement. If Azure rejects
-        the replacement, for example because its name is taken, images or data would be lost.
+        the replacement, images or data would be lost.
         """
         return self.child(delete_before_replace=False, **options)

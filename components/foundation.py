@@ -24,10 +24,7 @@ from config.schema.storage import Account
 
 
 class Foundation(Component):
-    """All resources that need no access to a private network: neither GPU nodes nor objects in the cluster.
-
-    Registry and storage do not depend on the cluster: data outlives clusters.
-    """
+    """All resources that need no access to a private network: neither GPU nodes nor objects in the cluster."""
 
     def __init__(
         self,

@@ -35,7 +35,7 @@ def reference(name: str, registry: str | None) -> str:
 def own(name: str, *, login_server: str, mirror: str | None) -> str:
     """Returns the full reference of a pinned image, or of an image of `docker/`.
 
-    `login_server` is the host name of the stack's registry, such as myregistry.azurecr.io. Raises UnknownImage.
+    `login_server` is the host name of the stack's registry. Raises UnknownImage.
     """
     if name in versions().images:
         return reference(name, mirror)

@@ -22,8 +22,7 @@ class KubernetesAccess(Component):
     """The kubeconfig and the Kubernetes provider.
 
     With local accounts, the kubeconfig has the admin certificate. Otherwise it calls kubelogin, and the deployer gets a
-    role, because Azure RBAC gives the cluster's owner no rights in Kubernetes. The settings reject clusters with
-    neither local accounts nor Entra ID.
+    role, because Azure RBAC gives the cluster's owner no rights in Kubernetes.
 
     Disabling local accounts later does not revoke certificates: run `az aks rotate-certs`.
     """

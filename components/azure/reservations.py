@@ -1,7 +1,7 @@
 """Capacity reservations of pools, checked before any resource is declared.
 
-If a group has no reservation for a pool, AKS creates the pool and only warns (its page on capacity reservation groups).
-Users notice the warning too late.
+If a group has no reservation for a pool, AKS creates the pool and only warns (its page on capacity reservation groups),
+which users notice too late.
 """
 
 from __future__ import annotations

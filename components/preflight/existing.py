@@ -102,7 +102,7 @@ class Existing:
 def check_existing(settings: Settings) -> Existing:
     """Returns what exists, and logs warnings.
 
-    Raises pulumi.RunError, which the engine shows without a traceback, if the settings require an impossible change.
+    Raises pulumi.RunError if the settings require an impossible change.
     """
     existing = _look(settings)
     if why := "\n".join(_refusals(settings, existing)):

@@ -24,8 +24,7 @@ _NAMES = f"--namespace {NAMESPACE} --name {FEATURE}"
 
 
 def check_infiniband(pools: Mapping[str, PoolSettings], *, checked_before: bool = False) -> None:
-    """Raises pulumi.RunError if a pool's VM size needs the feature and it is not registered, or must not have it and
-    it is registered.
+    """Raises pulumi.RunError if the state of the feature does not fit the VM size of a pool.
 
     If the first phase has `checked_before`, a missing right to read the state is only a warning.
     """

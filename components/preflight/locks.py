@@ -27,7 +27,7 @@ def lock_objections(locks: Iterable[Json], group: str, deleted: Iterable[str]) -
     """Yields an objection for each lock, which stops the update if the lock forbids it.
 
     `locks` are the locks of the group, its resources and its subscription. `group` is the id of the stack's group.
-    `deleted` has the names, for messages, of what the update deletes.
+    `deleted` names what the update deletes.
     """
     pools = ", ".join(deleted)
     for lock in {str(each["id"]).lower(): each for each in locks}.values():

@@ -1,7 +1,7 @@
 """Dynamic providers that store the validity period of a SAS, and sign the SAS with a user delegation key.
 
-Azure Resource Manager can do neither. Pulumi pickles providers by reference to this module, and runs them in a separate
-process (`pulumi.dynamic`). So the module imports nothing heavy, and providers have no state. Unlike the program,
+Azure Resource Manager can do neither. Pulumi pickles providers by reference to this module and runs them in a separate
+process (`pulumi.dynamic`), so the module imports nothing heavy, and providers have no state. Unlike the program,
 providers may read the clock and call the storage account.
 """
 

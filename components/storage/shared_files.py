@@ -98,7 +98,7 @@ class SharedFiles(Component):
 def shared_class(
     settings: Settings, made: Sequence[pulumi.Resource], opts: pulumi.ResourceOptions
 ) -> SharedClass | None:
-    """Returns the class of shared files, or None without shared files.
+    """Returns the class of shared files, or None.
 
     If neither the stack nor AKS creates the class, reads it from the cluster. If it is missing, previews fail and show
     the resource's name, which is the key of the setting.

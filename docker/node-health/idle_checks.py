@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Starts checks of a few idle GPU nodes. A CronJob runs it so often that each node is checked once a day.
+"""Starts checks of a few idle GPU nodes. A CronJob runs it.
 
 A check is a pod with the lowest priority, which any job preempts. Each round checks the nodes with the oldest checks,
 just enough to check all nodes within a day. While a job's pod waits for GPUs, no check starts. If a node offers fewer

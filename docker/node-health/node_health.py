@@ -144,7 +144,6 @@ def main() -> int:
 
 
 def _limit_lending(path: str, nodes: list[Object], rules: Rules) -> bool:
-    """Sets the slack queue's lending limit. Returns False if the API server rejects the change."""
     labels = {*rules.bad_labels, rules.label}
     lost = slack_queue.lost(nodes, slack_queue.Rules.of(os.environ, TAINT, labels), datetime.now(UTC))
     try:

@@ -5,8 +5,8 @@ restarts the pods (NVIDIA/k8s-operator-libs, pkg/upgrade): cordon, wait for jobs
 operator), drain, restart, uncordon. By default, it does not wait for jobs. It also cannot evict pods with an emptyDir,
 which all our jobs have, and leaves their node cordoned (pod_manager.go, updateNodeToDrainOrFailed).
 
-Previews also warn, because the steps that Pulumi shows do not include the rollout. The warning comes from an update
-hook, which gets a resource's old and new inputs (Pulumi, "Resource hooks").
+The warning comes from an update hook, also in previews, because Pulumi's steps do not show the rollout (Pulumi,
+"Resource hooks").
 """
 
 from __future__ import annotations

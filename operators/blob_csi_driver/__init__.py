@@ -1,7 +1,7 @@
 """The blob CSI driver from its chart, which mounts blob containers instead of AKS's add-on.
 
-Chart and add-on have objects with the same names, so a cluster can only have one (`storage.driver`). When a stack
-changes from add-on to chart, AKS first removes its driver. To change from chart to add-on, set `none` in between.
+Chart and add-on have objects with the same names, so a cluster can only have one (`storage.driver`). A change from
+add-on to chart first removes AKS's driver. A change from chart to add-on needs `none` in between.
 """
 
 from __future__ import annotations

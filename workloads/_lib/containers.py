@@ -17,7 +17,7 @@ _WRITE = "racwdl"
 _WRITE_HIERARCHICAL = "racwdlmp"
 """The same permissions for a hierarchical namespace (ContainerSettings.permissions)."""
 _SHARE = 10 * 2**30
-"""The size in bytes that a container must allow for a file: a checkpoint, or one process's share of it."""
+"""The bytes of a checkpoint, or of one process's share, that a container must allow."""
 
 
 def container_problems(

@@ -109,7 +109,7 @@ def shared(*names: str) -> dict[str, str]:
 
 
 def topology_path(files: Files) -> str:
-    """Returns the path of NCCL's topology file in containers, or an empty string if `files` has none."""
+    """Returns the path of NCCL's topology file in containers, or an empty string."""
     return files.path(TOPOLOGY) if TOPOLOGY in files.contents else ""
 
 

@@ -147,7 +147,6 @@ def _volcano_spec(*, workers: int, worker: Manifest, master: Manifest, node_chec
 
 
 def _master_template(container: Manifest, *, service_account: pulumi.Input[str], mounts: Sequence[Mount]) -> Manifest:
-    """Returns the template of the master's pod. It has no devices, and runs on the system pool."""
     requests = {"cpu": "500m", "memory": "1Gi"}
     mounted = [mount.mount() for mount in mounts]
     spec = {

@@ -13,7 +13,7 @@ from workloads.nccl_bisection.options import NAME, NcclBisectionOptions
 
 Run = MpiRun[NcclBisectionOptions]
 BYTES = 16 << 30
-"""Message size between whole nodes, as for published floors. A message on one rail has an equal share of it."""
+"""Message size between whole nodes, as for published floors. Each rail has an equal share."""
 ITERATIONS = 10
 """Iterations, as in Azure's quick check (ai-infrastructure-on-azure 6ac01e7,
 skills/ai-infra/references/nccl_diagnosis.md).

@@ -21,9 +21,9 @@ GATHERED_BLOCK, GATHERED_REST = 8, 2
 WRITTEN = 12
 """A checkpoint's bytes per parameter: the fp32 master and two moments."""
 _KEPT = 3
-"""The number of checkpoints on disk: two complete ones, and one that is being written."""
+"""Checkpoints on disk: two, and one that is being written."""
 _CONTAINER_BYTES_S = 0.5e9
-"""The estimated rate at which a node writes to blob storage, in bytes per second."""
+"""Estimated bytes per second from a node to blob storage."""
 _STANDARD_BYTES_S = 60 * 2**20
 """Rate of a standard share for all clients, bytes per second. `azurefile-csi` creates it in an account without large
 file shares (Azure, Scalability and performance targets for Azure Files; azurefile-csi-driver,

@@ -34,7 +34,7 @@ _DEFAULT = FinetuningOptions.model_fields["model"].default
 _OPTIONS: Path = ("workloadOptions", NAME)
 _LEAST_PACK = 512
 _FROZEN, _LEARNT = 2, 16
-"""Bytes of a weight: of a frozen one in bf16, and of a trained one in fp32 with gradient and two moments."""
+"""Bytes of a frozen weight in bf16, and of a trained weight in fp32 with gradient and two moments."""
 _KEPT_WIDTH, _KEPT_KEYS = 10, 4
 """Bytes of a token per unit of a layer's width (inputs of both norms and of attention, queries, and output, in bf16),
 and per unit of the width of the layer's keys and values.

@@ -22,7 +22,7 @@ from workloads.resim.options import NAME, ResimOptions
 
 TEMPLATES = f"{NAME}-templates"
 OWNER = f"{NAME}-batches"
-"""The name of the ConfigMap that owns the Jobs of submitted batches, so that they are deleted with the stack."""
+"""The ConfigMap that owns the Jobs of submitted batches. They are deleted with the stack."""
 TEST_IO = "test-io"
 BATCH_LABEL = "ai-on-aks/batch"
 RUN_LABEL = "ai-on-aks/run"

@@ -19,7 +19,7 @@ from pretraining import folders
 from pretraining.optimizer import Segments, world
 
 _WHERE = "where"
-"""Name of the files that list the elements of a share: the first element and the length of each segment."""
+"""Name of files with the first element and the length of each segment of a share."""
 
 
 class Optimizer(Protocol):
@@ -51,7 +51,7 @@ class Checkpoints:
         self._writer.start()
 
     def wait(self) -> None:
-        """Waits until the thread has written the checkpoint. Raises the error of that write, if any."""
+        """Waits for the write. Raises its error, if any."""
         if self._writer:
             self._writer.join()
             self._writer = None

@@ -91,5 +91,5 @@ class Transformer(nn.Module):
 
 
 def attention() -> object:
-    """Returns the context in which the model must run, to use the attention kernels in `BACKENDS`."""
+    """Returns the context that selects the attention kernels."""
     return sdpa_kernel(BACKENDS, set_priority=True)

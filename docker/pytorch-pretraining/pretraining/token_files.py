@@ -120,7 +120,7 @@ def _check_start(file: Path, token: int) -> None:
 def _encoding(first: bytes) -> str | None:
     """Returns the encoding of a file that begins with `first`, or None if it is not text.
 
-    Token numbers rarely have no bytes of control characters.
+    Token numbers nearly always contain control characters.
     """
     if len(first) < _LEAST_TEXT:
         return None
@@ -141,7 +141,6 @@ def _encoding(first: bytes) -> str | None:
 
 
 def _check_width(file: Path, token: int, numbers: Sequence[int]) -> None:
-    """Raises DataError if the numbers are halves of wider numbers."""
     first, second = numbers[::2], numbers[1::2]
     for order, low, high in (("<", first, second), (">", second, first)):
         if len(numbers) < _LEAST or max(high) >= _UPPER or max(low) < _UPPER:

@@ -108,5 +108,5 @@ class Row:
 
 
 def _moved(tensor: Tensor, device: torch.device) -> Tensor:
-    """Copies a tensor to the device. A copy from pinned memory does not wait for the GPU."""
+    """Copies a tensor to the device. Does not wait for a copy to a GPU."""
     return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor

@@ -2,7 +2,7 @@
 
 A rail is the GPU and the HCA with the same index on every node. All rails can be measured in parallel. The halves of
 all bad groups are measured in the same round, until single nodes are left. Each single node is measured with a good
-node, and again with another good node, before it is reported. Azure describes how to do this by hand for whole nodes
+node, and again with another good node, before it is reported. For whole nodes, Azure describes this by hand
 (Azure/ai-infrastructure-on-azure 6ac01e7, skills/ai-infra/references/nccl_diagnosis.md).
 """
 

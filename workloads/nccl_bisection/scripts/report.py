@@ -10,7 +10,6 @@ from typing import Any
 from bisection import BAD, UNKNOWN, Finding, Group, Outcome, Report
 
 JSON = "JSON "
-"""Prefix of the line with the result."""
 Result = dict[str, Any]
 
 

@@ -116,7 +116,7 @@ class Meter:
 
 
 def outcome(code: int, printed: str, floor: float) -> Outcome:
-    """Returns the outcome of a run of measure.sh from its exit code and output."""
+    """Returns the outcome of a run of measure.sh."""
     verdict = next((line for line in reversed(printed.splitlines()) if line.startswith("VERDICT: ")), "")
     found = BUSBW.search(verdict)
     state = {0: GOOD, 1: BAD}.get(code, UNKNOWN) if verdict else UNKNOWN

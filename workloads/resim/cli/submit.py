@@ -114,7 +114,6 @@ def _check_lasts(session: Session, made_of: Mapping[str, Any]) -> None:
 
 
 def _check_same(batch: str, names: Sequence[str], known: Mapping[str, Any]) -> None:
-    """Raises Refused if the batch of this name has other scenarios, because outputs would get mixed up."""
     if known["digest"] != digest(names):
         what = f"batch {batch} was submitted at {known['submitted'][:16]} with other scenarios ({known['scenarios']})"
         allowed = "the same scenarios in the same order, or another name"
@@ -122,7 +121,6 @@ def _check_same(batch: str, names: Sequence[str], known: Mapping[str, Any]) -> N
 
 
 def _check_made_of(batch: str, made_of: Mapping[str, Any], known: Mapping[str, Any]) -> None:
-    """Raises Refused if image, command or dataset have changed, because results would differ."""
     wanted = results_of(made_of)
     if known["madeOf"] != wanted:
         what = f"batch {batch} was submitted with another image, command or dataset than the stack has now"
