@@ -5,8 +5,8 @@ deletes the ConfigMap first. One ValidatingAdmissionPolicy rejects this deletion
 each has a ServiceAccount in the platform's namespace. Another policy rejects it while claims of any stack or user have
 files (PersistentVolumes).
 
-The API server watches ServiceAccounts and PersistentVolumes anyway. If ConfigMaps registered consumers, it would miss
-changes after the policy's binding is deleted and re-created (tested with 1.35: it still counted a deleted consumer).
+The API server watches ServiceAccounts and PersistentVolumes anyway. Of ConfigMaps, it would miss changes after the
+policy's binding is deleted and re-created (tested with 1.35: it still counted a deleted consumer).
 """
 
 from __future__ import annotations

@@ -86,8 +86,8 @@ def workload_outputs(
     details: Mapping[str, Mapping[str, Any]],
     files: pulumi.Output[dict[str, str]],
 ) -> dict[str, Any]:
-    """Returns the workloads' outputs: for each workload the command that shows its state and the details that programs
-    need, and the claims with users' files.
+    """Returns the workloads' outputs: commands that show their state, details for programs, and claims with users'
+    files.
     """
     return {"workloads": commands, WORKLOAD_DETAILS: details, FILES: files}
 

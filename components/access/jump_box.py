@@ -1,7 +1,6 @@
 """Access to a network that the stack creates: a machine in it, and a Bastion for logins to the machine.
 
-The machine has no public address or password. `pulumi up` uses the machine's identity, so every user of the machine has
-the rights of that identity.
+The machine has no public address or password. Every user of the machine deploys with the machine's identity.
 """
 
 from __future__ import annotations

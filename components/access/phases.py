@@ -39,7 +39,7 @@ _FIRST, _SECOND = "outside", "inside"
 
 
 def deploys_inside(settings: Settings, existing: Existing) -> bool:
-    """Returns True to declare the whole stack, or False to declare only the resources of the first phase.
+    """Returns whether to declare the whole stack, not only the resources of the first phase.
 
     Raises pulumi.RunError, with the access paths, if this machine is outside and the stack is not in its first phase.
     """

@@ -31,8 +31,8 @@ class Network(Component):
     ) -> None:
         """Creates the network, or refers to an existing one.
 
-        If the network has the subnets of a jump box (`has_jump_box_subnets`), keeps them: Pulumi deletes the jump box
-        only after it updates the network, and Azure refuses to remove subnets in use.
+        Keeps the subnets of a jump box if they exist (`has_jump_box_subnets`): Pulumi deletes the jump box after it
+        updates the network, and Azure refuses to remove subnets in use.
         """
         super().__init__(name, opts)
         self._settings, self._has_jump_box_subnets = settings, has_jump_box_subnets

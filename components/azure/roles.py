@@ -112,5 +112,5 @@ def _definition(scope: str, role: str) -> str:
 
 
 def subscription_id() -> str:
-    """Returns the id as a string, not as an output, because names of Azure resources contain a hash of it."""
+    """Returns the id as text, not as an output: names of Azure resources contain its hash."""
     return str(authorization.get_client_config().subscription_id)

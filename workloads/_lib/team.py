@@ -55,10 +55,7 @@ class TeamOptions(WorkloadOptions):
 
 
 def name_of(workload: str, prefix: str) -> str:
-    """Returns the name of a workload's objects in the team's namespace: the stack's `prefix`, then `workload`.
-
-    If both are the same, the name has only one of them.
-    """
+    """Returns the name of a workload's objects: `prefix` and `workload`, or only `workload` if both are equal."""
     return workload if prefix == f"{workload}-" else f"{prefix}{workload}"
 
 

@@ -174,8 +174,8 @@ def job(run: Run) -> Manifest:
 def wrapper_options(run: Run) -> dict[str, str]:
     """Returns AppWrapper's options: the retries, and how long pods may take to end (they need half a minute).
 
-    When no retry is left, pods of a failed job stay for a while, because otherwise their logs are deleted immediately
-    (AppWrapper's page on fault tolerance).
+    When no retry is left, pods stay for a while: otherwise their logs are deleted immediately (AppWrapper's page on
+    fault tolerance).
     """
     return {
         "retryLimit": str(run.options.restarts),

@@ -133,10 +133,7 @@ def _side_by_side(measure: Measure, searches: Mapping[Rails, _Search]) -> dict[R
 
 
 def _search(nodes: Nodes) -> _Search:
-    """Measures all nodes, then pairs to find good nodes, and then halves of the other nodes.
-
-    The good nodes are partners for measurements of single nodes.
-    """
+    """Measures all nodes, then pairs to find good nodes as partners, and then halves of the other nodes."""
     [all_nodes] = yield [nodes]
     found = _Found(all_nodes)
     if all_nodes.state == GOOD:

@@ -2,8 +2,7 @@
 
 Usage: search.py FLEET, a file with lines HOST host, LOST host why (launch.sh) and NODE host node ports (links.sh).
 Variables: VM_SIZE; POOL; BASELINES, the bus bandwidths in GB/s of one node, two, and more, as JSON; HCAS, the number on
-a node; BYTES of a message between whole nodes; and the variables of measure.sh. Exit codes: 0 if everything is good, 1
-if a part is bad, 2 if a part could not be measured.
+a node; BYTES of a message between whole nodes; and the variables of measure.sh. Exit codes: see report.exit_code.
 """
 
 from __future__ import annotations
