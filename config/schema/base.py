@@ -107,8 +107,7 @@ _SHORT = {
 
 
 def number_in(value: Any, name: str = "usd") -> float:
-    """Returns the number in text such as `$4,50`, `8 nodes` or `3d`; 0 for other text, or if its unit is not in `name`.
-    """
+    """Returns the number in text such as `$4,50`, `8 nodes` or `3d`; 0 for other text, or if `name` lacks its unit."""
     found = re.fullmatch(
         r"(?:\$|USD ?)?\+?([0-9]{1,18}(?:\.[0-9]+|,[0-9]{1,2})?(?:[eE]\+?[0-9])?) ?([A-Za-z$]*)", str(value).strip()
     )

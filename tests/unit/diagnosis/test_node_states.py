@@ -117,7 +117,9 @@ def test_a_node_that_has_just_joined_is_not_a_problem() -> None:
     assert of_platform.fix == "kubectl describe node a    # AKS tries to repair such a node (docs/lost-nodes.md)"
 
 
-@pytest.mark.parametrize(("seconds_ago", "verb"), [(30, "does not run yet"), (600, "does not run: NFD and the operators")])
+@pytest.mark.parametrize(
+    ("seconds_ago", "verb"), [(30, "does not run yet"), (600, "does not run: NFD and the operators")]
+)
 def test_a_new_node_may_lack_the_operators_labels(seconds_ago: int, verb: str) -> None:
     kind, node = created(seconds_ago)
     del node["metadata"]["labels"]["nvidia.com/gpu.deploy.device-plugin"]
