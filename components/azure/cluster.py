@@ -49,7 +49,7 @@ class Cluster(Component):
         protect: bool = False,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """Creates the cluster, in AKS's own network unless `own_network` is set.
+        """Creates the cluster in the network `own_network`, or without it in a network that AKS creates.
 
         If the cluster exists (`there`), `node_os_channel` and `ip_ranges` are its current values.
         """

@@ -69,7 +69,7 @@ class Existing:
 
     @property
     def node_os_channel(self) -> str | None:
-        """The existing cluster's OS channel, or None without a cluster. A missing channel is "None": no patches."""
+        """The existing cluster's OS channel; the text "None" (no patches) if it has none; None without a cluster."""
         if self.cluster is None:
             return None
         profile = self.cluster.auto_upgrade_profile

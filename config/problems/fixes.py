@@ -219,19 +219,20 @@ def replace_by_hand(path: Path, places: Mapping[str, bool]) -> Fix:
         how = "to a new value by `pulumi config set --secret --path`"
         return say(f"set {printable(listed)} {how}, and remove {printable(path_text(path))}")
     return say(
-        f"set {printable(listed)} to the value that you need in the stack file, and remove {printable(path_text(path))}"
+        f"in the stack file, set {printable(listed)} to the value that you need, "
+        f"and remove {printable(path_text(path))}"
     )
 
 
 def choose_by_hand(path: Path, there: Path) -> Fix:
     where, key = printable(any_name(there)), printable(path_text(path))
-    return say(f"set {where} to the value that you need in the stack file, and remove {key}, which has another value")
+    return say(f"in the stack file, set {where} to the value that you need, and remove {key}, which has another value")
 
 
 def rivals_by_hand(there: Path, keys: Collection[Path]) -> Fix:
     where, names = printable(any_name(there)), printable(", ".join(map(path_text, keys)))
     return say(
-        f"set {where} to the value that you need in the stack file, and remove {names}, which have different values"
+        f"in the stack file, set {where} to the value that you need, and remove {names}, which have different values"
     )
 
 

@@ -61,7 +61,8 @@ def _duplicate_containers(storage: StorageSettings) -> Iterator[Problem]:
                     f"has the same name as {path_text(other.path_of(name))}, but workloads find containers only by name"
                 )
                 fix = say(
-                    "rename the newer container in the stack file: `pulumi up` deletes the data of a renamed container"
+                    "in the stack file, rename the container without data: "
+                    "`pulumi up` deletes the data of a renamed container"
                 )
                 yield Problem(path, what, "a name that no other container of the stack has", fix)
 

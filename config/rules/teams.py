@@ -85,7 +85,7 @@ def _too_many_gpus(stack: StackFile) -> Iterator[Problem]:
         return
     path = slack if given[slack] >= over else max(given, key=given.__getitem__)
     left = max(0, given[path] - over)
-    what = f"is {given[path]}, but the cluster can have {total} GPUs, and {left} are left"
+    what = f"is {given[path]}, but the other quotas leave {left} of the {total} GPUs that the cluster can have"
     lacking = ("pools",) if stack.pools else ("nodeCount",)
     listed = ", ".join(f"{path_text(where)} ({gpus})" for where, gpus in given.items() if gpus)
     words = say(f"lower one or more of {listed} by {over} in total in the stack file, or add nodes")

@@ -37,7 +37,8 @@ def autoscaler_problems(installation: Installation, resource: str) -> Iterator[P
     scaled = [key for key, pool in pools if pool.sku.infiniband and pool.autoscale and not pool.autoscale.min]
     if scaled and "_" in resource:
         path: Path = ("operators", "networkOperator", "rdmaResource")
-        what = f"is {resource}, but the autoscaler reads _ as / and cannot start the first node of pools.{scaled[0]}"
+        reads = "the autoscaler replaces '_' in this name by '/'"
+        what = f"is {resource}, but {reads}, and cannot start the first node of pools.{scaled[0]}"
         allowed = "a name without _, or autoscale.min 1"
         yield Problem(path, what, allowed, set_command(path, resource.replace("_", "-")))
 

@@ -47,7 +47,7 @@ class HttpsServer(Background, ThreadingHTTPServer):
         self.socket = own.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Logs at debug level: the client disconnected, or does not trust the certificate."""
+        """Logs only at debug level: most such clients disconnected, or do not trust the certificate."""
         _log.debug("request of %s ended", client_address, exc_info=True)
 
 

@@ -1,7 +1,7 @@
 """`python3 -m simulator.tools.bootstrap`: creates the environment of locked dependencies, and prints its folder.
 
-This module needs only the standard library and Python 3.7, so that it can report a Python that is too old. The
-environment is in the cache, by lock files and interpreter, so that checkouts share it.
+This module needs only the standard library and Python 3.7, so that it can report a Python that is too old. A hash
+of lock files and interpreter names the environment's folder in the cache, so that checkouts share it.
 """
 
 from __future__ import annotations

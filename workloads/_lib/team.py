@@ -145,7 +145,7 @@ def bf16_sizes() -> list[VmSku]:
 
 
 def other_pool(option: Path, sizes: list[str]) -> Iterator[Way]:
-    """Yields other VM sizes as an alternative. Users must edit the pool by hand, because most sizes cost more."""
+    """Yields other VM sizes as an alternative. Users enter the size themselves, because most sizes cost more."""
     if sizes:
         yield f"a pool of {by_price(sizes)}", by_hand(option)
 

@@ -23,10 +23,10 @@ All configs have `fsdp.precision: mixed`: FSDP computes in bf16, but keeps weigh
 
 
 def micro_batch(options: OlmoOptions, size: VmSku, nodes: int) -> int:
-    """Returns the configured micro-batch, or the largest that the GPUs can share and hold, up to the config's value.
+    """Returns the option, or the largest micro-batch up to OLMo's config that divides the batch and fits in memory.
 
-    The micro-batch does not change the results, because gradients are accumulated. If none fits, returns the smallest
-    that the GPUs can share, or the config's value.
+    If none fits, returns the smallest that divides the batch, and if none divides it, the value of OLMo's config. The
+    micro-batch does not change the results, because gradients are accumulated.
     """
     training = options.training
     if options.micro_batch:

@@ -48,7 +48,7 @@ def _from_pkcs1(raw: bytes) -> bytes:
 
 
 def _from_openssh(raw: bytes) -> bytes:
-    """Returns the public key, after cipher, kdf, its options and the key count (OpenSSH's PROTOCOL.key)."""
+    """Returns the first public key, which follows cipher, kdf, kdf options and number of keys (PROTOCOL.key)."""
     if not raw.startswith(OPENSSH_MAGIC):
         raise BadKey("invalid format")
     position = len(OPENSSH_MAGIC)

@@ -48,7 +48,7 @@ def test_a_name_of_another_tool_leads_to_the_setting(key: str, place: str) -> No
     for each in spellings(key):
         found = problems(stack_with(each), known=KNOWN)
         (problem,) = (one for one in found if one.path == tuple(each.split(".")))
-        words = f"set {place} to the value that you need in the stack file, and remove {shown(each)}"
+        words = f"in the stack file, set {place} to the value that you need, and remove {shown(each)}"
         if place == "nothing":
             words = f"remove {shown(each)} if you do not need it: no setting of this program has a similar name"
         assert problem.fix == words

@@ -53,7 +53,7 @@ def test_an_unknown_workload_is_reported_with_any_options(value: Any) -> None:
     found = problems_with(("workloadOptions", "nccl_allreduce"), value)
     what = "is an unknown key; similar: nccl-allreduce"
     key = "workloadOptions.nccl_allreduce"
-    there = 'set workloadOptions["nccl-allreduce"] to the value that you need in the stack file, and remove'
+    there = 'in the stack file, set workloadOptions["nccl-allreduce"] to the value that you need, and remove'
     assert found == {key: (what, f"{there} {key}" if value else f"pulumi config rm --path {key}")}
 
 

@@ -115,7 +115,7 @@ def look_once(session: Session, live: Object, check: Check) -> None:
 
 
 def _look(session: Session, live: Object, before: Object | None, check: Check) -> tuple[Object, Progress]:
-    """Raises AwaitFailed also for errors of the API server, because the object exists."""
+    """Returns the object and its progress. Raises AwaitFailed with the object for an error that lasts."""
     kind, metadata = kind_of(live), live["metadata"]
     try:
         live = session.kube.get(kind.api_version, kind.name, metadata["name"], metadata.get("namespace"))
