@@ -41,7 +41,7 @@ from config.schema.models import PlatformStack, Settings
 
 
 def main() -> None:
-    # The process ends with the update. The SDKs have many objects, and collections took a quarter of its CPU time.
+    # Collections took a quarter of the CPU time, because the SDKs have many objects. The process ends with the update.
     gc.disable()
     known_operators, known = operators.find(), workloads.find()
     settings = loader.load(Inventory(known_operators, known))
@@ -98,9 +98,9 @@ def _shared_platform(
 
 
 def _foundation(settings: Settings, known: Mapping[str, Operator[Any]]) -> tuple[Settings, Existing, Foundation | None]:
-    """Checks Azure's state, and creates the foundation of the stack's own platform.
+    """Checks the state in Azure, and creates the foundation of the stack's own platform.
 
-    Returns the completed settings, what exists, and the foundation (None in the first of two phases).
+    Returns the completed settings, the existing resources, and the foundation (None in the first of two phases).
     """
     existing = check_existing(settings)
     if within := phases.deploys_inside(settings, existing):

@@ -22,7 +22,7 @@ class Component(pulumi.ComponentResource):
     def kept_until_replaced(self, **options: Any) -> pulumi.ResourceOptions:
         """Returns the options of a resource that must stay until its replacement exists.
 
-        By default, azure-native deletes a resource with a set name before it creates the replacement. If Azure rejects
-        the replacement, images or data would be lost.
+        By default, azure-native deletes a resource with a fixed name before it creates the replacement. If Azure then
+        rejected the replacement, images or data would be lost.
         """
         return self.child(delete_before_replace=False, **options)

@@ -90,8 +90,8 @@ class WorkloadContext:
     def child(self, *, other_type: str | None = None, **options: Any) -> pulumi.ResourceOptions:
         """Returns the options of a resource of the workload.
 
-        `other_type` is the type of this resource with other settings. An alias makes Pulumi replace one type by the
-        other, so that it can delete the old resource first.
+        `other_type` is the type that this resource has with other settings. An alias makes Pulumi replace one type by
+        the other, so that it can delete the old resource first.
         """
         aliases = [pulumi.Alias(type_=other_type)] if other_type else None
         return pulumi.ResourceOptions(parent=self.parent, provider=self.provider, aliases=aliases, **options)
@@ -99,7 +99,8 @@ class WorkloadContext:
     def job(self, needs: Iterable[pulumi.Resource], **options: Any) -> pulumi.ResourceOptions:
         """Returns the options of a job of the workload, which waits for `needs` and everything in `ready`.
 
-        A job's spec is immutable: a change replaces the job. Pulumi deletes it first, because its name stays.
+        A job's spec is immutable, so a change replaces the job. Pulumi deletes the old job first, because both have the
+        same name.
         """
         return self.child(
             depends_on=[*self.ready, *needs], replace_on_changes=["spec"], delete_before_replace=True, **options

@@ -1,7 +1,7 @@
 """Manifests of operators that have no chart, loaded before any resource is declared.
 
-If `charts.source` names a folder, its manifests are used unchanged, like charts. Otherwise kubectl builds them from the
-pinned Go module, like upstream's `kubectl apply -k`.
+If `charts.source` is set, the manifests in that folder are used unchanged, like charts. Otherwise kubectl builds the
+manifests from the pinned Go module, like upstream's `kubectl apply -k`.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def checksum_error(pin: Kustomization, found: str) -> str:
 
 
 def checksum(archive: bytes) -> str:
-    """Returns Go's `h1` checksum of a module (golang.org/x/mod, sumdb/dirhash), or why the archive has none."""
+    """Returns Go's `h1` checksum of a module (golang.org/x/mod, sumdb/dirhash), or a text if it has no checksum."""
     try:
         with ZipFile(BytesIO(archive)) as module:
             sums = [f"{sha256(module.read(name)).hexdigest()}  {name}\n" for name in sorted(module.namelist())]
@@ -115,7 +115,7 @@ def build_with_kubectl(pin: Kustomization, archive: bytes) -> str:
     with tempfile.TemporaryDirectory() as folder:
         with ZipFile(BytesIO(archive)) as module:
             module.extractall(folder)
-        # The module's own folder name begins with a host: kustomize would treat it as a remote repository.
+        # The module's folder name begins with a host, so kustomize would treat it as a remote repository.
         Path(folder, f"{pin.module}@{pin.version}").rename(Path(folder, "module"))
         images = [{"name": image, "newTag": pin.version} for image in pin.images]
         kustomization = {"resources": [f"module/{pin.folder}"], "namespace": pin.namespace, "images": images}

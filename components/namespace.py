@@ -25,8 +25,8 @@ def namespace(
 ) -> kubernetes.core.v1.Namespace | kubernetes.core.v1.NamespacePatch:
     """Creates the namespace `name`, which enforces the Pod Security `level`.
 
-    If `keeps_files`, the namespace and its claims stay when the stack removes it. If the stack declares it again, a
-    Patch resource adopts it.
+    If `keeps_files`, the namespace and its claims stay when the stack no longer declares them. If the stack declares
+    the namespace again, a Patch resource adopts it.
     """
     metadata: dict[str, Any] = {
         "name": name,

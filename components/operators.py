@@ -44,7 +44,7 @@ class Installed(Component, ABC, Generic[Own]):
     """The resources that determine the drivers of a new node."""
     outputs: Mapping[str, Any] = MappingProxyType({})
     webhooks: Sequence[pulumi.Resource] = ()
-    """The webhooks that must answer before jobs are created. For drivers, jobs wait in their queue instead."""
+    """The webhooks that must answer before jobs are created. Jobs wait for drivers in their queue, not here."""
     provisioners: Sequence[pulumi.Resource] = ()
     """The resources that create the StorageClass of shared files and its volumes."""
 

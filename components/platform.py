@@ -55,7 +55,7 @@ class Platform(Component):
         )
         if settings.cluster.autoscaler.expander == "priority":
             AutoscalerPriorities("autoscaler-priorities", settings, hooks, opts=in_cluster)
-        # The namespace gets all containers: pods that users deploy may mount any of them.
+        # The namespace gets all containers, because pods that users deploy may mount any of them.
         self.federation = self._identities() if settings.storage.by_identity() else None
         checks = self.operators.installed.get(NODE_HEALTH)
         self.workspace = Workspace(

@@ -5,8 +5,8 @@ deletes the ConfigMap first. One ValidatingAdmissionPolicy rejects this deletion
 each has a ServiceAccount in the platform's namespace. Another policy rejects it while claims of any stack or user have
 files (PersistentVolumes).
 
-The API server watches ServiceAccounts and PersistentVolumes anyway. Of ConfigMaps, it would miss changes after the
-policy's binding is deleted and re-created (tested with 1.35: it still counted a deleted consumer).
+The policies read ServiceAccounts and PersistentVolumes, because the API server always watches these. It would miss
+changes of ConfigMaps after a policy's binding is deleted and re-created (tested with 1.35).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FILES = f"{NAME}-files"
 FILES_OVERRIDE = f"kubectl delete validatingadmissionpolicybinding {FILES}"
 """The command that ends the protection of files if the policy rejects `pulumi up`."""
 _GIVE_UP = "ai-on-aks/files-override"
-"""The annotation that activates the policy for files. Its value is the command that deletes the files.
+"""The annotation that activates the policy for files. Its value is the command that destroys the stack with the files.
 
 The command is not in `data`, because changed data would replace the ConfigMap, and the policies reject its deletion.
 """
@@ -55,7 +55,7 @@ def register(stack: str, opts: pulumi.ResourceOptions) -> kubernetes.core.v1.Ser
 
 
 class PlatformGuard(Component):
-    """The policies and their ConfigMap. They depend on all other resources, so a destroy begins with them, or stops."""
+    """The policies and their ConfigMap. They depend on all other resources, so that a destroy begins with them."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class PlatformGuard(Component):
         *,
         protects_files: bool,
     ) -> None:
-        """Protects files too if `protects_files`. Claims in `operator_namespaces` do not count."""
+        """Also protects files if `protects_files`, except files of claims in `operator_namespaces`."""
         super().__init__(name, pulumi.ResourceOptions(providers={"kubernetes": context.provider}))
         stack = pulumi.get_stack()
         give_up = f"{_NO_PROTECTION.text(stack)} && pulumi up -s {stack} && pulumi destroy -s {stack}"

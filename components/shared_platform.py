@@ -85,7 +85,7 @@ class SharedPlatform(Component):
         kept_before: Collection[str] = (),
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """Creates the namespace. It stays in the cluster if earlier updates had claims with files (`kept_before`)."""
+        """Creates the namespace. It stays in the cluster if the last update had claims with files (`kept_before`)."""
         super().__init__(name, opts)
         self._kept_before = kept_before
         self.settings = settings

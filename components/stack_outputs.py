@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from components.shared_platform import SharedPlatform
 
 NOTHING = "# nothing: both phases are done"
-"""The output `next` after the second phase. A shell ignores it."""
+"""The output `next` after the second phase: a comment, which a shell ignores."""
 SECRET = (KUBECONFIG, SAS, PLATFORM, WORKLOAD_DETAILS)
 
 

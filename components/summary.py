@@ -1,7 +1,7 @@
 """Logs of previews and updates about the stack: target, placement of workloads, and price.
 
-Without a terminal, Pulumi prints each message twice: when it arrives, and under "Diagnostics". A preview usually
-precedes an update, so only the preview logs the table of prices.
+Without a terminal, Pulumi prints each message twice: when it arrives, and under "Diagnostics". So only the preview,
+which usually precedes an update, logs the table of prices.
 """
 
 from __future__ import annotations

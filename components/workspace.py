@@ -86,7 +86,7 @@ class CheckAccount(Component):
         by_identity: bool,
         parent: Component,
     ) -> None:
-        """Binds the role after `role` has created it. Before that, only a deployer with all rights could bind it."""
+        """Binds the role after the resources `role`. Before that, only a deployer with all rights could bind it."""
         super().__init__(name, parent.child())
         inside = space.metadata["name"]
         kubernetes.core.v1.ServiceAccount(

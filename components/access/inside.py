@@ -1,7 +1,7 @@
 """Checks whether this machine can reach a private network.
 
 If the cluster exists, its API server must answer. Before it exists, the machine must have an address in the network's
-range: only Azure's metadata service knows where a machine is, and it does not report network names.
+range, because Azure's metadata service reports a machine's addresses, but not the name of its network.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _INTERFACES = "/metadata/instance/network/interface?api-version=2021-02-01"
 
 
 def answers(host: str) -> bool:
-    """Returns whether an API server answers. Uses the environment's proxy, as kubectl and the plugins do.
+    """Returns whether `host` answers like an API server. Uses the proxy in the environment variables, like kubectl.
 
     The certificate is not verified, because the request has no secrets. Answers of login portals and proxies do not
     count.
@@ -41,7 +41,7 @@ def answers(host: str) -> bool:
 
 
 def _is_of_kubernetes(found: Any) -> bool:
-    """Returns whether `found` is a version, or an error as Kubernetes reports it (API reference, "Status v1 meta")."""
+    """Returns whether `found` is a Kubernetes version or a Kubernetes error (API reference, "Status v1 meta")."""
     if not isinstance(found, dict):
         return False
     return "gitVersion" in found or (found.get("kind"), found.get("apiVersion")) == ("Status", "v1")

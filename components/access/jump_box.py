@@ -106,7 +106,7 @@ class JumpBox(Component):
                 security_type=compute.SecurityTypes.TRUSTED_LAUNCH,
                 uefi_settings=compute.UefiSettingsArgs(secure_boot_enabled=True, v_tpm_enabled=True),
             ),
-            # Azure cannot change these after the first boot, and a replacement would end an update on the machine.
+            # Azure cannot change these after the first boot, and a replacement would end an update that runs there.
             opts=self.child(custom_timeouts=_TIMEOUTS, ignore_changes=["osProfile", "storageProfile"]),
         )
 
@@ -148,13 +148,13 @@ def jump_box_name(settings: Settings) -> str:
 
 
 _LONGEST = 64 - len("-jump")
-"""The length without the suffix: names of Linux machines have at most 64 characters (Azure's page on naming rules)."""
+"""The maximum length before the suffix: a Linux machine's name has at most 64 characters (Azure's naming rules)."""
 
 
 def login_command(settings: Settings, group: str, key: str) -> str:
     """Returns the ssh command to the jump box.
 
-    Azure's CLI needs the extensions `bastion` and, also with an SSH key, `ssh` (Azure/azure-cli-extensions,
+    Azure's CLI needs the extensions `bastion` and `ssh`, even for a login with an SSH key (Azure/azure-cli-extensions,
     src/bastion/azext_bastion/custom.py, ssh_bastion_host).
     """
     name = jump_box_name(settings)

@@ -32,13 +32,13 @@ def login_of(kubeconfig: str) -> str | None:
 
 
 _OF_DEVICE_CODES = ("--environment", "--client-id", "--tenant-id")
-"""Options of `devicecode`. With these, `msi` would use the client as a user-assigned identity, and `azurecli` would
-switch to the tenant, which a managed identity cannot do (Azure/kubelogin#123).
+"""Options of the login `devicecode`. If they stayed, `msi` would use the client as a user-assigned identity, and
+`azurecli` would switch to the tenant, which a managed identity cannot do (Azure/kubelogin#123).
 """
 
 
 def with_login(kubeconfig: str, method: str) -> str:
-    """Returns the kubeconfig with `method` instead of `devicecode`, which waits for a person (Azure/AKS#4990).
+    """Returns the kubeconfig with the login `method` instead of `devicecode`, which needs a person (Azure/AKS#4990).
 
     Keeps the options that kubelogin's converter keeps (Azure/kubelogin, pkg/internal/converter).
     """

@@ -30,7 +30,7 @@ class KubernetesAccess(Component):
     kubeconfig: pulumi.Output[str]
     provider: kubernetes.Provider
     first_contact: pulumi.ResourceHookBinding | None
-    """The hook that retries 403 responses for namespaces and volumes until the deployer's role applies, or None."""
+    """The hook that retries 403 responses until the deployer's role applies; None with local accounts."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class KubernetesAccess(Component):
         admin: pulumi.Resource | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """Creates the resources. Without local accounts, `admin` is the deployer's role assignment; None creates it."""
+        """Creates the resources. Without local accounts, assigns the deployer's role unless `admin` already does."""
         super().__init__(name, opts)
         self.cluster = cluster
         self.settings = settings
@@ -63,8 +63,8 @@ class KubernetesAccess(Component):
     def _certificate(self, group: str, cluster: str) -> pulumi.Output[str]:
         """Returns the admin kubeconfig.
 
-        A preview that enables local accounts cannot get it yet. An unknown kubeconfig would show most objects as
-        updated, so the preview uses the kubeconfig of the current login if the programs for that login are installed.
+        A preview that enables local accounts cannot get it yet. With an unknown kubeconfig, it would show most objects
+        as updated. So it uses the kubeconfig of the current login if the programs for that login are installed.
         """
         try:
             credentials = containerservice.list_managed_cluster_admin_credentials(

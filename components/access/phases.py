@@ -1,9 +1,9 @@
 """Decides which part of a stack with a private network can be deployed from this machine.
 
-A new network has no machines. So the first phase, from outside, creates only Azure resources. It omits SAS and
-Kubernetes objects, which need access to the network, and GPU nodes, which cost money. A tag of the resource group
-records the phase: outputs cannot, because a failed update keeps the previous ones. The second phase changes the tag
-first. From then on, the program refuses to run outside: it would delete objects that it cannot reach.
+A new network has no machines. So the first phase runs outside the network, and creates only Azure resources. It omits
+SAS and Kubernetes objects, which need access to the network, and GPU nodes, which cost money. A tag of the resource
+group records the phase. An output cannot, because a failed update does not change outputs. The second phase changes
+the tag first. After that, the program refuses to run outside, because it could not reach the objects in the cluster.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ _FIRST, _SECOND = "outside", "inside"
 def deploys_inside(settings: Settings, existing: Existing) -> bool:
     """Returns whether to declare the whole stack, not only the resources of the first phase.
 
-    Raises pulumi.RunError, with the access paths, if this machine is outside and the stack is not in its first phase.
+    Raises pulumi.RunError, with the ways to access the network, if this machine is outside the network and the stack
+    is not in its first phase.
     """
     if not settings.network.private or _is_inside(settings, existing):
         return True
@@ -75,7 +76,7 @@ def tags(settings: Settings, *, within: bool) -> dict[str, str] | None:
 def _is_inside(settings: Settings, existing: Existing) -> bool:
     if existing.cluster:
         profile, host = existing.cluster.api_server_access_profile, existing.cluster.private_fqdn
-        # A failed creation may leave a cluster without a DNS name, so no machine reaches it.
+        # A failed creation may leave a private cluster without a DNS name, which no machine can reach.
         return inside.answers(host) if host else not (profile and profile.enable_private_cluster)
     return settings.network.inside or _seems_inside(settings, existing.group)
 

@@ -31,7 +31,7 @@ def prepare_all(settings: Settings) -> None:
 
 
 def tagged(props: Any, tags: Mapping[str, str]) -> Any:
-    """Returns a resource's inputs with the stack's tags, if its type has tags. The resource's tags take precedence."""
+    """Returns a resource's inputs with the stack's tags, if its type has tags. Its own tags take precedence."""
     inputs = props if isinstance(props, dict) else vars(props)
     if tags and "tags" in inputs:
         inputs["tags"] = {**tags, **(inputs["tags"] or {})}
@@ -66,6 +66,6 @@ def _managed_disk(settings: Settings, key: str, gb: int) -> Iterator[Edit]:
     if settings.vm_sku is not None:
         yield from (Edit((*path, "vmSku"), settings.vm_sku), Edit((*path, "count"), settings.node_count))
         yield Edit(("vmSku",))
-        if settings.node_count != usual:  # otherwise the stack file has no such key
+        if settings.node_count != usual:  # the stack file only has the key for another value
             yield Edit(("nodeCount",))
     yield from (Edit((*path, "osDiskGb"), gb), Edit((*path, "osDiskType"), "Managed"))

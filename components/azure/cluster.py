@@ -21,12 +21,12 @@ from config.schema.models import Settings
 from config.schema.storage import StorageSettings
 
 SYSTEM_POOL = "system"
-# Creation takes 4 to 15 minutes. An update upgrades only the control plane: pools follow (azure/node_pools.py).
+# Creation takes 4 to 15 minutes. An update only upgrades the control plane; pools are separate (azure/node_pools.py).
 _TIMEOUTS = pulumi.CustomTimeouts(create="40m", update="2h", delete="40m")
 
 
 class Cluster(Component):
-    """The cluster. GPU pools are separate resources: an inline pool cannot be replaced alone."""
+    """The cluster. GPU pools are separate resources, because an inline pool cannot be replaced alone."""
 
     resource_group: pulumi.Output[str]
     name: pulumi.Output[str]
@@ -49,7 +49,7 @@ class Cluster(Component):
         protect: bool = False,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """Creates the cluster in the network `own_network`, or without it in a network that AKS creates.
+        """Creates the cluster in the network `own_network`. If it is None, AKS creates a network.
 
         If the cluster exists (`there`), `node_os_channel` and `ip_ranges` are its current values.
         """
@@ -117,7 +117,7 @@ class Cluster(Component):
                 depends_on=own.needs if own else None,
                 hooks=hooks,
                 hide_diffs=[PROFILES],
-                # AKS can widen it in place (preflight/existing_network.py), but the provider would replace the cluster.
+                # AKS can widen this range (preflight/existing_network.py), but the provider would replace the cluster.
                 ignore_changes=["networkProfile.podCidr"],
             ),
         )
@@ -150,7 +150,7 @@ class Cluster(Component):
         )
 
     def _allow_groups(self) -> None:
-        """Gives groups of cluster admins and teams the right to get a kubeconfig, which is not a Kubernetes right."""
+        """Gives groups of cluster admins and teams the right to get a kubeconfig, which needs a role in Azure."""
         cluster = self.settings.cluster
         of_teams = (group for team in self.settings.teams.values() for group in team.groups)
         groups = {str(each).lower(): str(each) for each in (*of_teams, *cluster.admin_group_object_ids)}
@@ -180,10 +180,10 @@ class Cluster(Component):
 
 
 def chosen_channel(settings: Settings, has: str | None) -> str:
-    """Returns the OS channel of the settings, or the current channel (`has`).
+    """Returns the OS channel of the settings. If it is unset and the default would re-create all nodes, returns the
+    current channel (`has`).
 
-    An unset channel does not change if the default would re-create all nodes. Logs a warning in this case, and if an
-    update re-creates all nodes.
+    Logs a warning in this case, and if the update re-creates all nodes.
     """
     cluster, path = settings.cluster, ("cluster", "nodeOsChannel")
     wanted: str = cluster.node_os_channel
@@ -208,8 +208,8 @@ def chosen_channel(settings: Settings, has: str | None) -> str:
 def chosen_ranges(settings: Settings, has: Sequence[str], *, gateway: bool = False) -> list[str]:
     """Returns the ranges of the settings. If they are unset, returns the current ranges (`has`).
 
-    Logs a warning if it keeps ranges, which another tool may have set, or if the ranges change. With a `gateway`, `has`
-    also contains the nodes' address. An empty list ends the restriction (MicrosoftDocs/azure-aks-docs,
+    Logs a warning if it keeps ranges, which another tool may have set, or if the ranges change. If nodes use a NAT
+    `gateway`, `has` also contains its address. An empty list ends the restriction (MicrosoftDocs/azure-aks-docs,
     articles/aks/api-server-authorized-ip-ranges.md).
     """
     cluster, names, path = settings.cluster, settings.names, ("cluster", "authorizedIpRanges")
@@ -241,7 +241,7 @@ def _system_pool_version(pools: Iterable[Any] | None) -> str | None:
 
 
 def _autoscaler_profile(settings: Settings) -> containerservice.ManagedClusterPropertiesAutoScalerProfileArgs | None:
-    """Returns a profile with all fields, because AKS keeps the value of omitted ones; None if no pool autoscales."""
+    """Returns a profile with all fields, because AKS keeps the values of omitted ones. None if no pool autoscales."""
     pools = settings.gpu_pools().values()
     if not any(pool.autoscale for pool in pools):
         return None
@@ -249,7 +249,7 @@ def _autoscaler_profile(settings: Settings) -> containerservice.ManagedClusterPr
     return containerservice.ManagedClusterPropertiesAutoScalerProfileArgs(
         expander=chosen.expander,
         scale_down_unneeded_time=f"{chosen.unneeded_minutes}m",
-        # This and the graceful termination are AKS's defaults (https://learn.microsoft.com/azure/aks/cluster-autoscaler).
+        # These two values are AKS's defaults (https://learn.microsoft.com/azure/aks/cluster-autoscaler).
         scale_down_delay_after_add="10m",
         max_graceful_termination_sec="600",
         max_node_provision_time=f"{chosen.provision_minutes}m",
@@ -260,7 +260,7 @@ def _autoscaler_profile(settings: Settings) -> containerservice.ManagedClusterPr
 
 
 def _storage_profile(storage: StorageSettings) -> containerservice.ManagedClusterStorageProfileArgs:
-    """Returns the profile of AKS's blob CSI driver. It is off with the driver's chart: objects have the same names.
+    """Returns the profile of AKS's blob CSI driver. The driver is off if the stack installs the driver's chart.
 
     `False` is explicit, because AKS keeps the value of omitted fields.
     """

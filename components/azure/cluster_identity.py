@@ -1,8 +1,8 @@
 """The identity of a control plane in a custom network, and the roles that it needs there.
 
-A system-assigned identity is created with the cluster, too late: AKS first checks that the identity may join the nodes'
-subnet. AKS also rejects such an identity with a custom private DNS zone (its pages on CNI networking, on private
-clusters and on system-assigned identities).
+The identity must exist before the cluster, because AKS first checks that it may join the nodes' subnet. A
+system-assigned identity is created with the cluster. AKS also rejects it together with a custom private DNS zone (its
+pages on CNI networking, on private clusters and on system-assigned identities).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from config.schema.resource_ids import ResourceName
 
 
 class ClusterIdentity(Component):
-    """The identity of the control plane: one that the stack creates, or the user's (`cluster.identity`).
+    """The identity of the control plane: a new one of the stack, or an existing one of the user (`cluster.identity`).
 
     This class assigns all roles of the stack's identity. For the user's identity, it only assigns roles on resources
     that the stack creates; the user assigns the others (components/preflight/network.py checks that).

@@ -36,7 +36,7 @@ def identity(cluster: ClusterSettings, own: OwnNetwork | None) -> containerservi
 
 
 def network_profile(network: NetworkSettings) -> containerservice.ContainerServiceNetworkProfileArgs:
-    """Returns the profile of CNI Overlay. In AKS's own network, Services get AKS's default range."""
+    """Returns the profile of CNI Overlay. In a network that AKS creates, Services get AKS's default range."""
     custom_ranges = (
         {"service_cidr": network.service_range, "dns_service_ip": network.dns_service} if network.own else {}
     )
@@ -53,10 +53,10 @@ def network_profile(network: NetworkSettings) -> containerservice.ContainerServi
 
 
 def with_nodes(ip_ranges: list[str], own: OwnNetwork | None) -> pulumi.Input[list[str]]:
-    """Returns the authorized ranges with the nodes' outbound address, if there are any ranges.
+    """Returns the authorized ranges with the outbound address of a NAT gateway; empty if no ranges are set.
 
     AKS adds the address of its load balancer, but not of a NAT gateway (its page on authorized IP ranges, "Recommended
-    IP ranges to allow"). Without it, nodes cannot join and the cluster fails (MicrosoftDocs/azure-docs#111834).
+    IP ranges to allow"). Without this address, no node joins and the cluster fails (MicrosoftDocs/azure-docs#111834).
     """
     if not ip_ranges or own is None or own.outbound_address is None:
         return ip_ranges
@@ -69,7 +69,7 @@ def api_server(
     """Returns the profile that limits access to the API server.
 
     Empty ranges are explicit, because AKS keeps the previous value of omitted fields. A private API server has no
-    ranges. It also has no public name: AKS adds one by default, but no machine outside could reach it.
+    ranges, and no public name: AKS adds a name by default, but no machine outside the network could use it.
     """
     if not settings.network.private:
         return containerservice.ManagedClusterAPIServerAccessProfileArgs(authorized_ip_ranges=ip_ranges)

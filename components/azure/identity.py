@@ -1,7 +1,7 @@
 """The identity that opens blob containers for the pods of one namespace, without secret, expiry or account key.
 
-A pod has a token that names its service account and is signed by the cluster's issuer. Entra ID exchanges it for the
-token of a managed identity with a federated credential for that issuer, subject and audience. The role Contributor is
+A pod has a token that names its service account and is signed by the cluster's issuer. Entra ID exchanges it for a
+token of the managed identity whose federated credential has this issuer, subject and audience. The role Contributor is
 enough for blobfuse2, which sets permissions of files: in a hierarchical namespace, a file's owner may do that (Azure's
 page on access control lists in Data Lake Storage: the owning user).
 

@@ -11,7 +11,7 @@ from config.schema.network import BASTION, ENDPOINTS, JUMP_BOX, NODES, layout
 
 
 class Network(Component):
-    """A network, which outlives clusters. Create it only if nodes are not in AKS's own network."""
+    """A network, which outlives clusters. Create it only if AKS does not create the nodes' network."""
 
     id: pulumi.Output[str]
     node_subnet: pulumi.Output[str]
@@ -31,8 +31,8 @@ class Network(Component):
     ) -> None:
         """Creates the network, or refers to an existing one.
 
-        Keeps the subnets of a jump box if they exist (`has_jump_box_subnets`): Pulumi deletes the jump box after it
-        updates the network, and Azure refuses to remove subnets in use.
+        Keeps existing subnets of a jump box (`has_jump_box_subnets`), because Pulumi updates the network before it
+        deletes the jump box, and Azure refuses to remove subnets in use.
         """
         super().__init__(name, opts)
         self._settings, self._has_jump_box_subnets = settings, has_jump_box_subnets
@@ -75,7 +75,7 @@ class Network(Component):
         return pulumi.Output.concat(self.id, f"/subnets/{name}")
 
     def _nat_gateway(self) -> azure.NatGateway:
-        """Creates a NAT gateway. AKS does not offer its own in a custom network (its page on NAT gateways)."""
+        """Creates a NAT gateway. In a custom network, AKS does not create one (its page on NAT gateways)."""
         name, location = self._settings.names.cluster, self._settings.location
         address = public_address(self, "outbound-address", f"{name}-outbound", self._resource_group, location)
         self.outbound_address = address.ip_address.apply(str)
@@ -106,7 +106,7 @@ def public_address(
 
 
 def _subnet(name: str, prefix: str, nat_gateway: pulumi.Input[str] | None = None) -> azure.SubnetArgs:
-    """Returns a subnet without default outbound access, which AKS no longer uses, but this API version still enables.
+    """Returns a subnet without default outbound access, which this API version enables, but AKS no longer uses.
 
     Network policies for private endpoints are off (Azure's default), so that the subnet's rules do not affect them.
     """

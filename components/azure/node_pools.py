@@ -31,15 +31,15 @@ _IMMUTABLE = [
     "type",
 ]
 
-# A new pool has the minimum `count`, and the autoscaler changes it. Later updates send the count in Pulumi's state. AKS
-# ignores it for an autoscaled pool, even outside the bounds (Azure/AKS, releases 2019-10-28 and 2019-12-02).
+# A new pool has the minimum `count`, which the autoscaler changes. Later updates send the count in Pulumi's state. AKS
+# ignores it in an autoscaled pool, even if it is out of bounds (Azure/AKS, releases 2019-10-28 and 2019-12-02).
 _AUTOSCALED = ["count"]
 CONFIG_MAP, NAMESPACE = "cluster-autoscaler-priority-expander", "kube-system"
 """The name and namespace of the ConfigMap (AKS's page articles/aks/cluster-autoscaler-overview.md)."""
 
 
 class NodePools(Component):
-    """All GPU pools. The ARM name depends on a pool's immutable properties, so old and new pool can exist together."""
+    """All GPU pools. ARM names depend on immutable properties, so a pool and its replacement can exist together."""
 
     pools: dict[str, GpuPool]
     resources: list[pulumi.Resource]
@@ -73,7 +73,7 @@ class NodePools(Component):
             agent_pool_name=name,
             mode="User",
             type="VirtualMachineScaleSets",
-            # Without it, nodes would stay at their first version when the control plane is upgraded.
+            # Without a version, nodes would stay at their first one when the control plane is upgraded.
             orchestrator_version=self._version,
             vm_size=pool.vm_sku,
             count=pool.min_nodes,
@@ -132,10 +132,10 @@ def _scaling(pool: PoolSettings, rdma_resource: str) -> dict[str, Any]:
 
 
 def _upgrades(pool: PoolSettings) -> dict[str, Any]:
-    """Returns settings for upgrades without an extra node in pools with InfiniBand, where such a node is hard to get.
+    """Returns settings for upgrades without an extra node in pools with InfiniBand. Otherwise returns {}.
 
-    By default, AKS adds a node first, which also needs quota (AKS's page on rolling upgrades). Spot pools accept
-    neither of the two settings (azurerm#19355, #31129).
+    By default, AKS adds a node first, which needs quota (AKS's page on rolling upgrades) and capacity. Spot pools do
+    not accept these settings (azurerm#19355, #31129).
     """
     if pool.spot or pool.sku.infiniband is None:
         return {}

@@ -48,8 +48,8 @@ class PrivateEndpoints(Component):
         """Creates an endpoint for each use of the resource with the id `target` and the ARM name `name`.
 
         `key` distinguishes resources of one kind in Pulumi names, which must not change with ARM names. Endpoints are
-        created one after another: concurrent ones of one account fail with StorageAccountOperationInProgress
-        (hashicorp/terraform-provider-azurerm#28112).
+        created one after another, because concurrent requests for one account fail with
+        StorageAccountOperationInProgress (hashicorp/terraform-provider-azurerm#28112).
         """
         last: list[pulumi.Resource] = []
         for use in uses:
@@ -85,7 +85,7 @@ class PrivateEndpoints(Component):
         return self._zones[use]
 
     def _theirs(self, use: Use) -> str | None:
-        """Returns the user's zone or None. Links it to a new network; users link their zones to existing networks."""
+        """Returns the user's zone or None. Links it to a new network. Users link zones to their existing networks."""
         found = self._settings.network.zone(use, self._settings.location)
         if found and self._network.made:
             place = ResourceName.of(found)

@@ -44,8 +44,8 @@ def reserved_nodes(settings: Settings, found: Groups) -> dict[str, int]:
 
 
 def check_reservations(settings: Settings, found: Groups) -> None:
-    """Raises pulumi.RunError for groups that cannot serve their pools, and if `cluster.identity` does not exist. Warns
-    of groups that reserve too few nodes.
+    """Raises pulumi.RunError if a group cannot serve its pool, or if `cluster.identity` does not exist. Warns of groups
+    that reserve too few nodes.
     """
     pools = settings.gpu_pools()
     wrong = [problem for key, group in found.items() for problem in problems(settings, key, pools[key], group)]

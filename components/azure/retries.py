@@ -26,7 +26,7 @@ _NOT_JOINED = re.compile(
 Azure/Azure-Landing-Zones#2892, MicrosoftDocs/azure-aks-docs#110).
 """
 _NOT_ANSWERED = re.compile(r"failed calling webhook.*(no endpoints available|connection refused)", re.DOTALL)
-"""The API server's error (kubernetes, staging/src/k8s.io/apiserver/pkg/util/webhook/error.go, ErrCallingWebhook)."""
+"""The API server's error for a failed webhook (k8s.io/apiserver, pkg/util/webhook/error.go, ErrCallingWebhook)."""
 _OBJECTS, _RELEASE = "kubernetes:", "kubernetes:helm.sh/v3:Release"
 """Helm releases are not retried: a failed release keeps its name ("cannot reuse a name that is still in use")."""
 
@@ -64,7 +64,7 @@ def join_retry_policy() -> pulumi.ResourceHookBinding:
 
 
 def retry_webhooks() -> None:
-    """Adds the hook for webhooks to all Kubernetes objects except Helm releases. Call it before any is declared."""
+    """Adds the hook for webhooks to all Kubernetes objects that are declared later, except Helm releases."""
     hook = pulumi.ErrorHook("webhook-not-answering-yet", retry_webhook_calls)
     hooks = pulumi.ResourceOptions(hooks=pulumi.ResourceHookBinding(on_error=[hook]))
 

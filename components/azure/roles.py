@@ -46,7 +46,7 @@ JUMP_BOX_ROLES = {role: name_of(role) for role in (CONTRIBUTOR, RBAC_ADMINISTRAT
 """The additional roles, with their names, that the deployer assigns to a new jump box."""
 
 _NAMESPACE = uuid.UUID("6f0f7c0e-3a0e-5a53-9d0c-5b6a1c1f3a77")
-"""The namespace of UUIDs that name role assignments: ARM requires GUIDs, and they must not change between updates."""
+"""The namespace of UUIDs for names of role assignments. ARM requires GUIDs, which must not change between updates."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,8 +69,8 @@ def _type_of_client(client_id: str) -> PrincipalType:
 
 
 def only(assigned: Iterable[str]) -> str:
-    """Returns the condition that lets RBAC_ADMINISTRATOR only assign and remove the roles `assigned` (Azure's page with
-    examples of delegated role assignments, "Constrain roles").
+    """Returns the condition that limits RBAC_ADMINISTRATOR to assigning and removing the roles `assigned` (Azure's page
+    with examples of delegated role assignments, "Constrain roles").
     """
     guids = ", ".join(sorted(assigned))
     attribute = "Microsoft.Authorization/roleAssignments:RoleDefinitionId"
@@ -112,5 +112,5 @@ def _definition(scope: str, role: str) -> str:
 
 
 def subscription_id() -> str:
-    """Returns the id as text, not as an output: names of Azure resources contain its hash."""
+    """Returns the id as text, not as an output, because names of Azure resources contain its hash."""
     return str(authorization.get_client_config().subscription_id)

@@ -1,7 +1,7 @@
 """Sends GET requests to Azure Resource Manager that the azure-native SDK does not offer.
 
-The requests use the plugin's token, which is only sent to the endpoint. A missing response is an `Unread`, never an
-exception: a failed lookup must not prevent a deployment. The program asks each `Question` before it declares resources.
+The requests use the plugin's token, which is only sent to Azure's endpoint. A missing response is an `Unread`, not an
+exception, because a failed lookup must not prevent a deployment.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ class Question:
     paths: tuple[str, ...]
     judge: Callable[[Json], Iterable[Objection]]
     absent: str = ""
-    """The error if the resource does not exist; empty if a missing resource does not stop the update."""
+    """The error for a missing resource; empty if a missing resource does not stop the update."""
     list_: str = ""
 
 

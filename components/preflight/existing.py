@@ -69,7 +69,7 @@ class Existing:
 
     @property
     def node_os_channel(self) -> str | None:
-        """The existing cluster's OS channel; the text "None" (no patches) if it has none; None without a cluster."""
+        """The existing cluster's OS channel (the text "None" stands for no patches), or None without a cluster."""
         if self.cluster is None:
             return None
         profile = self.cluster.auto_upgrade_profile
@@ -229,7 +229,7 @@ def get_if_exists(ask: Callable[[], Found]) -> Found | None:
 def images_first(settings: Settings) -> str:
     """Returns the warning about GPU nodes that start before the registry has images.
 
-    If another pool autoscales, the commands replace `count` of a fixed pool by bounds, as in config/rules/advice.py.
+    If a pool autoscales, the commands replace each fixed pool's `count` by bounds, as in config/rules/advice.py.
     """
     pools = {key: pool for key, pool in settings.gpu_pools().items() if pool.min_nodes}
     nodes = sum(pool.min_nodes for pool in pools.values())

@@ -1,15 +1,16 @@
 """Checks of updates to an existing cluster and its node pools.
 
-AKS does not downgrade or skip a minor version, and never disables Entra. Warnings report autoscaler bounds that exclude
-current nodes, and removed nodes with their pods and disk data.
+AKS does not downgrade or skip a minor version, and cannot disable Entra. Warnings report autoscaler bounds that exclude
+current nodes, and nodes that the update removes.
 
 A stopped cluster (`az aks stop`) is not updated: its API server does not answer, so Pulumi's Kubernetes provider would
 advise to remove its objects from the state, although they run again after `az aks start`.
 
 A hook reports how an update of the cluster changes node pools, because the engine's diff is misleading. The program
-only declares the system pool in `agentPoolProfiles`, but `pulumi refresh` copies all pools there in the state. The
-engine shows the other pools as removed, but Azure keeps them (pulumi-azure-native#579). With `ignore_changes`, the next
-update would send the copied list, with old node counts and deleted pools (pulumi-azure-native#2719).
+only declares the system pool in `agentPoolProfiles`, but `pulumi refresh` stores all pools in this property of the
+state. The engine then shows the other pools as removed, but Azure keeps them (pulumi-azure-native#579). With
+`ignore_changes`, the next update would send the stored list, with old node counts and deleted pools
+(pulumi-azure-native#2719).
 """
 
 from __future__ import annotations

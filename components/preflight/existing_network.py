@@ -1,8 +1,8 @@
 """Rejects changes to the network of an existing cluster.
 
 AKS cannot move a cluster to other subnets, and can make it private only by API Server VNet Integration (AKS's page on
-private clusters). If the policy engine, a range or the outbound type changes, the provider would replace the cluster
-with everything on it (pulumi-azure-native's rules for networkProfile).
+private clusters). If the policy engine, a range or the outbound type changed, the provider would replace the cluster
+(pulumi-azure-native's rules for networkProfile).
 """
 
 from __future__ import annotations
@@ -118,10 +118,10 @@ def _cluster(settings: Settings, cluster: Any, address_space: str | None) -> Ite
 
 
 def _policy_command(settings: Settings, has: str) -> str:
-    """Returns the command that installs a policy engine or replaces Calico by Cilium, or an empty string.
+    """Returns the command that installs a policy engine or replaces Calico by Cilium. Empty for all other changes,
+    which AKS does not allow (https://learn.microsoft.com/azure/aks/use-network-policies).
 
-    AKS allows no other change (https://learn.microsoft.com/azure/aks/use-network-policies). Cilium requires both
-    options (Azure/azure-container-networking#4417).
+    The command for Cilium requires both options (Azure/azure-container-networking#4417).
     """
     names, wanted = settings.names, settings.network.policy
     if (has, wanted) not in (("none", "calico"), ("none", "cilium"), ("calico", "cilium")):

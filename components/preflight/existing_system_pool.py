@@ -64,12 +64,12 @@ def system_pool_refusals(settings: Settings, cluster: containerservice.GetManage
 def system_pool_refusal(
     pool: SystemPool, size: str, stack: str, cluster: str, pods: int | None = None, place: str = ""
 ) -> str:
-    """Returns the error for a new VM size of a system pool of `size`, or for a new `maxPods` if the pool has `pods`.
+    """Returns the error for a new `maxPods` if the current value `pods` is set, otherwise for a new VM size.
 
-    `cluster` has the CLI options that name the cluster. `place` has the options for subnet and zones: either all
-    pools have a subnet or none (Azure/AKS#2927). A pool's VM size and `maxPods` are fixed, but a system pool can be
-    deleted once another exists
-    (https://learn.microsoft.com/azure/aks/resize-node-pool, .../aks/use-system-pools).
+    `size` is the current VM size. `cluster` has the CLI options that name the cluster. `place` has the options for
+    subnet and zones: either all pools have a subnet or none (Azure/AKS#2927). A pool's VM size and `maxPods` are fixed,
+    but a system pool can be deleted once another exists (https://learn.microsoft.com/azure/aks/resize-node-pool,
+    .../aks/use-system-pools).
     """
     key, value = ("maxPods", str(pods)) if pods else ("vmSku", size)
     what = f"cluster.systemPool.vmSku is {pool.vm_sku}, but the system pool has nodes of {size}."

@@ -1,8 +1,8 @@
 """AKSInfinibandSupport: the feature of a subscription that puts the nodes of a pool on one InfiniBand fabric.
 
-AKS reads its state when it creates a pool. If the feature is not registered, AKS does not warn, and the pool's jobs
-fail. So the program checks it first. The program does not register the feature, because that affects the whole
-subscription and takes a quarter of an hour.
+AKS reads the feature's state when it creates a pool. If the feature is not registered, AKS does not warn, and the
+pool's jobs fail. So the program checks the state first. It does not register the feature, because that affects the
+whole subscription and takes a quarter of an hour.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NAMES = f"--namespace {NAMESPACE} --name {FEATURE}"
 def check_infiniband(pools: Mapping[str, PoolSettings], *, checked_before: bool = False) -> None:
     """Raises pulumi.RunError if the state of the feature does not fit the VM size of a pool.
 
-    If the first phase has `checked_before`, a missing right to read the state is only a warning.
+    If the first phase has checked the feature (`checked_before`), only warns if the login may not read the state.
     """
     sizes = {key: pool.sku for key, pool in pools.items() if pool.sku.infiniband}
     if not sizes:

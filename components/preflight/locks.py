@@ -49,9 +49,9 @@ def lock_objections(locks: Iterable[Json], group: str, deleted: Iterable[str]) -
 
 
 def check_locks(settings: Settings, existing: Existing) -> None:
-    """Warns of locks. Raises pulumi.RunError if one forbids the update.
+    """Warns of locks. Raises pulumi.RunError if a lock forbids the update.
 
-    Locks that cannot be read are not reported: few subscriptions have any.
+    Does not report that locks cannot be read, because few subscriptions have locks.
     """
     subscription = f"/subscriptions/{authorization.get_client_config().subscription_id}"
     group = f"{subscription}/resourceGroups/{existing.group}"

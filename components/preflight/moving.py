@@ -1,8 +1,8 @@
 """Rejects moving an existing stack to another region, group or name, and describes the three alternatives.
 
 Azure cannot move a stack: the provider replaces resources if their location or path changes (pulumi-azure-native#77),
-and data is lost. Pulumi also fails. To find what to delete before the group, Pulumi asks the Kubernetes provider
-whether its cluster is replaced. If so, Pulumi closes its connection to the provider (Registry.Diff in
+and data is lost. Pulumi would also fail. To find what to delete before the group, it asks the Kubernetes provider
+whether the provider's cluster is replaced. If so, Pulumi closes its connection to the provider (Registry.Diff in
 pkg/resource/deploy/providers/registry.go, v3.246.0 and still v3.259.0). It then cannot delete the cluster's objects,
 and only prints `grpc: the client connection is closing` (pulumi/pulumi#14650). `pulumi destroy` does not ask the
 provider, and works.

@@ -52,7 +52,7 @@ def objections(settings: Settings, arm: Arm | Unread) -> Iterator[Objection]:
 
 
 def _found(network: str, arm: Arm | Unread) -> Json:
-    """Returns the network from Azure, or {} if it cannot be read, which another check reports."""
+    """Returns the network from Azure, or {} if it cannot be read. Another check reports an unreadable network."""
     path = network_path(network)
     answer = answers_at(arm, [path])[path]
     return {} if isinstance(answer, Unread) else answer
@@ -120,7 +120,7 @@ def _about_zones(settings: Settings, *, forwarded: bool) -> Iterator[Question]:
 
 
 def _zones_elsewhere(settings: Settings) -> Iterator[Objection]:
-    """Yields objections to zones in another subscription. azure-native cannot link them to the stack's new network.
+    """Yields objections to zones in another subscription, which azure-native cannot link to the stack's new network.
 
     AKS links the API server's zone in any subscription. The last zone comes first, because its removal does not
     renumber the others.
@@ -151,7 +151,7 @@ def _about_other_zones(settings: Settings, network: str, arm: Arm | Unread) -> I
         return
     answer = answers_at(arm, [path])[path]
     if isinstance(answer, Unread):
-        yield Question(f"private DNS zones of {region}", (path,), lambda _: ())  # reports that it cannot be read
+        yield Question(f"private DNS zones of {region}", (path,), lambda _: ())  # reports unreadable zones
         return
     for zone in zones_named(answer, names):
         judge = partial(link_objections, zone=zone, network=network, wanted=False)

@@ -80,7 +80,7 @@ class Storage(Component):
         )
 
     def _signing_role(self) -> authorization.RoleAssignment:
-        """Assigns the signer's role on the account, which issues keys. User-delegation SAS cannot exceed this role."""
+        """Assigns the signer's role on the account. User-delegation SAS cannot have more rights than this role."""
         containers = self.account.settings.containers.values()
         changes_permissions = any(each.sas == "user-delegation" and "p" in each.permissions for each in containers)
         return roles.assign(

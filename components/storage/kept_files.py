@@ -1,8 +1,8 @@
 """Claims that keep users' files after a workload is removed, and the stack output `files` that lists them.
 
 If a claim stays in the cluster, Pulumi still removes it from the state, so each update reads the output of the last
-update. The last outputs `storage`, `registry` and `platform` also show what exists, for warnings about deleted data,
-deleted images and the end of protection.
+update. Its outputs `storage`, `registry` and `platform` show what exists. Warnings about deleted data, deleted images
+and the end of protection use them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _IN_USE = "in use"
 
 
 def kept_before(outputs: Mapping[str, Any]) -> Mapping[str, str]:
-    """Returns the claims in the last outputs, as namespace/name, each with `in use` or the command that deletes it."""
+    """Returns the claims in the last outputs: `in use` or the command that deletes the claim, by namespace/name."""
     return outputs.get(FILES) or {}
 
 
@@ -67,11 +67,11 @@ class _Stored(NamedTuple):
     name: str
     stays: bool
     data: Mapping[str, bool]
-    """Whether data stays, by the setting that declares it, such as `storage.containers.data`."""
+    """By the path of a setting that declares data, such as `storage.containers.data`: whether the data stays."""
 
 
 def storage_warnings(settings: Settings, outputs: Mapping[str, Any]) -> Iterator[str]:
-    """Yields warnings for a deleted registry, for each account that loses data, and one if protection ends.
+    """Yields warnings about a deleted registry, about each account that loses data, and about the end of protection.
 
     `outputs` are the outputs of the last update; empty before the first one.
     """

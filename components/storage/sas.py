@@ -203,8 +203,9 @@ def renewal(account_key: str, rotation: str, stack: str) -> str:
 def sign(key: str, *, account: str, container: str, permissions: str, start: str, expiry: str) -> str:
     """Returns a SAS for HTTPS only, without a leading `?`. `key` is the account key in base64.
 
-    The signed text has sixteen lines. These are empty here: identifier and addresses before the protocol, snapshot and
-    encryption scope, and five response headers (Azure, "Create a service SAS", version 2020-12-06 and later).
+    The signed text has sixteen lines. Nine of them are empty: identifier and addresses before the protocol, and
+    snapshot, encryption scope and five response headers at the end (Azure, "Create a service SAS", version 2020-12-06
+    and later).
     """
     fields = {"sv": _VERSION, "sr": _CONTAINER, "st": start, "se": expiry, "sp": permissions, "spr": "https"}
     before = [permissions, start, expiry, f"/blob/{account}/{container}", "", ""]
@@ -248,7 +249,7 @@ def spec(rules: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def rule(container: str, start: str, expiry: str, *, fix: str) -> dict[str, Any]:
-    """Returns an alert that fires, as previews warn, until the SAS is renewed. Its value is the seconds left."""
+    """Returns an alert that fires while previews warn, until the SAS is renewed. Its value is the seconds left."""
     left = warned_for(start, expiry)
     return {
         "alert": ALERT,

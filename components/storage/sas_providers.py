@@ -22,7 +22,7 @@ CLOCK_SKEW = timedelta(minutes=15)
 """How long before now a SAS begins, for clocks that are behind (Microsoft's advice for SAS)."""
 PAUSE_SECONDS = 15
 ATTEMPTS = 41
-"""Attempts in ten minutes, until a new role assignment applies to blobs (Microsoft, RBAC troubleshooting)."""
+"""Attempts within ten minutes, because a new role applies to blobs with a delay (Microsoft, RBAC troubleshooting)."""
 _OTHER_LOGINS = ("ARM_CLIENT_ID", "ARM_USE_MSI", "ARM_USE_OIDC")
 """Variables that make the azure-native provider log in without Azure's CLI.
 
@@ -36,10 +36,9 @@ def instant(text: str) -> datetime:
 
 
 class WindowProvider(dynamic.ResourceProvider):
-    """The validity period of a container's SAS: read from the clock once, then kept in the state.
+    """The validity period (window) of a container's SAS. It begins now, and stays in the state until an input changes.
 
     The inputs are `rotation` (any text) and `days`; the outputs are `start` and `expiry`, in the format of SAS.
-    Only a changed input creates a new window.
     """
 
     serialize_as_secret_always = False

@@ -32,7 +32,7 @@ SKU = "Premium_LRS"
 PremiumV2_LRS, which AKS's page on Azure Files recommends, requires driver 1.35; Kubernetes 1.34 has driver 1.34.
 """
 MOUNT_OPTIONS = ["nconnect=4", "noresvport", "actimeo=30"]
-"""From AKS's page on Azure Files ("Recommended mount options for NFS shares"). The driver adds version and security."""
+"""From AKS's page on Azure Files ("Recommended mount options for NFS shares"). The driver adds `vers` and `sec`."""
 
 
 class SharedFiles(Component):
@@ -98,10 +98,10 @@ class SharedFiles(Component):
 def shared_class(
     settings: Settings, made: Sequence[pulumi.Resource], opts: pulumi.ResourceOptions
 ) -> SharedClass | None:
-    """Returns the class of shared files, or None.
+    """Returns the class of shared files, or None if the settings have none.
 
-    If neither the stack nor AKS creates the class, reads it from the cluster. If it is missing, previews fail and show
-    the resource's name, which is the key of the setting.
+    If neither the stack nor AKS creates the class, reads it from the cluster. If it is missing there, previews fail and
+    show the resource's name, which is the key of the setting.
     """
     name = settings.shared_class
     if name is None:

@@ -48,8 +48,8 @@ class ContainerVolume(Component):
         namespace deletes it, and Kubernetes deletes the volume after the claim. So the namespace must not wait for the
         volume.
 
-        The claim is not deleted before the namespace either. If users' pods (batches) mount it, storage object in use
-        protection keeps the claim until they end, and only the deletion of the namespace ends them.
+        The namespace must not wait for the claim either. If users' pods (batches) mount the claim, storage object in
+        use protection keeps it until they end, and only the deletion of the namespace ends them.
         """
         super().__init__(name, opts)
         self._names = volume_names(access, namespace, prefix)
@@ -68,7 +68,7 @@ class ContainerVolume(Component):
             spec=claim_spec(access, volume.metadata["name"]),
             opts=self.child(depends_on=[*self._after, *secrets], deleted_with=space if space_goes else None),
         )
-        # No Secret for uploads in another stack's namespace: its members read Secrets, and no job there uploads.
+        # A namespace of another stack gets no Secret for uploads: its members read Secrets, and no job there uploads.
         own = sas.upload if sas and space else None
         upload = None
         if own is not None:
@@ -169,5 +169,5 @@ def _access_modes(access: ContainerAccess) -> list[str]:
 
 
 def _digest(sas: str) -> str:
-    """Returns a text that identifies a SAS. The SAS cannot be guessed from it: the signature has 256 bits."""
+    """Returns a hash of a SAS. The SAS cannot be guessed from it, because the signature has 256 bits."""
     return hashlib.sha256(sas.encode()).hexdigest()[:12]
