@@ -1,4 +1,4 @@
-"""Sandboxes for containers, with only the image's files and simulated devices."""
+"""Runs containers in sandboxes, which have only the image's files and simulated devices."""
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-"""The search path in sandboxes, and for programs of this machine that sandboxes use."""
+"""The PATH in sandboxes. The simulator also searches it for this machine's programs that sandboxes use."""

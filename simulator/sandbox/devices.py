@@ -9,7 +9,7 @@ from pathlib import Path
 from simulator.host import files
 from simulator.world.hardware import FLAPS, MELLANOX, Hca, NodeHardware, PciDevice
 
-# InfiniBand names of rates in Gb/s with four lanes, as in the kernel's `rate` file.
+# InfiniBand's names of rates (Gb/s over four lanes), as in the kernel's `rate` file.
 RATE_NAMES = {50: "4X FDR10", 100: "4X EDR", 200: "4X HDR", 400: "4X NDR", 800: "4X XDR"}
 
 
@@ -23,7 +23,7 @@ def write_sys(folder: Path, hardware: NodeHardware) -> None:
 
 
 def device_nodes(hardware: NodeHardware, gpus: Iterable[int], hcas: Iterable[str], *, privileged: bool) -> list[str]:
-    """Returns a container's device files: the allocated devices, or all if it is privileged."""
+    """Returns a container's device files. A privileged container has all devices, others the allocated devices."""
     indices = [gpu.index for gpu in hardware.gpus] if privileged else list(gpus)
     names = {hca.name for hca in hardware.hcas} if privileged else set(hcas)
     nodes = [f"/dev/nvidia{index}" for index in indices]
@@ -56,7 +56,7 @@ def _write_hca(folder: Path, hca: Hca) -> None:
 
 
 def _write_pci(folder: Path, functions: Sequence[PciDevice]) -> None:
-    """Writes PCI functions, and removes lost ones. Subsystem ids are assumed to equal the function's ids."""
+    """Writes PCI functions, and removes lost functions. Assumes that subsystem ids equal vendor and device ids."""
     for function in functions:
         ids = {"vendor": f"0x{function.vendor}", "device": f"0x{function.device}"}
         subsystem = {f"subsystem_{name}": text for name, text in ids.items()}

@@ -1,4 +1,4 @@
-"""Finds the programs of a sandbox: real ones with their libraries, and simulated commands."""
+"""Finds the programs of a sandbox: this machine's programs with their libraries, and simulated commands."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from simulator.sandbox import PATH
 PYTHON_HOME = "/opt/simulator/python"
 PYTHON = f"{PYTHON_HOME}/bin/python3"
 EXTENSION_MODULES = ("binascii", "pyexpat", "_hashlib", "_ssl")
-"""Python modules with additional libraries, which scripts and commands import."""
+"""Python modules that scripts and commands import. Their libraries must be mounted too."""
 COMMANDS = "/opt/simulator/lib"
 """The folder of the simulated commands' modules."""
 SHARED = (
@@ -33,7 +33,7 @@ Bind = tuple[str, str]
 
 
 class MissingExecutables(LookupError):
-    """Programs of an image are missing on this machine."""
+    """This machine has not all programs that an image needs."""
 
     def __init__(self, names: Iterable[str]) -> None:
         super().__init__(
@@ -43,7 +43,7 @@ class MissingExecutables(LookupError):
 
 @functools.cache
 def binds(names: tuple[str, ...]) -> tuple[Bind, ...]:
-    """Returns bind mounts of programs, as /usr/bin/<name>, and of their libraries. Raises MissingExecutables."""
+    """Returns bind mounts of programs, at /usr/bin/<name>, and of their libraries. Raises MissingExecutables."""
     found = {name: shutil.which(name, path=PATH) for name in names}
     if missing := sorted(name for name, path in found.items() if path is None):
         raise MissingExecutables(missing)
@@ -53,7 +53,7 @@ def binds(names: tuple[str, ...]) -> tuple[Bind, ...]:
 
 @functools.cache
 def python_binds(home: str = PYTHON_HOME) -> tuple[Bind, ...]:
-    """Returns bind mounts of this interpreter, as `home`/bin/python3, and of its standard library.
+    """Returns bind mounts of this Python interpreter, at `home`/bin/python3, and of its standard library.
 
     PYTHON_HOME is not on PATH, because only simulated commands use it.
     """
@@ -71,16 +71,16 @@ def python_binds(home: str = PYTHON_HOME) -> tuple[Bind, ...]:
 
 @functools.cache
 def package_binds(packages: Path, target: str) -> tuple[Bind, ...]:
-    """Returns bind mounts of an image's Python packages, at `target`, and of the libraries that they load."""
+    """Returns bind mounts of an image's Python packages, at `target`, and of the packages' libraries."""
     standard = Path(functools.__file__).parent.resolve() / "lib-dynload"
     modules = [str(file) for folder in (packages, standard) for file in sorted(folder.rglob("*.so"))]
     return ((str(packages), target), *_libraries(tuple(modules)))
 
 
 def command_binds() -> tuple[Bind, ...]:
-    """Returns bind mounts of the simulated commands. Compiles them, because they cannot write bytecode themselves.
+    """Returns bind mounts of the simulated commands. Compiles them, because sandboxes cannot write bytecode.
 
-    Each version has its own folder, so running containers keep their version.
+    Each version of the commands has its own folder. So a running container keeps the version with which it started.
     """
     package = paths.ROOT / "simulator"
     own = [sorted((package / "sandbox" / folder).glob("*.py")) for folder in ("commands", "library")]
@@ -111,7 +111,7 @@ def _compile(source: Path, folder: Path, name: Path) -> None:
 
 
 def _libraries(programs: tuple[str, ...]) -> list[Bind]:
-    """Includes the loader. Static programs have no libraries."""
+    """Returns bind mounts of the programs' libraries and loader, none for static programs."""
     ldd = subprocess.run(["ldd", *programs], capture_output=True, text=True, check=False)
     found = sorted(set(_LIBRARY.findall(ldd.stdout)))
     return [(str(Path(path).resolve()), _inside(path)) for path in found]

@@ -1,4 +1,4 @@
-"""Reads the content of an image from its recipe and its Dockerfile."""
+"""Reads what an image contains from its recipe and its Dockerfile."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PROGRAMS = _HERE / "programs"
 _SETS = _HERE / "sets.yaml"
 PYTHON = "python3"
 SHIM = "/opt/simulator/shim"
-"""The program that starts every container."""
+"""The program in a sandbox that starts the container's command."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Image:
 
     name: str
     executables: tuple[str, ...]
-    """Programs of this machine."""
+    """Names of this machine's programs that the image contains."""
     commands: dict[str, str]
     """Path in the image -> module of `simulator/sandbox/commands`."""
     files: tuple[Bind, ...] = ()
@@ -41,23 +41,23 @@ class Image:
     env: dict[str, str] = field(default_factory=dict)
     workdir: str = "/"
     python: bool = False
-    """Whether it has the simulator's Python: `python3` in the recipe's executables."""
+    """Whether the image has the simulator's Python, because the recipe's executables include `python3`."""
     packages: Path | None = None
     """This machine's folder with the image's Python packages."""
     entrypoint: tuple[str, ...] = ()
-    """The default program of a container."""
+    """The command of a container that sets no command."""
     user: int = 0
     kubernetes_api: bool = False
     """Whether sandboxes can reach the Kubernetes API (`kubernetesApi` in the recipe)."""
 
 
 class Recipe(BaseModel):
-    """The schema of `recipes/`. `Image` takes most fields unchanged."""
+    """The schema of a file in `recipes/`. Most fields have the same meaning as in `Image`."""
 
     model_config = ConfigDict(extra="forbid")
 
     executables: tuple[str, ...]
-    """Names of programs, and of sets in sets.yaml."""
+    """Names of programs, or of sets of programs in sets.yaml."""
     commandSets: tuple[str, ...] = ()
     commands: dict[str, str] = {}
     files: dict[str, str] = {}
@@ -66,24 +66,24 @@ class Recipe(BaseModel):
     env: dict[str, str] = {}
     workdir: str = "/"
     packages: str = ""
-    """The tool with the image's Python packages."""
+    """The simulator's tool that contains the image's Python packages."""
     entrypoint: tuple[str, ...] = ()
     user: int = 0
     kubernetesApi: bool = False
 
 
 class RecipeError(Exception):
-    """The image cannot run, for the reason in the message."""
+    """The image cannot run. The message has the reason."""
 
 
 @functools.cache
 def programs() -> dict[str, Any]:
-    """Returns the recipes of programs by name. Sandboxes get them as JSON, because they cannot parse YAML."""
+    """Returns the recipes of programs by name. Sandboxes get the recipes as JSON, because they have no YAML parser."""
     return {file.stem: _read(file) for file in sorted(_PROGRAMS.glob("*.yaml"))}
 
 
 def image_name(reference: str) -> str:
-    """Returns the last part of a reference without tag and digest: `nccl-test` for `host/team/nccl-test:1`."""
+    """Returns the name in an image reference, without tag and digest: `nccl-test` for `host/team/nccl-test:1`."""
     return reference.partition("@")[0].rpartition("/")[2].partition(":")[0]
 
 
@@ -106,7 +106,7 @@ def image_named(name: str) -> Image:
 
 @functools.lru_cache
 def _image(name: str, _: tuple[int, ...]) -> Image:
-    """The second argument, modification times of the files, is only a cache key."""
+    """Reads the image. The files' modification times, the second argument, are only a cache key."""
     recipe, sets = _read_recipe(_recipe(name)), _read(_SETS)
     if faults := list(_faults(recipe, sets)):
         raise RecipeError(f"recipes/{name}.yaml: {'; '.join(faults)}")
@@ -174,7 +174,7 @@ def _read(file: Path) -> Any:
 
 
 def _instructions(dockerfile: Path) -> list[tuple[str, str]]:
-    """Returns each instruction of the last build stage with the rest of its line. Empty without a Dockerfile."""
+    """Returns the instructions of the last build stage, each with the rest of its line, or [] without a Dockerfile."""
     if not dockerfile.exists():
         return []
     text = dockerfile.read_text(encoding="utf-8").replace("\\\n", " ")
@@ -185,7 +185,7 @@ def _instructions(dockerfile: Path) -> list[tuple[str, str]]:
 
 
 def _copied(folder: Path, rest: str) -> list[Bind]:
-    """Ignores copies from other stages, which are not built."""
+    """Returns bind mounts for a COPY instruction. Other build stages are not built, so copies from them are ignored."""
     words = shlex.split(rest)
     if any(word.startswith("--from=") for word in words):
         return []

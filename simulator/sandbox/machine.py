@@ -1,7 +1,7 @@
 """The file system of a simulated node, as seen through hostPath volumes and /sys.
 
-It exists as long as the node. Disks are files in `dev/`. `sys/block/` and `proc/1/mounts` have the kernel's state of
-the disks.
+It is deleted with the node. Disks are files in `dev/`. `sys/block/` and `proc/1/mounts` show the kernel's view of the
+disks.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MOUNTS = "proc/1/mounts"
 OS_RELEASE = "etc/os-release"
 SWAPS = "proc/swaps"  # AKS's default: no swap
 MODEL_LENGTH = 40
-"""The length to which NVMe pads the model with blanks (NVM Express, Identify Controller)."""
+"""NVMe pads a disk's model with blanks to this length (NVM Express, Identify Controller)."""
 KERNEL_LOG = "var/log/syslog"
 _FOLDERS = ("dev", "etc", "mnt", "proc/1", "sys/block", "var/lib/hyperv", "var/log")
 
@@ -45,7 +45,7 @@ def os_release(hardware: NodeHardware) -> str:
 
 
 def _own(folder: Path, relative: str) -> Path:
-    """Removes symbolic links on the path, by which pods could reach other files."""
+    """Returns the path in `folder`. Removes symbolic links, because pods could use them to redirect writes."""
     path = folder
     for part in Path(relative).parts:
         path /= part
@@ -63,7 +63,7 @@ def _write_os_disk(folder: Path, disk: Disk) -> str:
 
 
 def _remove_lost_disks(folder: Path, there: set[str]) -> None:
-    """Removes lost disks with their content, and marks their RAID 0 arrays as broken."""
+    """Removes lost disks with their content, and marks RAID 0 arrays of lost disks as broken."""
     block = _own(folder, "sys/block")
     for sysfs in block.iterdir():
         if sysfs.name not in there and not sysfs.name.startswith("md"):

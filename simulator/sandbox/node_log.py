@@ -1,6 +1,6 @@
 """Writes the log of a simulated node, `/var/log/syslog`: boots, Xids of GPUs, lost links of HCAs.
 
-Timestamps have rsyslog's format on Ubuntu 24.04. When a fault is healed, its lines since the last boot are removed.
+Timestamps have rsyslog's format on Ubuntu 24.04. When a fault ends, its lines since the last boot are removed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _OURS = re.compile(
     + "|".join(re.escape(f"{code}, {text}") for code, text in _WITHOUT_PROCESS.items())
     + rf")|{re.escape(_NETWORKD)}ib"
 )
-"""Lines that a fault may have logged. Other lines are never removed."""
+"""Lines that a fault may have logged. Only these lines may be removed."""
 
 
 def write(file: Path, hardware: NodeHardware) -> None:
@@ -62,7 +62,7 @@ def _xid(code: int) -> str:
 def _carriers(hardware: NodeHardware) -> Iterator[str]:
     """Yields lines about lost links. The link of mlx5_2 is ibP259p0s0.
 
-    systemd names a link by the domain of its PCI function. On Azure, the domain of mlx5_0 is 257 (0x101).
+    systemd names a link by the domain of the HCA's PCI function. On Azure, the domain of mlx5_0 is 257 (0x101).
     """
     for hca in hardware.hcas:
         if hca.flapping:
@@ -70,7 +70,7 @@ def _carriers(hardware: NodeHardware) -> Iterator[str]:
 
 
 def _times(texts: Iterable[str]) -> Iterator[tuple[datetime, str]]:
-    """A flapping link is lost once a minute until now."""
+    """Yields the lines with times. A flapping link has been lost once a minute until now."""
     now = datetime.now(UTC)
     for text in texts:
         if not text.startswith(_NETWORKD):
@@ -87,7 +87,7 @@ def _line(time: datetime, hardware: NodeHardware, text: str) -> str:
 
 
 def _what(line: str) -> str:
-    """Removes time and node. Treats a restored link like the lost link."""
+    """Returns a line's text. For a restored link, returns the text for the lost link."""
     return " ".join(line.split(" ")[2:]).replace("Gained", "Lost")
 
 

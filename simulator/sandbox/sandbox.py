@@ -21,8 +21,8 @@ MINIMUM_BWRAP = (0, 8)  # --size and --disable-userns
 MEMLOCK_BYTES = 64 * 1024  # the limit of a container without IPC_LOCK (Azure/aks-rdma-infiniband's documentation)
 ROOT_BYTES = 2**30
 NOBODY = 65534
-# Except for processes, /proc is this machine's. Namespaces do not protect it from root, and the simulator may be root.
-# OCI runtimes make the same paths read-only or hide them by default.
+# In a sandbox, /proc shows this machine, except for processes. Namespaces do not protect /proc from root, and the
+# simulator may be root. By default, OCI runtimes make the same paths read-only or hide them.
 PROC_READ_ONLY = ("bus", "fs", "irq", "sys", "sysrq-trigger")
 PROC_HIDDEN = (
     "acpi",
@@ -37,14 +37,14 @@ PROC_HIDDEN = (
     "timer_list",
 )
 IMAGE_PYTHON = "/usr/local"
-"""The folder of Python in official images."""
+"""The folder of Python in the official Python images."""
 PACKAGES = "/opt/packages"
 _PACKAGE = paths.ROOT / "simulator"
 
 
 @functools.cache
 def available() -> str | None:
-    """Returns why this machine cannot run sandboxes, or None."""
+    """Returns why this machine cannot run sandboxes, or None if it can."""
     binary = _bwrap()
     if binary is None:
         return "bubblewrap is not installed (Debian, Ubuntu: apt-get install bubblewrap)"
@@ -80,7 +80,7 @@ def start(spec: SandboxSpec, stdout: int) -> subprocess.Popen[bytes]:
 
 
 def overlaid(others: Mapping[str, Path]) -> list[str]:
-    """Returns the start of a command that sees other files at these paths. Empty if sandboxes cannot run."""
+    """Returns words to put before a command, so that it sees other files at these paths. Empty without sandboxes."""
     if available():
         return []
     pairs = [word for place, file in others.items() for word in ("--ro-bind", str(file), place)]
@@ -88,7 +88,7 @@ def overlaid(others: Mapping[str, Path]) -> list[str]:
 
 
 def prepare(spec: SandboxSpec) -> None:
-    """Writes run_dir: /etc, and data for simulated commands. Deletes the state of an earlier container."""
+    """Writes /etc and data for simulated commands to run_dir. Deletes the state of an earlier container there."""
     image_of(spec)
     shutil.rmtree(spec.run_dir / "pod", ignore_errors=True)
     (spec.run_dir / "pod").mkdir(parents=True)
@@ -110,7 +110,7 @@ def prepare(spec: SandboxSpec) -> None:
 
 
 def command(spec: SandboxSpec) -> list[str]:
-    """Returns the command of the sandbox, which needs exactly `environment(spec)`. Raises SandboxError."""
+    """Returns the command of the sandbox. Run it only with the environment `environment(spec)`. Raises SandboxError."""
     return [
         *_limits(spec),
         _bwrap() or "bwrap",
@@ -126,7 +126,7 @@ def command(spec: SandboxSpec) -> list[str]:
 
 
 def _workdir(spec: SandboxSpec) -> list[str]:
-    """Creates a missing working directory, like container runtimes."""
+    """Sets the working directory. Creates a missing folder, like container runtimes."""
     folder = spec.workdir or image_of(spec).workdir
     return ["--dir", folder, "--chdir", folder]
 
@@ -155,7 +155,7 @@ def _bwrap() -> str | None:
 
 
 def _limits(spec: SandboxSpec) -> list[str]:
-    """Limits locked memory to 64 KiB, or for containers with IPC_LOCK to this machine's limit."""
+    """Limits locked memory to 64 KiB. Containers with IPC_LOCK have this machine's limit instead."""
     hard = resource.getrlimit(resource.RLIMIT_MEMLOCK)[1]
     unbounded = spec.privileged or "IPC_LOCK" in spec.capabilities
     limit = hard if unbounded else MEMLOCK_BYTES if hard == resource.RLIM_INFINITY else min(hard, MEMLOCK_BYTES)
@@ -233,9 +233,9 @@ def _pod_files(spec: SandboxSpec) -> list[str]:
 
 
 def _disks(spec: SandboxSpec) -> list[str]:
-    """Adds disks to a privileged container that mounts the node's /dev.
+    """Adds the node's disks to a privileged container.
 
-    A disk links to a file of the node. Simulated commands update the file, sysfs and the mount table, like the kernel.
+    Each disk is a link to a file of the node. Simulated commands update this file, sysfs and the mount table.
     """
     if not spec.privileged:
         return []
@@ -248,7 +248,7 @@ def _disks(spec: SandboxSpec) -> list[str]:
 
 
 def _inside(target: str) -> str:
-    """Resolves /var/run, a symbolic link, because bubblewrap cannot create folders behind links."""
+    """Replaces /var/run, a symbolic link, by /run, because bubblewrap cannot create folders behind links."""
     return target.removeprefix("/var") if target.startswith("/var/run/") else target
 
 

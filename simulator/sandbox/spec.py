@@ -11,7 +11,7 @@ from simulator.world.snapshot import DEFAULT_SHM_BYTES
 
 
 class SandboxError(RuntimeError):
-    """This machine cannot run sandboxes, or cannot run this container. The message is for the user."""
+    """This machine cannot run any sandbox, or cannot run this container. The message is for the user."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Mount:
     target: str
     read_only: bool = True
     shared: bool = False
-    """Whether the node sees mounts below the volume (mountPropagation Bidirectional)."""
+    """Whether the node sees mounts that the container creates in the volume (mountPropagation Bidirectional)."""
 
 
 @dataclass(frozen=True)
@@ -30,14 +30,14 @@ class SandboxSpec:
     """One container of one pod."""
 
     pod: str
-    """The pod's "namespace/name", its key in world.json."""
+    """The pod's key in world.json, "namespace/name"."""
     image: str
-    """The recipe's name."""
+    """The name of the image's recipe."""
     argv: tuple[str, ...]
     hostname: str
     hardware: NodeHardware
     run_dir: Path
-    """The container's folder. `prepare` writes it. Daemons keep their state below it in `pod/`."""
+    """The container's folder, which `prepare` writes. Simulated commands publish documents in its folder `pod/`."""
     world_dir: Path
     env: Mapping[str, str] = field(default_factory=dict)
     workdir: str = ""
@@ -48,17 +48,17 @@ class SandboxSpec:
     capabilities: frozenset[str] = frozenset()
     privileged: bool = False
     user: int | None = None
-    """The user id, or None for the image's."""
+    """The user id, or None for the user of the image."""
     group: int = 0
     ip: str = ""
     api_port: int | None = None
-    """This machine's port of the API server, for images that call it. The uplink in `world_dir` must allow it."""
+    """The API server's port on this machine, for images that call it. The uplink in `world_dir` must allow the port."""
     uid: str = ""
-    """Distinguishes the pod from an earlier one of the same name."""
+    """The pod's uid, which distinguishes the pod from an earlier pod with the same name."""
     neighbours: Mapping[int, str] = field(default_factory=dict)
-    """Names of the pod's other containers by declared port. Their folders are next to `run_dir`."""
+    """Names of the pod's other containers, by their declared ports. Their folders are next to `run_dir`."""
     node_dir: Path | None = None
-    """The file system of the node (`machine.py`). If None, the container has its own."""
+    """The node's file system (`machine.py`). If None, `run_dir` has a file system for this container only."""
 
     @property
     def node(self) -> Path:

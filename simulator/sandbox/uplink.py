@@ -1,6 +1,6 @@
-"""Connects sandboxes, which have no network, to a few servers and ports of pods through a Unix socket.
+"""Connects sandboxes, which have no network, to a few servers and to ports of pods.
 
-Only simulated commands use it.
+Only simulated commands use it, through a Unix socket.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Address = tuple[str, int]
 
 
 class Uplink:
-    """The server. It listens in the folder of world.json, and puts trusted CAs there.
+    """The server of the Unix socket. It has the socket and the certificates of trusted CAs in the folder of world.json.
 
     A client sends host and port in one line. The server answers `ok` and connects the client, or answers `refused`.
     """
@@ -37,9 +37,9 @@ class Uplink:
         proxy: Callable[[Address], str] = lambda _: "",
         pods: Callable[[str, int], socket.socket | None] = lambda *_: None,
     ) -> None:
-        """`allows` selects servers for direct connections. `authorities` is PEM.
+        """Starts the server. `allows` selects servers for direct connections. `authorities` are trusted CAs (PEM).
 
-        `proxy` returns a proxy's URL for other servers, or an empty string. `pods` connects to addresses of the
+        For other servers, `proxy` returns a proxy's URL, or an empty string. `pods` connects to addresses of the
         cluster, and returns None for unknown addresses.
         """
         folder.mkdir(parents=True, exist_ok=True)
@@ -62,7 +62,7 @@ class _Server(socketserver.ThreadingUnixStreamServer):
     pods: Callable[[str, int], socket.socket | None]
 
     def dial(self, address: Address) -> socket.socket:
-        """Connects to an address. Raises OSError, also if the address is not allowed."""
+        """Connects to an address. Raises OSError if this fails or is not allowed."""
         if self.allows(address):
             return socket.create_connection(address, _TIMEOUT_S)
         if by := self.proxy(address):
@@ -78,7 +78,7 @@ def _server(
     proxy: Callable[[Address], str],
     pods: Callable[[str, int], socket.socket | None],
 ) -> _Server:
-    """Binds by a descriptor of the folder, because addresses of Unix sockets are limited to 107 bytes."""
+    """Binds the socket by a file descriptor of the folder, because addresses of Unix sockets have at most 107 bytes."""
     descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY)
     try:
         server = _Server(f"/proc/self/fd/{descriptor}/{SOCKET}", _Client)

@@ -1,4 +1,4 @@
-"""`blkid --probe`, for the label of a file system."""
+"""`blkid --probe`, which prints the label of a file system."""
 
 from __future__ import annotations
 

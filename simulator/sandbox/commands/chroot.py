@@ -1,4 +1,4 @@
-"""`chroot` into the file system of NVIDIA's driver, only to run nvidia-smi."""
+"""`chroot` into the file system of NVIDIA's driver. Can run only nvidia-smi."""
 
 from __future__ import annotations
 

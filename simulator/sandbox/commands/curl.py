@@ -19,11 +19,11 @@ from simulator.sandbox.library.olmo_data import Answer
 BAD_OPTION, UNRESOLVED, UNREACHABLE, HTTP_ERROR, WRITE_ERROR, BAD_FILE, TIMED_OUT = 2, 6, 7, 22, 23, 26, 28
 CERTIFICATE, EMPTY_ANSWER = 60, 52
 TRANSIENT = (408, 429, 500, 502, 503, 504)
-SECONDS = 1 / 20  # waits between retries, in seconds per second on real Azure
+SECONDS = 1 / 20  # between retries, curl waits this part of the time on real Azure
 TIMEOUT_S = 60.0
 _ADDRESS = re.compile(r"[0-9.]+")
 _REACHED = rf"{_ADDRESS.pattern}|[a-z0-9]+\.blob\.core\.windows\.net"
-"""Hosts that the uplink may reach."""
+"""A pattern of the hosts that the uplink may reach."""
 
 
 class CurlError(Exception):

@@ -1,7 +1,7 @@
-"""Simulates `finetuning.ray_train` of docker/ray-finetuning as Ray's job, without a model and with an invented loss.
+"""Simulates the Ray job `finetuning.ray_train` (docker/ray-finetuning), without a model and with an invented loss.
 
-The image's own modules, which do not need torch, provide everything else. Assumes that the model is available and fits
-into the GPUs' memory.
+Everything else comes from those modules of the image that do not need torch. Assumes that the model is available and
+fits into the GPUs' memory.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _POLL_S = 0.5
 
 
 class Retried(Failed):
-    """An error after which Ray Train restarts all workers. Each kind has its own limit."""
+    """An error after which Ray Train restarts all workers. Each kind of error has its own limit of restarts."""
 
     def __init__(self, text: str, kind: str) -> None:
         super().__init__(text)
@@ -44,7 +44,7 @@ def main(arguments: list[str]) -> int:
         return int(error.code or 0)
     limits, failures = {"lost": options.RETRIES, "start": options.START_RETRIES}, Counter[str]()
     try:
-        while True:  # as often as Ray Train retries (failure_handling/default.py)
+        while True:  # until Ray Train's limit of restarts (failure_handling/default.py)
             try:
                 _train(chosen, recipe, _workers(chosen.workers, recipe))
             except Retried as error:
@@ -87,7 +87,7 @@ def _joined(recipe: Recipe) -> list[Pod]:
 
 
 def _train(chosen: Namespace, recipe: Recipe, workers: Sequence[Pod]) -> None:
-    """Continues from the newest checkpoint. Raises Failed, or ValueError for errors that a retry cannot fix."""
+    """Trains. Raises Failed, or ValueError for errors that a restart cannot fix."""
     report, known, folder = _own("report"), view.load(), chosen.output / "checkpoints"
     examples, tokens, steps = _planned(chosen, recipe)
     before = math.log(recipe["vocabulary"])
@@ -115,16 +115,16 @@ def _train(chosen: Namespace, recipe: Recipe, workers: Sequence[Pod]) -> None:
 
 @dataclass
 class Run(Training):
-    """A training that logs and saves like the image."""
+    """A training that logs and saves like the image's program."""
 
     chosen: Namespace = field(kw_only=True)
     about: dict[str, Any] = field(kw_only=True)
-    """Settings that must be equal in the checkpoint to continue from."""
+    """Settings. A training can only continue from a checkpoint with equal settings."""
     ip: str = field(kw_only=True)
     folder: Path = field(kw_only=True)
 
     def print(self, line: str) -> None:
-        """Prints a line of the first worker, as in the driver's log."""
+        """Prints a line of the first worker as the driver's log shows it."""
         print(self.values.recipe["texts"]["worker"].format(ip=self.ip, line=line), flush=True)
 
     def log(self, step: int, took: float) -> None:
@@ -155,7 +155,7 @@ def _planned(chosen: Namespace, recipe: Recipe) -> tuple[int, int, int]:
 
 
 def _restored(run: Run) -> int:
-    """Returns the newest checkpoint's step or 0. Raises ValueError for a checkpoint of another training."""
+    """Returns the newest checkpoint's step, or 0. Raises ValueError if the checkpoint is of another training."""
     run.folder.mkdir(parents=True, exist_ok=True)
     complete = _own("folders").complete(run.folder)
     if not complete:

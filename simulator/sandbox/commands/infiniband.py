@@ -1,4 +1,4 @@
-"""`ibstat` and `ibv_devinfo`, for the container's HCAs, from its /sys and /dev."""
+"""`ibstat` and `ibv_devinfo`, which list the HCAs in the container's /sys and /dev."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from simulator.sandbox.library import block
 from simulator.sandbox.library.block import Refused
 
 FIRST_ARRAY = 127
-"""The default number of the first array. mdadm counts down from it."""
+"""The default number of the first array. Further arrays get the next lower numbers."""
 
 
 def main(arguments: list[str]) -> int:

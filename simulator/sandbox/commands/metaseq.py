@@ -15,7 +15,7 @@ from simulator.sandbox.library.training import Training
 
 
 def main(arguments: list[str]) -> int:
-    """Saves the options of one rank for mpirun. Returns 1 without mpirun; exits with 2 for a wrong command line."""
+    """Saves the options of one rank for mpirun. Returns 1 without mpirun. Exits with 2 if an option is wrong."""
     options = recipe.parser(view.program("metaseq")["options"]).parse_args(arguments)
     if options.task != "dummy_lm" or not ranks.leave_call("metaseq", {"options": vars(options)}):
         print("simulator: metaseq-train runs only with --task dummy_lm, started by mpirun", file=sys.stderr)
@@ -53,7 +53,7 @@ def _train(calls: Sequence[Call], variables: Mapping[str, str], log: Log) -> Non
 
 
 def _check_meeting(by_rank: Sequence[Call], program: recipe.Recipe) -> None:
-    """Raises Failed unless each rank has one process, and the init address is that of rank 0."""
+    """Raises Failed unless all ranks exist exactly once, and the init address is the address of rank 0."""
     wanted = max(call.options["distributed_world_size"] for call in by_rank)
     if [call.options["distributed_rank"] for call in by_rank] != list(range(wanted)):
         few = view.program("torchrun")["too_few"]

@@ -1,4 +1,4 @@
-"""`mkfs.xfs` and `mkfs.ext4` with force and a label, without discard."""
+"""`mkfs.xfs` and `mkfs.ext4`, only with the options for force, no discard and a label."""
 
 from __future__ import annotations
 

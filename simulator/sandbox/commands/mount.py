@@ -1,4 +1,4 @@
-"""`mount -o <options> <device> <folder>`: mounts on the node if the folder is in a volume with shared mounts."""
+"""`mount -o <options> <device> <folder>`. The node sees the mount if the folder is in a volume with shared mounts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def main(arguments: list[str]) -> int:
         _mount_on_node(filesystem, point)
         with block.MOUNTS.open("a") as table:
             table.write(f"{device} {point} {filesystem['type']} rw,{options} 0 0\n")
-    # Otherwise only the container sees the mount.
+    # Other mounts, which only the container would see, are not simulated.
     return 0
 
 

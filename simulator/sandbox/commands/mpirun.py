@@ -51,7 +51,7 @@ def _run(options: Options, known: view.View) -> int:
 
 
 def hosts_of(options: Options) -> list[Host]:
-    """Returns the hosts of --host or the host file, otherwise this pod. Raises MpiError."""
+    """Returns the hosts of --host or the host file. Without both, returns this pod. Raises MpiError."""
     if options.hosts:
         parts = [entry.partition(":") for entry in options.hosts.split(",")]
         return [Host(name, int(slots or 1)) for name, _, slots in parts]
@@ -104,14 +104,14 @@ def _counts(np: int, limits: list[int], *, by_node: bool) -> list[int]:
         return counts
     for index, limit in enumerate(limits):
         counts[index] = min(limit, np - sum(counts))
-    counts[0] += np - sum(counts)  # oversubscribed
+    counts[0] += np - sum(counts)  # with --oversubscribe, the first host gets the rest
     return counts
 
 
 def _reach(known: view.View, hosts: Iterable[Host]) -> list[tuple[view.Pod, Host]]:
-    """Tries ssh to every other pod, and prints all errors of ssh. Raises MpiError.
+    """Returns the hosts' pods if ssh reaches all of them. Otherwise prints the errors of ssh and raises MpiError.
 
-    The message is the first sentence of Open MPI's text, without a host (4.1,
+    The message of MpiError is the first sentence of Open MPI's text, without a host (4.1,
     orte/mca/errmgr/base/help-errmgr-base.txt, failed-daemon-launch).
     """
     reached, failed = [], False

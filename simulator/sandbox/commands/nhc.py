@@ -18,7 +18,7 @@ from simulator.sandbox.library.nhc_report import Failed, Warned
 SETTINGS = ("CONFFILE", "LOGFILE", "TIMEOUT", "DETACHED_MODE", "MARK_OFFLINE")
 OPTIONS = ("-a", "-v")
 CHECKS: dict[str, Callable[[view.View, Sequence[str]], str | None]] = {**nhc_node.CHECKS, **nhc_gpu.CHECKS}
-"""Checks by name. A check returns its success lines, or None if the real check prints none. Raises Failed."""
+"""Checks by name. A check returns success lines, or None if the real check prints none, or raises Failed or Warned."""
 _LINE = re.compile(r"\s*(\S+)\s*\|\|\s*(\S.*?)\s*")
 
 
@@ -54,7 +54,7 @@ class Run:
     failures: list[str] = field(default_factory=list)
 
     def line(self, text: str, number: int) -> None:
-        """Runs one line, `<hosts> || <check>`. `*` matches every host."""
+        """Runs one line, `* || <check>`."""
         parsed = _LINE.fullmatch(text)
         if parsed is None:
             self._write(f"nhc: line {number}: syntax error near {text.strip()!r}")

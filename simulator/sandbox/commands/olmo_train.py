@@ -19,7 +19,7 @@ def main(_: list[str]) -> int:
 
 
 def prepare(arguments: list[str], team: Team) -> Values:
-    """Reads config and data on each node. Raises Failed."""
+    """Runs on each node, and reads the config and the data there. Raises Failed."""
     if not arguments:
         raise Failed("OLMoCliError: Usage: scripts/train.py [CONFIG_PATH] [OPTIONS]")
     try:
@@ -70,19 +70,19 @@ class Run(Training):
         self.save_steps = 1  # calls `save` after each step
 
     def restore(self) -> None:
-        """Continues from the latest checkpoint. A new training first saves a checkpoint as a test.
+        """Continues from the latest checkpoint. If the training is new, first saves a checkpoint as a test.
 
-        If a step has both kinds, restores the sharded one, like `find_latest_checkpoint` of olmo/util.py.
+        If a step has both kinds of checkpoints, restores the sharded one (olmo/util.py, find_latest_checkpoint).
         """
         steps = {_step(path): path for path in sorted(self.folder.glob("step*"), reverse=True)}
         if not self.values["try_load_latest_save"] or max(steps, default=-1) < 0:
             self._save(0, "" if self.values["keep_sharded"] else UNSHARDED)
             return
         self.say("restored", checkpoint=steps[max(steps)])
-        self.first = min(max(steps), self.last - 1)  # a complete training takes another step, as on Azure
+        self.first = min(max(steps), self.last - 1)  # if complete, repeats the last step; OLMo also takes a step
 
     def save(self, step: int) -> None:
-        """Saves the checkpoints that are due, and always one after the last step."""
+        """Saves the checkpoints that are due after a step. After the last step, always saves at least one."""
         intervals = {"": self.values["sharded_interval"], UNSHARDED: self.values["unsharded_interval"]}
         due = [kind for kind, interval in intervals.items() if interval and step % interval == 0]
         final = UNSHARDED if self.values["unsharded_interval"] else ""

@@ -1,6 +1,6 @@
 """Simulates `pretraining.train` of docker/pytorch-pretraining under torchrun, with an invented loss.
 
-The image's own modules, which do not need torch, provide everything else.
+Everything else comes from those modules of the image that do not need torch.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def main(_: list[str]) -> int:
 
 
 def prepare(arguments: list[str], _: Team) -> Namespace:
-    """Reads the command line and checks each node's data. Raises Failed."""
+    """Runs on each node, reads the command line, and checks the data there. Raises Failed."""
     sys.path.insert(0, str(Path.cwd()))
     try:
         chosen: Namespace = _own("options").parsed(arguments)
@@ -60,7 +60,7 @@ def train(chosen: Namespace, team: Team) -> None:
 
 @dataclass
 class Run(Training):
-    """A training that logs and saves like the image."""
+    """A training that logs and saves like the image's program."""
 
     chosen: Namespace = field(kw_only=True)
     shape: Any = field(kw_only=True)

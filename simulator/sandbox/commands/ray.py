@@ -17,7 +17,7 @@ from simulator.sandbox.library.recipe import Failed, Recipe, Values
 
 USAGE_CODE = 2
 LOST_AFTER_S = 60
-"""A node ends after this time without an answer of its head (gcs_rpc_server_reconnect_timeout_s)."""
+"""If a node's head does not answer for this time, the node ends (gcs_rpc_server_reconnect_timeout_s)."""
 DASHBOARD_PORT, AGENT_PORT = 8265, 52365
 _POLL_S, _TIMEOUT_S = 0.5, 30.0
 
@@ -54,7 +54,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _start(chosen: Namespace, program: Recipe) -> None:
-    """Runs while the head of the cluster answers."""
+    """Runs a node until its head does not answer any more. Then raises Failed."""
     known = view.load()
     head = known.me.key if chosen.head else _head(chosen, program)
     print(program["started"].format(ip=known.me.ip))
@@ -80,7 +80,7 @@ def _head(chosen: Namespace, program: Recipe) -> str:
 
 
 def _job(command: str, chosen: Namespace, program: Recipe) -> None:
-    """A failed job does not change the exit code."""
+    """Runs a `ray job` command. A failed job is not an error."""
     print(f"Job submission server address: {chosen.address}")
     if command == "submit":
         body = {"entrypoint": shlex.join(chosen.entrypoint), "submission_id": chosen.submission_id or None}
@@ -94,7 +94,7 @@ def _job(command: str, chosen: Namespace, program: Recipe) -> None:
 
 
 def _print_log(chosen: Namespace, program: Recipe) -> None:
-    """Prints the log of a job. Waits forever if the head does not answer, as on a WebSocket."""
+    """Prints a job's log. If the head does not answer, waits forever, like the real command's WebSocket."""
     printed, ended = 0, False
     while not ended:
         try:

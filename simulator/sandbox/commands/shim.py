@@ -91,7 +91,7 @@ def _next_door(name: str, port: int) -> None:
 
 
 def _answer(kubelet: socket.socket, command: int) -> None:
-    """`command` is the process that receives signals."""
+    """Answers a request of the kubelet. Signals go to the process with the id `command`."""
     message, files, _, _ = socket.recv_fds(kubelet, _REQUEST_BYTES, 3)
     request: dict[str, Any] = json.loads(message)
     if "connect" in request:
@@ -113,7 +113,7 @@ def _connect(kubelet: socket.socket, port: int) -> None:
 
 
 def _run(argv: list[str], files: list[int], *, terminal: bool) -> dict[str, Any]:
-    """Runs a command with the standard streams `files`. Returns its exit code as in shells, or the start error."""
+    """Runs a command with the standard streams `files`. Returns its exit code (128 + a signal), or the start error."""
 
     def take_terminal() -> None:
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)

@@ -1,4 +1,4 @@
-"""`ssh-keygen`: accepts `-A`, which has no effect because servers need no host keys, and rejects all else."""
+"""`ssh-keygen`. Accepts only `-A`, which does nothing, because simulated servers need no host keys."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ SEPARATION = Path("/run/sshd")
 
 
 def main(arguments: list[str]) -> int:
-    """Runs until it is ended. Returns immediately if it forks into the background."""
+    """Serves until the process is killed. If it forks into the background, the foreground returns immediately."""
     flags, port = "", PORT
     rest = list(arguments)
     while rest:

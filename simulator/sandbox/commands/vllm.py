@@ -1,7 +1,7 @@
 """`vllm serve` and `vllm bench serve` of the image vllm-openai. No model runs; speeds are estimates.
 
-The server answers faster than on real Azure, but prints and returns the times of real Azure, which the load generator
-uses. All answers of a run take equally long, so means and percentiles are equal.
+The server answers faster than on real Azure, but prints and returns the times on real Azure. The load generator uses
+the returned times. All answers of a run take equally long, so means and percentiles are equal.
 """
 
 from __future__ import annotations
@@ -83,13 +83,13 @@ def _snapshot_of(name: str) -> Path:
 
 
 def _say(values: Values, point: str, seconds: float) -> None:
-    """`seconds` is the time on real Azure."""
+    """Waits a part of `seconds` (the time on real Azure), then prints."""
     time.sleep(min(seconds / values.recipe["faster"], values.recipe["longest_s"]))
     print("\n".join(values.lines(point, {"seconds": seconds})))
 
 
 def _answer(values: Values, request: Request) -> Answer:
-    """The prompts of a completion must have equal length."""
+    """Answers a request. Its prompts must have the same length."""
     if request.method == "GET":
         return (200, None) if request.path == "/health" else (404, {"detail": "Not Found"})
     body = json.loads(request.body)
@@ -100,7 +100,7 @@ def _answer(values: Values, request: Request) -> Answer:
 
 
 def _bench(chosen: Namespace, program: Recipe) -> int:
-    """Returns 0 even if prompts failed. The table shows how many failed."""
+    """Returns 0 even if prompts failed, like vLLM. The table shows how many failed."""
     if os.environ.get("HF_HUB_OFFLINE") == "1" and not _snapshot_of(chosen.model).exists():
         print(program["offline"].format(model=chosen.model), file=sys.stderr)
         return 1
@@ -140,7 +140,7 @@ def _ask(chosen: Namespace, count: int) -> dict[str, float]:
 
 
 def _result(chosen: Namespace, values: Values) -> dict[str, Any]:
-    """Uses the keys of vLLM 0.33.0 (vllm/benchmarks/serve.py)."""
+    """Returns the results with the keys of vLLM 0.33.0 (vllm/benchmarks/serve.py)."""
     result = {name: values[value] for name, value in values.recipe["results"].items()}
     statistics = ["mean", "median", *(f"p{each}" for each in chosen.metric_percentiles.split(","))]
     times = {metric: values[metric] * 1000 for metric in values.recipe["metrics"]}

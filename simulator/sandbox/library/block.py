@@ -1,9 +1,9 @@
 """The simulated block layer: content of disks, arrays and mounts.
 
-A disk is a file in /run/simulator/dev: empty, or JSON with `raid` (a member's superblock), `filesystem`, or
-`signatures` (other types, such as LVM2_member or gpt). Arrays are like disks, but their content is in `.arrays` by
-UUID, because their names may change at a restart. The files of an unmounted file system are in `.contents`; `mount`
-moves them to the mount point. The kernel's state is in /sys/block and /run/simulator/proc, as on a real node.
+A disk is a file in /run/simulator/dev. It is empty, or JSON with `raid` (an array member's superblock), `filesystem`,
+or `signatures` (other types, such as LVM2_member or gpt). An array is a link to such a file, `.arrays/<UUID>`, because
+the array's name may change at a restart. The files of an unmounted file system are in `.contents`; `mount` moves them
+to the mount point. The kernel's state is in /sys/block and /run/simulator/proc, as on a real node.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Json = dict[str, Any]
 
 
 class Refused(Exception):
-    """The real command would fail with this message on stderr."""
+    """An error with which the real command fails. The message is for stderr."""
 
 
 def disk_name(path: str) -> str:
@@ -42,11 +42,11 @@ def read(name: str) -> Json:
 
 
 def write(name: str, content: Json) -> None:
-    """Overwrites a disk, and deletes the files of an earlier file system."""
+    """Overwrites a disk, and deletes the files of the disk's earlier file system."""
     before = read(name).get("filesystem")
     if before and before != content.get("filesystem"):
         shutil.rmtree(contents(before), ignore_errors=True)
-    files.replace((DISKS / name).resolve(), json.dumps(content) if content else "")  # an array's file is a link
+    files.replace((DISKS / name).resolve(), json.dumps(content) if content else "")  # an array is a link
 
 
 def contents(filesystem: Json) -> Path:

@@ -10,11 +10,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
 Answer = tuple[int, Any]
-"""Status, and body: text, data for JSON, or None."""
+"""The HTTP status, and the body: text, data to send as JSON, or None."""
 
 
 class Request(NamedTuple):
-    """One request. Its path has no query."""
+    """One request. `path` is without the query."""
 
     method: str
     path: str
@@ -25,7 +25,7 @@ class Request(NamedTuple):
 def serve(host: str, port: int, answer: Callable[[Request], Answer]) -> ThreadingHTTPServer:
     class Handler(BaseHTTPRequestHandler):
         def _respond(self) -> None:
-            # Always reads the body. Otherwise, a rejected client may get a reset connection.
+            # Reads the body even if the request is rejected. Otherwise, the client's connection may be reset.
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             status, content = answer(Request(self.command, self.path.partition("?")[0], self.headers, body))
             text = content if isinstance(content, str) else "" if content is None else json.dumps(content)

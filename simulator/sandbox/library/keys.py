@@ -1,4 +1,4 @@
-"""Reads ssh's keys, to check whether a private key is authorized."""
+"""Reads the keys of ssh, to check whether an authorized_keys file has the public key of a private key."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ class BadKey(ValueError):
 
 
 def authorized(text: str) -> list[str]:
-    """Returns the base64 key of each authorized_keys line, without options before the key type."""
+    """Returns the base64 key of each authorized_keys line. Skips the options that may precede the key type."""
     lines = [line.split() for line in text.splitlines() if line.strip() and not line.startswith("#")]
     return [word for words in lines for word in words if word.startswith("AAAA")]
 
 
 def public_key(private: str) -> str:
-    """Returns the base64 public key, as in authorized_keys, of an unencrypted private key. Raises BadKey."""
+    """Returns the public key of an unencrypted private key, in base64 as in authorized_keys. Raises BadKey."""
     label = private.strip().partition("-----BEGIN ")[2].partition("-----")[0]
     body = "".join(line for line in private.splitlines() if line and not line.startswith("-----"))
     try:

@@ -1,4 +1,4 @@
-"""Parses the `mpirun` options of Open MPI 4 that the program's jobs use. Other options are errors."""
+"""Parses those `mpirun` options of Open MPI 4 that the jobs of this repository use. Other options are errors."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class MpiError(Exception):
 
 @dataclass(frozen=True)
 class Options:
-    """A parsed command line. `map_by` is "slot", "node" or "ppr"; `cores` are per rank.
+    """A parsed command line. `map_by` is "slot", "node" or "ppr". `cores` is the number of cores for each rank.
 
     `rank_by` is "slot", which numbers one node after the other, or "node", which alternates between nodes.
     """

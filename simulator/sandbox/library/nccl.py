@@ -13,7 +13,7 @@ from simulator.world.network import INFINIBAND, SOCKET, Collective
 
 VERSION = "NCCL version 2.27.3+cuda12.8"
 PLUGIN = "IBext_v10"  # nccl-rdma-sharp-plugins, src/ib_plugin.c
-SHM_PER_GPU = 9637888  # bytes per segment in /dev/shm, as in nccl#525
+SHM_PER_GPU = 9637888  # bytes of a rank's segment in /dev/shm, as in nccl#525
 SYSTEM_ERROR = "unhandled system error (run with NCCL_DEBUG=INFO for details)"
 INVALID_USAGE = "invalid usage (run with NCCL_DEBUG=WARN for details)"
 INTERNAL_ERROR = "internal error - please report this issue to the NCCL developers"
@@ -26,7 +26,7 @@ class NcclError(Exception):
 
 @dataclass(frozen=True)
 class Device:
-    """One GPU of the communicator, in rank order."""
+    """One GPU of the communicator."""
 
     process: Process
     pod: view.Pod
@@ -35,7 +35,7 @@ class Device:
 
 @dataclass(frozen=True)
 class Setup:
-    """The parts of the communicator. `variables` and `networks` are by pod key."""
+    """The parts of the communicator. `devices` are in rank order. The keys of the mappings are pods' keys."""
 
     devices: Sequence[Device]
     pods: Sequence[view.Pod]
@@ -61,7 +61,7 @@ class Communicator:
     aligned: bool
 
     def connect(self, log: Log) -> Collective:
-        """Connects the ranks, like the first collective. Raises NcclError."""
+        """Connects the ranks, as the first collective does. Raises NcclError."""
         setup = self.setup
         _shared_memory(setup, log)
         _channels(setup, log, sharp="CollnetChain" in self.algorithms)
@@ -82,7 +82,7 @@ class Communicator:
 
 
 def initialise(devices: Sequence[Device], variables: Mapping[str, str], known: view.View, log: Log) -> Communicator:
-    """Creates a communicator. The ranks' `variables` override /etc/nccl.conf. Raises NcclError."""
+    """Creates a communicator. The environment `variables` override /etc/nccl.conf. Raises NcclError."""
     pods = list({device.pod.key: device.pod for device in devices}.values())
     by_pod = environments(pods, variables)
     networks = {pod.key: nccl_net.choose(known, pod, by_pod[pod.key]) for pod in pods}
@@ -99,7 +99,7 @@ def initialise(devices: Sequence[Device], variables: Mapping[str, str], known: v
 
 
 def environments(pods: Sequence[view.Pod], variables: Mapping[str, str]) -> dict[str, Mapping[str, str]]:
-    """Returns NCCL's settings by pod key."""
+    """Returns NCCL's settings in each pod, by the pod's key."""
     return {pod.key: {**pod.nccl_files.get("nccl_conf", {}), **variables} for pod in pods}
 
 
@@ -166,7 +166,7 @@ def _topology(setup: Setup, known: view.View, log: Log) -> bool:
 
 
 def _networks(setup: Setup, log: Log, *, sharp: bool) -> None:
-    """Logs all networks, also unused ones, in NCCL's order: plugin, InfiniBand, TCP (src/plugin/net.cc)."""
+    """Logs all networks, even unused networks, in NCCL's order: plugin, InfiniBand, TCP (src/plugin/net.cc)."""
     for device in setup.devices:
         network = setup.networks[device.pod.key]
         variables = setup.variables[device.pod.key]
@@ -195,7 +195,7 @@ def _networks(setup: Setup, log: Log, *, sharp: bool) -> None:
 
 
 def _network_name(transport: str, *, sharp: bool) -> str:
-    """SHARP's plugin has its own InfiniBand transport."""
+    """Returns the name that NCCL logs. With SHARP's plugin, InfiniBand has the plugin's name."""
     return PLUGIN if sharp and transport == INFINIBAND else transport
 
 
@@ -205,7 +205,7 @@ def _hca_text(index: int, hca: Mapping[str, Any], *, sharp: bool) -> str:
 
 
 def _shared_memory(setup: Setup, log: Log) -> None:
-    """Requires one segment in /dev/shm per rank of a node. Raises NcclError if /dev/shm is too small."""
+    """Raises NcclError if a pod's /dev/shm is too small. Each rank of the pod needs a segment there."""
     for device in setup.devices:
         local = sum(other.pod is device.pod for other in setup.devices)
         disabled = setup.variables[device.pod.key].get("NCCL_SHM_DISABLE", "0") == "1"
@@ -251,7 +251,7 @@ def _between_nodes(setup: Setup, device: Device, peer: Device, log: Log, *, shar
         log.warn(device.process, "misc/ibvwrap.cc:213", text)
         raise NcclError(SYSTEM_ERROR)
     if by_ib and _partition(setup, device) != _partition(setup, peer):
-        pause(1.0)  # NCCL_IB_TIMEOUT times NCCL_IB_RETRY_CNT, tens of seconds on real Azure
+        pause(1.0)  # NCCL_IB_TIMEOUT times NCCL_IB_RETRY_CNT; on real Azure, tens of seconds
         text = f"NET/IB: Got completion from peer {peer.pod.ip}<0> with status=12 opcode=0 len=0 vendor err 129 (Send)"
         log.warn(device.process, "transport/net_ib.cc:2244", text)
         raise NcclError(REMOTE_ERROR)
@@ -266,7 +266,7 @@ def _end(device: Device) -> str:
 
 
 def _algorithms(setup: Setup, facts: Mapping[str, Any]) -> set[str]:
-    """SHARP needs a fabric that supports it, and a setting. NVLS needs an NVSwitch that can reduce."""
+    """Returns the possible algorithms. CollNet needs SHARP and a setting. NVLS needs an NVSwitch that can reduce."""
     found = {"Ring", "Tree"}
     by_ib = all(network.transport == INFINIBAND for network in setup.networks.values())
     sharp = facts.get("sharp") and by_ib and setup.environment.get("NCCL_COLLNET_ENABLE", "0") == "1"

@@ -1,4 +1,4 @@
-"""Prints the lines of NCCL and nccl-tests, faster than in a real run."""
+"""Prints the lines of NCCL and nccl-tests, faster than a real run prints them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Process:
 
 
 class Log:
-    """The output of NCCL, filtered by NCCL_DEBUG and NCCL_DEBUG_SUBSYS, and of the program."""
+    """The output of the program and of NCCL. NCCL_DEBUG and NCCL_DEBUG_SUBSYS filter the lines of NCCL."""
 
     def __init__(self, variables: Mapping[str, str], *, tag: bool = False) -> None:
         level = variables.get("NCCL_DEBUG", "NONE").upper()

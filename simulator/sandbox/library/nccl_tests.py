@@ -49,7 +49,7 @@ def run(
     *,
     tag: bool = False,
 ) -> int:
-    """Runs all processes. Returns 0, or after an error 1 (usage), 2 (CUDA) or 3 (NCCL) like nccl-tests."""
+    """Runs all processes. Returns nccl-tests' exit code: 0, or for an error of usage 1, of CUDA 2, of NCCL 3."""
     log = nccl_log.Log(variables, tag=tag)
     name, host = Path(command[0]).name, ranks[0].pod.hostname
     try:
@@ -73,7 +73,7 @@ def run(
 
 
 def parse(arguments: Sequence[str]) -> dict[str, str]:
-    """Returns settings by their short option. Raises UsageError."""
+    """Returns the settings by the letter of the option. Raises UsageError."""
     settings = dict(DEFAULTS)
     rest = list(arguments)
     while rest:
@@ -98,7 +98,7 @@ def parse(arguments: Sequence[str]) -> dict[str, str]:
 
 
 def _check_sizes(settings: Mapping[str, str]) -> None:
-    """Rejects steps of zero, which would never end."""
+    """Raises UsageError for wrong sizes, and for a step of 0 bytes, with which the test would never end."""
     first, last = size(settings["b"]), size(settings["e"])
     if first > last:
         raise UsageError(f"invalid sizes: -b {settings['b']} is more than -e {settings['e']}")
@@ -108,7 +108,7 @@ def _check_sizes(settings: Mapping[str, str]) -> None:
 
 
 def size(text: str) -> int:
-    """Returns the bytes of `8`, `32M` or `16G` (binary multiples). Raises UsageError."""
+    """Returns a size such as `8`, `32M` or `16G` (binary multiples) in bytes. Raises UsageError."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGkmg]?)", text)
     if match is None:
         raise UsageError(f"failed to parse size {text!r}")
@@ -160,9 +160,9 @@ def _header(log: nccl_log.Log, name: str, options: Mapping[str, str], devices: S
 
 
 def _table(log: nccl_log.Log, options: Mapping[str, str], communicator: nccl.Communicator) -> None:
-    """The first run creates the channels, so NCCL logs them below the column names."""
+    """Prints the table. NCCL logs the channels below the column names, because the first run creates the channels."""
     memory = min(int(device.gpu["memory_gb"]) for device in communicator.setup.devices) * 10**9
-    fits = (memory - GIB) // (3 if options["c"] != "0" else 2)  # send, receive, and for checks the expected result
+    fits = (memory - GIB) // (3 if options["c"] != "0" else 2)  # buffers to send, to receive, and to check
     largest = size(options["e"])
     if largest > fits:
         log.line(f"#\n# Reducing maxBytes to {fits} due to memory limitation")
@@ -183,7 +183,7 @@ def _table(log: nccl_log.Log, options: Mapping[str, str], communicator: nccl.Com
 
 
 def _sizes(options: Mapping[str, str], largest: int) -> Iterator[int]:
-    """Yields at least one size, reduced if memory is too small (src/common.cu, run)."""
+    """Yields the message sizes up to `largest`. If the first size exceeds it, yields `largest` (src/common.cu, run)."""
     message = min(size(options["b"]), largest)
     while message <= largest:
         yield message
@@ -191,7 +191,7 @@ def _sizes(options: Mapping[str, str], largest: int) -> Iterator[int]:
 
 
 def _next_size(message: int, options: Mapping[str, str]) -> int:
-    """Ignores factors of 1 or less, like nccl-tests."""
+    """Returns the next size. If the factor is 1 or less, adds the step instead."""
     factor = int(options["f"])
     return message * factor if factor > 1 else message + size(options["i"])
 

@@ -18,7 +18,7 @@ _KIB = {"kB": 1, "MB": 2**10, "GB": 2**20, "TB": 2**30}
 
 
 def node_log() -> list[str] | None:
-    """Returns the lines of the node's log at aznhc's path. If it is missing, returns None to skip the check."""
+    """Returns the lines of the node's log at aznhc's path. Without a log, returns None, and checks are skipped."""
     file = _root() / "syslog"
     return file.read_text(errors="replace").splitlines() if file.exists() else None
 
@@ -57,7 +57,7 @@ def _physmem(known: view.View, arguments: Sequence[str]) -> None:
 
 
 def kib(text: str) -> int:
-    """Returns a size in KiB. As in NHC, kB, MB and GB are binary."""
+    """Returns a size in KiB. The units kB, MB, GB and TB are binary, as in NHC."""
     match = re.fullmatch(r"(\d+)(kB|MB|GB|TB)", text)
     if match is None:
         raise Failed(f"nhc_common_parse_size:  {text} is not a size. {NOT_RUN}")
@@ -65,7 +65,7 @@ def kib(text: str) -> int:
 
 
 def _swap(known: view.View, arguments: Sequence[str]) -> None:
-    """The swap size of AKS nodes is 0."""
+    """Compares the swap size with a minimum. AKS nodes have no swap."""
     least = kib(arguments[0])
     if least > 0:
         raise Failed(f"check_hw_swap:  Actual SWAP size (0 kB) less than minimum allowed ({least} kB).")
@@ -91,7 +91,7 @@ def _eth(known: view.View, arguments: Sequence[str]) -> None:
 
 
 def _topology(known: view.View, arguments: Sequence[str]) -> str:
-    """Passes for known SKUs. The real check compares lstopo's output with a file of the image."""
+    """Passes for known SKUs. The real check compares the output of lstopo with a file in the image."""
     sku = known.node_of(known.me)["sku"]
     name = view.numbers()["skus"][sku]["topology"]
     if name is None:
@@ -108,7 +108,7 @@ def _nvme(known: view.View, arguments: Sequence[str]) -> str:
 
 
 def _flapping(known: view.View, arguments: Sequence[str]) -> str | None:
-    """Compares the last event in the node's log with the last event in aznhc's log."""
+    """Compares the last lost link in the node's log with the last lost link in aznhc's log."""
     log = node_log()
     if log is None:
         return None

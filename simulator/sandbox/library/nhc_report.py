@@ -1,4 +1,4 @@
-"""Results of failed aznhc checks, and an argument parser."""
+"""Errors and warnings of aznhc checks, and a parser of numbers."""
 
 from __future__ import annotations
 

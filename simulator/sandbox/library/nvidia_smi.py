@@ -82,12 +82,12 @@ def answer(arguments: Sequence[str], gpus: Sequence[Json]) -> int:
 
 
 def bus_id(gpu: Json) -> str:
-    """Returns nvidia-smi's bus id: capitals, and a domain of eight digits."""
+    """Returns the bus id as nvidia-smi prints it: in capitals, with eight digits for the domain."""
     return f"0000{gpu['pci']}".upper()
 
 
 def memory_mib(gpu: Json) -> int:
-    """Returns the nominal size in GB times 1024, which is close to nvidia-smi's value."""
+    """Returns the nominal memory in GB times 1024, which is close to the MiB that nvidia-smi prints."""
     return int(gpu["memory_gb"]) * 1024
 
 
@@ -96,7 +96,7 @@ def _heading(gpu: Json) -> str:
 
 
 def _remapped(gpu: Json, what: str) -> str:
-    """GPUs before Ampere do not remap rows (NVIDIA, GPU memory error management)."""
+    """Returns a field about remapped rows. Before Ampere, GPUs cannot remap (NVIDIA, GPU memory error management)."""
     return str(int(gpu[what])) if gpu["model"] != "T4" else "[N/A]"
 
 

@@ -1,4 +1,4 @@
-"""Parses OLMo's training configs, which use simple YAML, and overrides."""
+"""Parses OLMo's training configs (simple YAML), and the command line's overrides."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _SPECIAL = {"true": True, "false": False, "null": None}
 
 
 class Config(NamedTuple):
-    """Settings by name, with `_` for the dot (`model_d_model`), and the files of data and evaluations."""
+    """Settings by name (`model_d_model` for `model.d_model`), and the files of data and evaluations."""
 
     settings: dict[str, Any]
     data: list[str]
     evaluation: list[str]
 
     def max_steps(self, tokens_per_step: int) -> int:
-        """Returns the steps of `max_duration`, given as steps, tokens (`2e12T`) or epochs (`1ep`)."""
+        """Returns the number of steps in `max_duration`, which is in steps, tokens (`2e12T`) or epochs (`1ep`)."""
         duration = str(self.settings["max_duration"])
         if duration.endswith("ep"):
             return int(duration[:-2]) * len(self.data) * FILE_TOKENS // tokens_per_step
@@ -40,7 +40,7 @@ def load(path: Path, overrides: Iterable[str], known: Sequence[str]) -> Config:
         if name.partition(".")[0] not in known:
             where = f"\n    full_key: {name}\n    object_type=TrainConfig"
             raise Failed(f"OLMoConfigurationError: Key '{name}' not in 'TrainConfig'{where}")
-        values = {key: old for key, old in values.items() if not key.startswith(f"{name}.")}  # replaces a section
+        values = {key: old for key, old in values.items() if not key.startswith(f"{name}.")}  # drops an old section
         values[name] = value if equals else "true"
     return Config({name.replace(".", "_"): _scalar(value) for name, value in values.items()}, data, evaluation)
 

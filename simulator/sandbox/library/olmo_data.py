@@ -1,4 +1,4 @@
-"""Emulates olmo-data.org. It has every data file that a config can name, with bytes derived from the path."""
+"""Emulates olmo-data.org. Every data file that a config can name exists. A file's path determines its bytes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def content(path: str) -> bytes:
 
 
 def answer(method: str, path: str, byte_range: str) -> Answer:
-    """Returns the server's answer. `byte_range` is `first-last`, or empty for all."""
+    """Returns the server's answer. `byte_range` is `first-last`, or empty for the whole file."""
     if not (path.startswith(_FOLDERS) and path.endswith(".npy")):
         return Answer(404, "Not Found", {"Content-Length": "0"})
     if method not in ("GET", "HEAD"):

@@ -15,7 +15,7 @@ from simulator.sandbox.library.ranks import Rank
 
 @dataclass(frozen=True)
 class Call:
-    """One rank's call of a framework, with parsed options."""
+    """The call of a framework by one rank, with parsed options."""
 
     rank: Rank
     options: Mapping[str, Any]
@@ -31,7 +31,7 @@ class Framework(Protocol):
 def run(
     placed: Sequence[Rank], program: Sequence[str], variables: Mapping[str, str], *, tag: bool = False
 ) -> tuple[int, int]:
-    """Runs all ranks. Returns the first that failed and its exit code, or (0, 0). Raises MpiError if a node is lost."""
+    """Runs all ranks. Returns the first failed rank and its exit code, or (0, 0). Raises MpiError if a node is lost."""
     log = nccl_log.Log(variables, tag=tag)
     try:
         ended = ranks.run(placed, program, variables)

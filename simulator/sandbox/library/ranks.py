@@ -1,9 +1,9 @@
 """Runs a program on other nodes for mpirun: the sshd of each pod runs it in the pod's sandbox, once per rank.
 
 mpirun publishes an order (document `mpirun`). Each sshd finds the order in world.json, executes it, and publishes an
-answer (document `ranks`). A simulated framework does not train in a rank, but saves its options as a call
-(`leave_call`). When all ranks have succeeded, mpirun passes the calls to the framework's module, which simulates all
-ranks.
+answer (document `ranks`). A simulated framework does not train in a rank. There, it only saves its options as a call
+(`leave_call`). When all ranks have succeeded, mpirun passes the calls to the framework's module, which simulates the
+training.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from simulator.sandbox.library import view
 
 ORDER, ANSWER = "mpirun", "ranks"
 CALL = "SIMULATOR_RANK_CALL"
-"""The environment variable with the path for a call."""
+"""The environment variable with the path of the file where a rank saves its call."""
 POLL_SECONDS = 0.2
 MAX_OUTPUT = 32_000  # characters of a rank's output; world.json has no documents above a megabyte
 
 
 @dataclass(frozen=True)
 class Rank:
-    """A process of mpirun, number `local` of the `of_local` processes in its pod."""
+    """A process of mpirun. In its pod, it is number `local` of `of_local` processes."""
 
     pod: view.Pod
     local: int
@@ -74,7 +74,7 @@ def run(ranks: Sequence[Rank], program: Sequence[str], variables: Mapping[str, s
 
 
 def serve() -> None:
-    """Executes this pod's orders, one at a time and forever, as part of sshd."""
+    """Executes the orders for this pod, one at a time. Never returns. sshd calls it."""
     done: set[str] = set()
     while True:
         time.sleep(POLL_SECONDS)
@@ -92,7 +92,7 @@ def serve() -> None:
 
 
 def leave_call(module: str, call: Mapping[str, Any]) -> bool:
-    """Saves a call, with which mpirun then runs a module of `commands`. Returns False without mpirun."""
+    """Saves a call, which mpirun later passes to the module in `commands`. Returns False without mpirun."""
     place = os.environ.get(CALL)
     if place is None:
         return False
@@ -101,7 +101,7 @@ def leave_call(module: str, call: Mapping[str, Any]) -> bool:
 
 
 def _variables(rank: Rank, size: int, exported: Mapping[str, str]) -> dict[str, str]:
-    """Omits the container's variables, like the real ssh."""
+    """Returns a rank's environment, without the container's variables, because ssh starts the rank."""
     return {
         "HOME": "/root",
         "PATH": PATH,
@@ -122,7 +122,7 @@ def _answer(known: view.View, key: str, order: str) -> list[Ended] | None:
 
 
 def _carry_out(tasks: Sequence[Mapping[str, str]], program: Sequence[str], workdir: str) -> list[Ended]:
-    """Runs ranks until one fails, because mpirun would then kill the others."""
+    """Runs ranks one by one. Stops after a failure, because mpirun would kill the other ranks."""
     ended: list[Ended] = []
     for variables in tasks:
         ended.append(_run_one(variables, program, workdir))

@@ -1,4 +1,4 @@
-"""Nodes of a Ray cluster. A pod that runs `ray start` publishes its head; a head publishes itself."""
+"""Nodes of a Ray cluster. A pod that runs `ray start` publishes the pod of its head. A head publishes its own pod."""
 
 from __future__ import annotations
 

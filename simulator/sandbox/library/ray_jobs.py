@@ -1,4 +1,4 @@
-"""Serves a Ray head's job API and health checks, as KubeRay and `ray job` use them, and runs jobs.
+"""Runs the jobs of a Ray head. Serves the parts of the job API and the health checks that KubeRay and `ray job` use.
 
 Source: Ray 2.60.0, dashboard/modules/job/job_head.py, job_supervisor.py and reporter/healthz_agent.py. Tokens:
 dashboard/http_server_head.py and _private/authentication/http_token_authentication.py.
@@ -24,7 +24,7 @@ ENDED = ("SUCCEEDED", "FAILED", "STOPPED")
 _LAST_LINES = 10
 _PUBLIC = ("/", "/api/healthz", "/api/gcs_healthz", "/api/local_raylet_healthz")
 _TOKEN_HEADERS = ("Authorization", "X-Ray-Authorization")
-"""The second header is KubeRay's."""
+"""Headers with the token. KubeRay uses the second header."""
 _HEALTH = {"/api/healthz": "raylet: success\ngcs: success", "/api/local_raylet_healthz": "success"}
 _MISSING = HTTPStatus.NOT_FOUND, "404: Not Found"
 
@@ -70,7 +70,7 @@ class Job:
         return "STOPPED" if self._stopped else "FAILED" if self._process.returncode else "SUCCEEDED"
 
     def details(self) -> dict[str, Any]:
-        """Returns the job as in the API, with times in ms."""
+        """Returns the job as the API shows it, with times in ms."""
         last = "".join(self.text().splitlines(keepends=True)[-_LAST_LINES:])
         message = self._messages[self.status].format(code=self._process.returncode, last=last)
         times = {"start_time": int(self._began * 1000), "end_time": int(self._ended * 1000) or None}

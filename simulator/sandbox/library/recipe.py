@@ -1,8 +1,8 @@
 """Reads a program's recipe (simulator/sandbox/programs).
 
 Options are listed by kind: `switches`, `integers`, `floats`, `text`, `lists`, `choices`. `words` are arguments without
-dashes. `values` are Python expressions that use options and other values. An entry of `fails` has a text, and its
-condition `if`. `lines` are templates of output by the time of printing. `prefix` precedes each line.
+dashes. `values` are Python expressions that use options and other values. An entry of `fails` is an error with a text
+and the condition `if`. `lines` are templates of output, by the point at which they are printed, each after `prefix`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Recipe = Mapping[str, Any]
 
 
 class Failed(Exception):
-    """An error that ends a program or all ranks: text (empty if already printed), first failed rank, exit code."""
+    """An error that ends all ranks. `text` is empty if already printed. `rank` is the first failed rank."""
 
     def __init__(self, text: str = "", rank: int = 0, code: int = 1) -> None:
         super().__init__(text)
@@ -36,7 +36,7 @@ class Failed(Exception):
 
 
 class Parser(argparse.ArgumentParser):
-    """Rejects a command line with exit code 2, and the recipe's message, if any."""
+    """A parser that exits with 2 if an option is wrong. Prints the recipe's message, or else argparse's message."""
 
     refusal = ""
 
@@ -64,7 +64,7 @@ def parser(options: Recipe) -> Parser:
 
 
 class Values(dict[str, Any]):
-    """Values of one run. `values` of the recipe are computed at first use."""
+    """Values of one run. The first use of a name in the recipe's `values` computes its value."""
 
     def __init__(self, recipe: Recipe, known: Mapping[str, Any]) -> None:
         super().__init__({**recipe.get("defaults", {}), **known})
@@ -77,12 +77,12 @@ class Values(dict[str, Any]):
         return found
 
     def error(self) -> str:
-        """Returns the text of the first error that applies; empty if the program can run."""
+        """Returns the text of the first error that applies, or an empty string if the program can run."""
         fails = self.recipe.get("fails", ())
         return next((str(each["text"]).format_map(self) for each in fails if self._evaluate(each["if"])), "")
 
     def check(self) -> None:
-        """Raises Failed with the first error."""
+        """Raises Failed with the first error that applies."""
         if text := self.error():
             raise Failed(text)
 

@@ -19,7 +19,7 @@ class SshError(Exception):
 def connect(known: view.View, host: str, options: Mapping[str, str], folder: Path = FOLDER) -> view.Pod:
     """Returns the host's pod if its ssh server would accept this pod. Raises SshError.
 
-    Messages are OpenSSH's (sshconnect.c, ssh_connect_direct; ssh.c, resolve_host), and the C library's for errno.
+    Messages are from OpenSSH (sshconnect.c, ssh_connect_direct; ssh.c, resolve_host) and the C library (errno).
     """
     settings = {**_configured(folder / "config", host), **options}
     target = settings.get("hostname", host)
@@ -33,7 +33,7 @@ def connect(known: view.View, host: str, options: Mapping[str, str], folder: Pat
     if not pod.running or pod.sshd is None or pod.sshd["port"] != port:
         raise SshError(f"ssh: connect to host {target} port {port}: Connection refused")
     if settings.get("stricthostkeychecking", "ask") not in ("no", "off", "accept-new"):
-        raise SshError("Host key verification failed.")  # no user can confirm it
+        raise SshError("Host key verification failed.")  # no user can confirm the key
     if _own_key(Path(settings.get("identityfile", folder / "id_rsa"))) not in pod.sshd["authorized_keys"]:
         raise SshError(f"root@{target}: Permission denied (publickey).")
     return pod
@@ -55,7 +55,7 @@ def _own_key(file: Path) -> str | None:
 
 
 def _configured(file: Path, host: str) -> dict[str, str]:
-    """Uses the first value of each setting, like ssh."""
+    """Returns a config file's settings for a host. Of several values, the first applies, as in ssh."""
     settings: dict[str, str] = {}
     applies = True
     for line in file.read_text().splitlines() if file.exists() else []:

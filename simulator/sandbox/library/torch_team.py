@@ -19,7 +19,7 @@ DOCUMENT = "torchrun"
 WAITING, STARTED, DONE, FAILED = "waiting", "started", "done", "failed"
 POLL_SECONDS = 0.1
 END_SECONDS = 30
-"""The time for a pod to report its end on a busy machine."""
+"""Seconds that a pod may need to report its end on a busy machine."""
 
 
 def refuse_alone(name: str) -> int:
@@ -28,7 +28,7 @@ def refuse_alone(name: str) -> int:
 
 
 class Team:
-    """One agent, and its view of the other agents of the launch."""
+    """One agent, which reads the state of the launch's other agents in world.json."""
 
     def __init__(self, options: Namespace, texts: Recipe, program: Recipe) -> None:
         self.options, self.program = options, program
@@ -53,12 +53,12 @@ class Team:
         raise Failed(f"torch.distributed.DistStoreError: {few}")
 
     def catch_sigterm(self) -> None:
-        """Records SIGTERM from now on if the program saves before it stops. Otherwise SIGTERM ends the process."""
+        """If the program saves before it stops, only records SIGTERM. Otherwise SIGTERM ends the process."""
         if self.program.get("stops_on_sigterm"):
             signal.signal(signal.SIGTERM, lambda number, _: self._signals.append(number))
 
     def publish(self, phase: str, **more: Any) -> None:
-        """Publishes this agent's phase and NCCL settings. Later calls publish `more` again."""
+        """Publishes this agent's phase, NCCL settings, and `more`. Later calls keep the values of `more`."""
         self._more |= more
         environment = {name: value for name, value in os.environ.items() if name.startswith("NCCL_")}
         files = topology.found_in(filter(None, [environment.get("NCCL_TOPO_FILE")]))
@@ -76,7 +76,7 @@ class Team:
         return [pods[node] for node in range(self.options.nodes)]
 
     def connect(self) -> training.Ranks:
-        """Connects NCCL over all GPUs, once all agents have prepared the program. Raises Failed."""
+        """Waits until all agents have prepared the program. Then connects all GPUs by NCCL. Raises Failed."""
         while any(published(pod)["phase"] == WAITING for pod in self.check()):
             time.sleep(POLL_SECONDS)
         places = [(pod, index) for pod in self.check() for index in range(self.options.nproc_per_node)]
@@ -87,14 +87,14 @@ class Team:
         return bool(self._signals) or any(published(pod).get("stop") for pod in self.check())
 
     def show(self, folder: Path) -> None:
-        """Waits until all nodes see a folder. Raises Failed."""
+        """Waits until the folder is visible on all nodes. Raises Failed."""
         number = self._more.get("folder", (0, ""))[0] + 1
         self.publish(STARTED, folder=(number, str(folder)))
         while any(published(pod).get("seen") != number for pod in self.check()[1:]):
             time.sleep(POLL_SECONDS)
 
     def follow(self, first: str) -> None:
-        """Waits on other nodes until the first node has trained. Raises Failed if the first node fails or is gone."""
+        """Waits, on a node other than the first, until the first node has trained. Raises Failed if that node fails."""
         seen, begun = time.monotonic(), False
         while time.monotonic() - seen < END_SECONDS:
             known = view.load()
@@ -108,7 +108,7 @@ class Team:
             restarted = begun and phase == WAITING
             if pod is None or not pod.running or not known.node_of(pod)["ready"] or phase == FAILED or restarted:
                 break
-            if phase:  # without a phase, the process has ended, and the pod will report how
+            if phase:  # without a phase, the process has ended, and the pod will report the result
                 seen, begun = time.monotonic(), phase == STARTED
                 self._answer(state)
             time.sleep(POLL_SECONDS)

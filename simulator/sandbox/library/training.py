@@ -1,4 +1,4 @@
-"""Emulates all trainings: connects the ranks, and simulates each step on the current hardware."""
+"""The common part of all simulated trainings: connects the ranks, and simulates each step on the current hardware."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Ranks:
         return min(float(device.gpu["memory_gb"]) for device in self.devices) * 1e9
 
     def check_memory(self, needed: float, kind: str) -> None:
-        """Raises Failed with torch's text for that kind of exception if a GPU lacks memory."""
+        """Raises Failed with torch's message if a GPU has too little memory. `kind` is the class of the exception."""
         if (short := needed - self.gpu_bytes * (1 - RESERVED)) > 0:
             raise Failed(
                 f"{kind}: CUDA out of memory. Tried to allocate {max(short / 2**30, 0.02):.2f} GiB. GPU 0 has a total "
@@ -59,7 +59,7 @@ class Ranks:
 
 
 def connect(places: Sequence[tuple[view.Pod, int]], variables: Mapping[str, str], log: Log, cuda_error: str) -> Ranks:
-    """Connects ranks, each with a pod and one of its GPUs. Raises Failed for a broken GPU or link."""
+    """Connects the ranks. Each place is a rank's pod and the index of a GPU. Raises Failed for a broken GPU or link."""
     known, devices = view.load(), list[nccl.Device]()
     for rank, (pod, index) in enumerate(places):
         gpus = nccl_tests.visible(known.gpus_of(pod), variables)
@@ -77,7 +77,7 @@ def connect(places: Sequence[tuple[view.Pod, int]], variables: Mapping[str, str]
 
 
 def seconds(flops: float, collective: Collective, numbers: Mapping[str, Any]) -> float:
-    """Returns the duration of a step in seconds. A network below healthy speed slows the exchange between nodes."""
+    """Returns the duration of a step in seconds. If the network is degraded, the exchange between nodes is slower."""
     sku = numbers["skus"][collective.sku]
     healthy = flops / (collective.ranks * sku["tflops"] * 1e12 * numbers["training_mfu"])
     if collective.nodes == 1:
@@ -95,7 +95,7 @@ class Training:
     values: Values
     last: int
     tokens: float
-    """Tokens per step, over all GPUs."""
+    """Tokens in a step, on all GPUs together."""
     gpus: int
     first: int = 0
     log_steps: int = 1
@@ -110,11 +110,11 @@ class Training:
             self.write(line)
 
     def log(self, step: int, took: float) -> None:
-        """Prints the numbers of a step. The first step of a process has no speed."""
+        """Prints the numbers of a step. The line of a process's first step has no speed."""
         self.say("first" if step == self.first + 1 else "step", **self.numbers(step, took))
 
     def numbers(self, step: int, took: float) -> dict[str, float]:
-        """Returns the numbers of a step. The loss depends on the step only, also in a resumed training."""
+        """Returns the numbers of a step. The loss depends only on the step."""
         before, end = self.loss
         shrinks = (1 + step) ** -0.5
         loss = {"step": step, "loss": end + (before - end) * shrinks, "gradient": 1 + shrinks}

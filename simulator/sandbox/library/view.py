@@ -69,12 +69,12 @@ class Pod:
 
     @property
     def names(self) -> set[str]:
-        """The pod's names in its namespace: its address, and DNS records of headless Services. Empty if it ended."""
+        """The pod's address and, by headless Services, its DNS names within its namespace. Empty if the pod ended."""
         return self._names(SERVICE_SUFFIXES)
 
     @property
     def names_elsewhere(self) -> set[str]:
-        """The pod's names in other namespaces."""
+        """The pod's address and its DNS names in other namespaces."""
         return self._names(SERVICE_SUFFIXES[1:])
 
     def _names(self, suffixes: tuple[str, ...]) -> set[str]:
@@ -94,10 +94,7 @@ class View:
     me: Pod
 
     def resolve(self, host: str) -> Pod | None:
-        """Returns the pod with this name or address, or None.
-
-        To tell unknown names from addresses without a pod, use `is_address`.
-        """
+        """Returns the pod with this name or address, or None if no pod has it."""
         if host in (self.me.hostname, *LOOPBACK):
             return self.me
         same = [pod for pod in self.pods.values() if pod.namespace == self.me.namespace]
@@ -109,12 +106,12 @@ class View:
         return self.nodes.get(pod.node, {"sku": "", "ready": False, "cpus": 1, "gpus": [], "hcas": []})
 
     def gpus_of(self, pod: Pod) -> list[Json]:
-        """Returns the pod's GPUs in PCI order, which is CUDA's."""
+        """Returns the pod's GPUs in PCI order, in which CUDA numbers them."""
         held = set(pod.facts["gpus"])
         return [gpu for gpu in self.node_of(pod)["gpus"] if gpu["index"] in held]
 
     def hcas_of(self, pod: Pod) -> list[Json]:
-        """Returns the HCAs that the pod can open: its allocated ones, or all if it is privileged."""
+        """Returns the HCAs that the pod can open. A privileged pod can open all, others the allocated HCAs."""
         held = set(pod.facts["hcas"])
         return [hca for hca in self.node_of(pod)["hcas"] if pod.facts.get("privileged") or hca["name"] in held]
 
@@ -133,7 +130,7 @@ def load_self() -> Json:
 
 
 def load() -> View:
-    """Returns the current world. Waits until it has this pod, which may be new. Raises TimeoutError."""
+    """Reads world.json. Waits until it contains this pod, which may be new. Raises TimeoutError."""
     itself = load_self()
     own = itself["pod"]
     file = FOLDER / "world" / "world.json"
@@ -148,7 +145,7 @@ def load() -> View:
 
 
 def publish(name: str, document: Json) -> None:
-    """Publishes or replaces a document of this pod. All pods see it in world.json soon after."""
+    """Publishes or replaces a document of this pod. Soon after, all pods see the document in world.json."""
     target = FOLDER / "pod" / f"{name}.json"
     unfinished = target.with_suffix(".new")
     unfinished.write_text(json.dumps(document))
@@ -156,9 +153,9 @@ def publish(name: str, document: Json) -> None:
 
 
 def hold(name: str) -> TextIO:
-    """Locks a published document and returns its file. When all processes have closed it, the document expires.
+    """Locks the published document of a daemon, and returns its file.
 
-    For documents of running daemons (`STANDING` of simulator/world/snapshot.py).
+    When all processes have closed the file, the document expires (`STANDING` of simulator/world/snapshot.py).
     """
     file = (FOLDER / "pod" / f"{name}.json").open()
     fcntl.flock(file, fcntl.LOCK_SH)
