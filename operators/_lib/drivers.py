@@ -1,9 +1,9 @@
 """The rollout of changed drivers to nodes (`operators.driverUpgrades`), and the warning about such a change.
 
-Driver DaemonSets of both NVIDIA operators have the update strategy OnDelete. A controller that the operators share
-restarts the pods (NVIDIA/k8s-operator-libs, pkg/upgrade): cordon, wait for jobs, evict pods with GPUs (only the GPU
-operator), drain, restart, uncordon. By default, it does not wait for jobs. It also cannot evict pods with an emptyDir,
-which all our jobs have, and leaves their node cordoned (pod_manager.go, updateNodeToDrainOrFailed).
+Driver DaemonSets of both NVIDIA operators have the update strategy OnDelete. A controller in both operators restarts
+their pods (NVIDIA/k8s-operator-libs, pkg/upgrade): cordon, wait for jobs, evict pods with GPUs (only the GPU operator),
+drain, restart, uncordon. By default, it does not wait for jobs. If pods have an emptyDir, as in all our jobs, it cannot
+evict them, and leaves the node cordoned (pod_manager.go, updateNodeToDrainOrFailed).
 
 The warning comes from an update hook, also in previews, because Pulumi's steps do not show the rollout (Pulumi,
 "Resource hooks").
@@ -21,8 +21,8 @@ from config.schema.operators import DriverUpgrades
 NOT_OF_A_DAEMON_SET = "pod-template-generation!=0,!pod-template-generation"
 """The selector of all pods without the label of DaemonSets' pods (pkg/controller/daemon/util).
 
-So the controller also waits for users' pods, and then has nothing to evict. The first term is only there because YAML
-reads a leading ! as a tag: the GPU operator's chart does not quote the text (clusterpolicy.yaml:235).
+With it, the controller also waits for users' pods, and then has nothing to evict. The first term only prevents a
+leading !, which YAML reads as a tag: the GPU operator's chart does not quote the text (clusterpolicy.yaml:235).
 """
 Inputs = Mapping[str, Any]
 _THEN: Mapping[DriverUpgrades, str] = {
@@ -32,7 +32,7 @@ _THEN: Mapping[DriverUpgrades, str] = {
     "node to end",
 }
 _UPGRADES = "driverUpgrades"
-"""The name of this setting among changed inputs. Its new value `when-idle` rolls out changes that are still pending."""
+"""The setting's name among changed inputs. A change to `when-idle` rolls out changes that are still pending."""
 
 
 def upgrade_policy(upgrades: DriverUpgrades) -> dict[str, Any]:

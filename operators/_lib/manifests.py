@@ -39,8 +39,8 @@ def install(
 ) -> list[pulumi.Resource]:
     """Installs the pinned release of an operator in its namespace. Returns the resources to wait for.
 
-    Pods depend on everything except CRDs, and Services, because Pulumi waits until these have pods. CRDs are created
-    last and so deleted first, while the operator still runs: only it removes the finalizers of the CRDs' objects.
+    Pods do not depend on Services, because Pulumi waits until a Service has pods. CRDs are created last and so deleted
+    first: only a running operator removes the finalizers of their objects.
     """
     released = manifests(name, context.settings.charts.source)
     made: dict[str, list[pulumi.Resource]] = {_FIRST: [], _SERVICES: [], _PODS: [], _CRDS: []}

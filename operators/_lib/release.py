@@ -22,7 +22,7 @@ class ChartLocation:
     chart: str
     repository: str | None
     version: str | None
-    """The version, or None if the chart is a folder: Chart.yaml has the version, and a pin would show as a change."""
+    """The version. None for a folder: its Chart.yaml has the version, and a pin would show as a change."""
 
 
 def locate(chart: Chart, source: str | None) -> ChartLocation:
@@ -74,6 +74,6 @@ def release(
         values=merge(merge(chart_values(name, context.settings.images.registry), values), user_values),
         timeout=chart.timeout_s,
         skip_await=None if awaited else True,
-        # Releases in other namespaces depend on this namespace too: only namespaces are retried until the role applies.
+        # Releases in other namespaces also depend on it, because only namespaces are retried until the role applies.
         opts=parent.child(depends_on=[context.namespace, *depends_on], hooks=hooks),
     )

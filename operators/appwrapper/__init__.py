@@ -80,7 +80,7 @@ def configuration(warm_up_minutes: int, scheduler: str | None) -> dict[str, Any]
 
 
 def bad_nodes() -> list[dict[str, str]]:
-    """Returns node labels with taint effects, which keep jobs off a node's GPUs or remove jobs from them."""
+    """Returns node labels, each with the effect of a taint: new jobs avoid such a node, or all jobs leave it."""
     found = {"WARN": "PreferNoSchedule", "TESTING": "NoSchedule", "EVICT": "NoExecute"}
     key, _, value = BAD_NODE.partition("=")
     return [

@@ -19,8 +19,8 @@ _TEST: Path = (*_KEY, "testSharedFiles")
 _INTERVALS = ("repeat", "invasive")
 NAME = "autopilot"
 IMAGE_TAG = "v2.1.3"
-"""The tag of the release. The chart's default `latest` is built from main. It requires intervals with units
-(IBM/autopilot 09a177d, pkg/cmd/main.go), and exits because this chart sets whole hours.
+"""The tag of the release. The chart's default `latest` is built from main, and requires intervals with units
+(IBM/autopilot 09a177d, pkg/cmd/main.go). It would exit, because this chart sets whole hours.
 """
 NEVER_HOURS = 10 * 365 * 24
 """The interval that disables invasive checks, which take all GPUs of a node and bypass queue and scheduler
@@ -33,8 +33,8 @@ so `ping`, which depends on other nodes, is last. `dcgm` is omitted: the image's
 `dcgm` then prints ABORT, which counts as passed.
 """
 ANNOTATIONS = {"ai-on-aks/ping": "by-pod-ip"}
-"""An annotation of Autopilot's pods, so that `ping` uses pod IPs. It looks for Multus' annotation and handles the
-KeyError, but fails with a TypeError if pods have no annotations (network/ping-entrypoint.py, check_local_ifaces).
+"""An annotation of Autopilot's pods. `ping` uses pod IPs if Multus' annotation is missing, but fails with a TypeError
+if pods have no annotations at all (network/ping-entrypoint.py, check_local_ifaces).
 """
 
 

@@ -144,7 +144,7 @@ def configuration(warm_up_minutes: int) -> Values:
 
 
 def requeue_limit(timeout_minutes: int) -> int:
-    """Returns how often Kueue requeues a job with unready pods, so that it deactivates the job after a day or later.
+    """Returns how often Kueue requeues a job with unready pods before it deactivates the job, after at least a day.
 
     Each attempt takes the timeout and a pause, which doubles from one minute to `PAUSE_MINUTES`. Three more attempts
     make up for the short first pauses. Kueue resets the count only when it deactivates the job (0.19.2,

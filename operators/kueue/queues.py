@@ -30,7 +30,7 @@ The program omits the limit. `pulumi up` sees no change, because the kubernetes 
 declares, also after a refresh (pulumi-kubernetes, provider/pkg/provider/provider.go, pruneLiveState). `ignore_changes`
 could not name the field: the plugin finds no paths through lists (provider/pkg/await/await.go, handleSSAIgnoreFields).
 For server-side apply, `spec.resourceGroups` is one field (Kueue's CRD: list type atomic). So after the job's patch, an
-update of the quota must be forced. This removes the limit until the job's next round.
+update of the quota must be forced, which removes the limit until the job's next round.
 """
 
 
@@ -51,7 +51,7 @@ def flavor_name(spec: Mapping[str, Any]) -> str:
 
 
 def topology_spec() -> dict[str, Any]:
-    """Returns a topology of two levels: blocks of nodes, and nodes, so that Kueue counts free resources per node."""
+    """Returns a topology with two levels, blocks and nodes, so that Kueue counts free resources per node."""
     return {"levels": [{"nodeLabel": BLOCK}, {"nodeLabel": "kubernetes.io/hostname"}]}
 
 
@@ -68,9 +68,9 @@ def cluster_queue_spec(
     """Returns the ClusterQueue of a team. Without `namespace`, no namespace can submit jobs to it.
 
     If jobs of a quota's owner wait, borrowers give back the quota immediately, regardless of priorities. In a queue,
-    the job with the higher priority or the older job comes first. `borrowWithinCohort` has MLBatch's value. It does not
-    stop preemption by borrowers: with fair sharing (`configuration` in operators/kueue), a job that borrows preempts
-    jobs of a team that has borrowed more (v0.19.2, pkg/scheduler/flavorassigner/flavorassigner.go:1382,
+    jobs of a higher priority come first, then older jobs. MLBatch's value of `borrowWithinCohort` does not stop
+    preemption by borrowers: with fair sharing (`configuration` in operators/kueue), a job that borrows preempts jobs of
+    a team that has borrowed more (v0.19.2, pkg/scheduler/flavorassigner/flavorassigner.go:1382,
     canPreemptWhileBorrowing; preemption/fairsharing/strategy.go). `limits` has the limits of lending and borrowing.
     """
     selector = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}}} if namespace else {}

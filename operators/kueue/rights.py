@@ -31,7 +31,7 @@ _RBAC = "rbac.authorization.k8s.io"
 
 
 def priority_class(name: str) -> dict[str, Any]:
-    """Returns a class without preemption. Kueue preempts jobs; the scheduler would also preempt other teams' pods."""
+    """Returns a class without preemption: the scheduler would also preempt other teams' pods, unlike Kueue."""
     value, description = CLASSES[name]
     return {
         "metadata": {"name": name},
@@ -45,7 +45,7 @@ def priority_class(name: str) -> dict[str, Any]:
 def rules() -> list[dict[str, Any]]:
     """Returns the rules of the ClusterRole that is bound in each team's namespace.
 
-    They are MLBatch's, plus Jobs, which MLBatch only queues in AppWrappers. Members can view and delete Pods,
+    The rules are MLBatch's, plus Jobs, which MLBatch only queues in AppWrappers. Members can view and delete Pods,
     Deployments and StatefulSets, but cannot create them, because these would bypass the queue.
     """
     core = ("services", "secrets", "configmaps", "persistentvolumeclaims")

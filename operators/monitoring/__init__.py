@@ -94,7 +94,7 @@ def values(storage_class: str, *, published: bool = True) -> Values:
         **{f"{each}SelectorNilUsesHelmValues": False for each in of_all},
         **disk,
         **ON_SYSTEM_POOL,
-        "retentionSize": f"{_PROMETHEUS_GI * 9 // 10}GiB",  # a full disk would end it
+        "retentionSize": f"{_PROMETHEUS_GI * 9 // 10}GiB",  # a full disk ends Prometheus
         "storageSpec": _claim(storage_class, _PROMETHEUS_GI),
     }
     return {
@@ -126,7 +126,7 @@ def _claim(storage_class: str, gi: int) -> Values:
 
 
 def _grafana_disk(storage_class: str) -> Values:
-    """Returns the values of a StatefulSet's claim, which stays without the StatefulSet."""
+    """Returns values for the claim of a StatefulSet, which stays when the StatefulSet is deleted."""
     return {
         "enabled": True,
         "type": "sts",
@@ -137,8 +137,8 @@ def _grafana_disk(storage_class: str) -> Values:
 
 
 def _published_dashboards() -> Values:
-    # The data source of these dashboards is a variable, in a text or in a map. If the value here is a list, the chart
-    # replaces both; if it is a text, only texts.
+    # These dashboards have a variable for their data source, as a text or in a map. With a list here, the chart
+    # replaces both forms; with a text, only texts.
     source = {"datasource": [{"name": "DS_PROMETHEUS", "value": "prometheus"}]}
     found = {name: {"gnetId": number, "revision": revision, **source} for name, number, revision in PUBLISHED}
     folder = "published"

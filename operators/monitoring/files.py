@@ -26,10 +26,10 @@ _SECURE = {
     "tlsConfig": {"insecureSkipVerify": True},
     "bearerTokenFile": "/var/run/secrets/kubernetes.io/serviceaccount/token",
 }
-"""An endpoint with a self-signed certificate, which asks the API server whether Prometheus may read metrics."""
+"""An endpoint that has a self-signed certificate, and asks the API server whether Prometheus may read metrics."""
 _PLAIN = {"port": "monitoring-port"}
 _NETWORK_OPERATOR_PORT = 8080
-"""The default of the operator, which the chart does not change (Mellanox/network-operator v26.4.1, main.go:168,
+"""The operator's default, which the chart keeps (Mellanox/network-operator v26.4.1, main.go:168,
 templates/operator.yaml).
 """
 
@@ -104,7 +104,7 @@ def service_monitors() -> dict[str, dict[str, Any]]:
 def pod_monitors() -> dict[str, dict[str, Any]]:
     """Returns specs of PodMonitors by name, for operators whose charts have no Service.
 
-    The network operator's pod does not declare its port either. Prometheus finds the pod's only container
+    The network operator's pod also does not declare its port. Prometheus finds the pod by its only container
     (prometheus-operator v0.93.0, pkg/prometheus/promcfg.go:1570), and a relabeling sets the port.
     """
     address = {

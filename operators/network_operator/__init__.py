@@ -26,7 +26,7 @@ POLICY = "nic-cluster-policy"
 _NOT_AWAITED = {"pulumi.com/skipAwait": "true"}
 """Pulumi does not wait for objects with this annotation. It may take weeks until all nodes have the policy's driver."""
 _OFED = {
-    # Compiling the driver takes up to 12 minutes (network-operator#318); the operator's probes allow for 20.
+    # Compiling the driver takes up to 12 minutes (network-operator#318). The operator's probes allow 20 minutes.
     "forcePrecompiled": False,
     "terminationGracePeriodSeconds": 300,
     "startupProbe": {"initialDelaySeconds": 10, "periodSeconds": 20},

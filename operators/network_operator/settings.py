@@ -30,7 +30,7 @@ EnvName = Annotated[
 def autoscaler_problems(installation: Installation, resource: str) -> Iterator[Problem]:
     """Yields a problem if the resource's name contains `_` and the autoscaler reads it from a scale set's tag.
 
-    There, the autoscaler replaces each `_` by `/` (cluster-autoscaler 1.35, azure_template.go,
+    In tags, the autoscaler replaces each `_` by `/` (cluster-autoscaler 1.35, azure_template.go,
     extractAllocatableResourcesFromScaleSet).
     """
     pools = installation.stack.gpu_pools().items()

@@ -98,8 +98,8 @@ def own_values(settings: NfsProvisionerSettings) -> dict[tuple[str, str], str | 
 def values(settings: NfsProvisionerSettings) -> Values:
     """Returns values of the chart.
 
-    As the chart's default, the folder of a deleted claim is renamed to `archived-<folder>`, so no files are lost. A
-    class cannot change that later, because its parameters are immutable.
+    By the chart's default, the folder of a deleted claim is renamed to `archived-<folder>`, so no files are lost. This
+    cannot change later, because a class's parameters are immutable.
     """
     made: Values = {**ON_SYSTEM_POOL}
     for (part, key), value in own_values(settings).items():

@@ -27,7 +27,7 @@ NODE_RULES = [
     {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get"]},
     {"apiGroups": [""], "resources": ["nodes/status"], "verbs": ["patch"]},
 ]
-"""The rights for its requests: it reads its node once, and patches conditions (v1.34.0,
+"""The rights of node-problem-detector, which reads its node once, and patches conditions (v1.34.0,
 pkg/exporters/k8sexporter/problemclient/problem_client.go).
 """
 EVENT_RULES = [{"apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch"]}]

@@ -79,8 +79,8 @@ def conditions_of(sku: VmSku, *, ofed: bool) -> dict[str, NodeCondition]:
 def configurations(sku: VmSku, *, ofed: bool) -> dict[str, str]:
     """Returns configuration files of node-problem-detector by name, one for each condition.
 
-    With several conditions in a file, the first result would report the conditions not checked yet as False
-    (pkg/custompluginmonitor/custom_plugin_monitor.go of v1.34.0, generateStatus).
+    If a file had several conditions, the first result would report all others as False, although they are not checked
+    yet (pkg/custompluginmonitor/custom_plugin_monitor.go of v1.34.0, generateStatus).
     """
     found = sorted(conditions_of(sku, ofed=ofed).items())
     return {f"{name}.json": json.dumps(_monitor(name, each, sku), indent=1) for name, each in found}

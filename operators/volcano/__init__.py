@@ -33,9 +33,9 @@ tiers:
 """The chart's own configuration of the scheduler, without overcommit and proportion.
 
 With these two plugins, a job's pods are only created when nodes for all pods exist, but the autoscaler only adds nodes
-for pending pods (volcano#3910). They also prevent preemption, because the job must be admitted first
-(pkg/scheduler/actions/preempt/preempt.go, v1.15.1: pending jobs are skipped). The plugin gang still places gangs as a
-whole. Without proportion, queues have no shares, but this program uses only one queue.
+for pending pods (volcano#3910). They also prevent preemption, which skips jobs whose pods are not created
+(pkg/scheduler/actions/preempt/preempt.go, v1.15.1). The plugin gang still places gangs as a whole. Without proportion,
+queues have no shares, but this program uses only one queue.
 """
 
 
