@@ -26,7 +26,7 @@ _MANIFESTS = (
     "application/vnd.oci.image.manifest.v1+json",
     "application/vnd.docker.distribution.manifest.v2+json",
 )
-"""Indexes come first, so that the digest covers all architectures."""
+"""Accepted media types. Indexes come first, so that the digest covers all architectures."""
 _CHALLENGE = re.compile(r'(\w+)="([^"]*)"')
 _TIMEOUT_S = 30.0
 
@@ -41,7 +41,7 @@ class Base:
 
 
 def parse(reference: str) -> Base:
-    """Parses a reference with a tag. Without a host, it is on Docker Hub; without a folder, in `library`."""
+    """Parses a reference with a tag. Without a host, the image is on Docker Hub; without a folder, in `library`."""
     name, _, tag = reference.rpartition(":")
     host, slash, path = name.partition("/")
     if slash and ("." in host or ":" in host):

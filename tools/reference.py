@@ -69,7 +69,7 @@ def meaning(model: type[BaseModel], name: str) -> str:
 def keys(model: type[BaseModel], prefix: str = "", above: str = "", *, folded: bool = True) -> Iterator[Row]:
     """Yields all settings of a model. `above` is the meaning of the model itself.
 
-    `folded` omits the keys of a nested model that the model around it also has.
+    `folded` omits the keys of a nested model that the outer model also has.
     """
     for name, field in model.model_fields.items():
         path = f"{prefix}{field.alias or name}"

@@ -32,7 +32,7 @@ _AS_TEXT: Mapping[str, Schema] = {
     "number": {"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?$"},
     "boolean": {"enum": ["true", "false"]},
 }
-"""Schemas of scalars as text, which Pulumi stores from the command line."""
+"""Schemas of scalars that are stored as text, as `pulumi config set` does."""
 _OF_PULUMI = ("encryptionsalt", "encryptedkey", "secretsprovider")
 
 

@@ -18,8 +18,8 @@ SOON_S = 60.0
 DRIVERS_S = 1800.0
 """The time for drivers: a quarter of an hour per node on Azure, after its boot (simulator/bench/durations.yaml)."""
 LENDS_S = 400.0
-"""The time until the slack queue lends all GPUs. The node-health job sets this number every five minutes, and lowers it
-while a node is bad, as after `recovery`.
+"""The time until the slack queue lends all GPUs. The node-health job updates the queue's limit every five minutes, and
+lowers it while a node is bad, as after `recovery`.
 """
 LOOKS_S = 180.0
 """The time for AppWrapper, which checks its pods once a minute and gives them a minute to terminate."""
