@@ -20,7 +20,7 @@ _FORM = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))(?:([KMGTPE]i)|([numkMGT
 _LARGEST = 2**63 - 1
 _NANO = 10**9
 _MOST_DIGITS = 999
-"""The maximum number of digits, and the maximum exponent: above real quantities, but cheap to compute."""
+"""The maximum number of digits, and the maximum exponent: more than real quantities have, but cheap to compute."""
 
 
 def is_quantity(text: Any) -> bool:
@@ -28,7 +28,7 @@ def is_quantity(text: Any) -> bool:
 
 
 def value(text: Any) -> Fraction:
-    """Returns the exact value of a quantity: bytes, cores, or devices; raises ValueError for other values."""
+    """Returns the exact value of a quantity, in bytes, cores or devices. Raises ValueError for other text."""
     found = _parse(text)
     if found is None:
         raise ValueError(f"{text!r} is not a quantity, such as 2, 500m or 64Gi")
@@ -42,8 +42,8 @@ def value(text: Any) -> Fraction:
 
 
 def count(text: Any) -> int:
-    """Returns a quantity as a whole number, rounded as by `Quantity.Value()`. Returns 0 for other values, which objects
-    of other vendors may have.
+    """Returns a quantity as a whole number, rounded like `Quantity.Value()`; 0 for a value that is not a quantity,
+    which other vendors' objects may have.
     """
     return _away_from_zero(value(text)) if is_quantity(text) else 0
 

@@ -1,7 +1,7 @@
 """Resources that pods request and nodes offer.
 
 Follows PodRequests of Kubernetes (component-helpers, resource/helpers.go, 1.35.4), which scheduler, kubelet and cluster
-autoscaler use. Also sets defaults that pod templates lack: the API server would copy missing requests from limits.
+autoscaler use. Uses limits for missing requests, as the API server does: pod templates lack these defaults.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _POD_LEVEL = ("cpu", "memory", "hugepages-")
 
 
 def pod_requests(pod: Object, counts: Callable[[str], bool] = lambda name: True) -> Resources:
-    """Returns a pod's requests of each resource that `counts`.
+    """Returns a pod's requests of the resources for which `counts` is True.
 
-    An init container runs together with earlier sidecars; all other containers run together.
+    An init container runs together with earlier sidecars. All main containers and sidecars run together.
     """
     spec = pod["spec"]
     sidecars, starting = Resources(), Resources()
@@ -49,7 +49,7 @@ def _requests(container: Object, counts: Callable[[str], bool]) -> Resources:
 
 
 def _amounts(quantities: Mapping[str, object] | None, counts: Callable[[str], bool]) -> Resources:
-    """Returns the amounts as numbers, and 0 for a value that is not a quantity, as in other vendors' objects."""
+    """Returns the amounts as numbers; 0 for a value that is not a quantity, as other vendors' objects may have."""
     named = ((name, text) for name, text in (quantities or {}).items() if counts(name))
     return {name: value(text) if is_quantity(text) else Fraction(0) for name, text in named}
 

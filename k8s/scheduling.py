@@ -1,8 +1,8 @@
-"""Tolerations, and whether the scheduler may place a pod on a node, without a check of free resources.
+"""Tolerations, and whether the scheduler may place a pod on a node, apart from free resources.
 
 Follows the scheduler's plugins NodeAffinity, TaintToleration and NodeUnschedulable, as the cluster autoscaler does
 (component-helpers, scheduling/corev1/nodeaffinity/nodeaffinity.go and helpers.go; api, core/v1/toleration.go;
-Kubernetes 1.35.4). Tolerations with operators Lt and Gt match nothing: their feature gate
+Kubernetes 1.35.4). Tolerations with the operators Lt and Gt match nothing, because the feature gate
 TaintTolerationComparisonOperators is off by default.
 """
 
@@ -28,7 +28,7 @@ def selects(pod: Object, node: Object) -> bool:
 
 
 def repelling_taint(pod: Object, node: Object) -> Object | None:
-    """Returns the first taint that keeps the pod off the node; cordoned nodes count as tainted."""
+    """Returns the first taint that keeps the pod off the node, or None. A cordon counts as a taint."""
     spec = node["spec"]
     cordoned = {**spec, "taints": [*(spec.get("taints") or []), *([_CORDONED] if spec.get("unschedulable") else [])]}
     return next(iter(untolerated({"spec": cordoned}, pod["spec"])), None)

@@ -13,10 +13,10 @@ from k8s.objects import Object
 
 
 def filled(file: Path, **values: object) -> Object:
-    """Returns the manifest in a file, with each `${name}` replaced by that value.
+    """Returns the manifest in a file, with each `${name}` replaced by the value of that name.
 
-    Text is inserted unchanged, other values as JSON, which is also valid CEL. Raises KeyError for a placeholder without
-    a value.
+    Inserts text unchanged, other values as JSON, which is also valid CEL. Raises KeyError if a placeholder lacks a
+    value.
     """
     texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in values.items()}
     manifest: Object = _filled(yaml.safe_load(file.read_text(encoding="utf-8")), texts)
