@@ -101,7 +101,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _explain(log: Path) -> int:
-    """Explains Azure errors in a log. Returns 1 if none is in the table (docs/azure-errors.md)."""
+    """Explains the Azure errors in a log. Returns 1 if it finds no known error (docs/azure-errors.md)."""
     try:
         text = sys.stdin.read() if log.name == "-" else _text(log.read_bytes())
     except OSError as error:
@@ -114,7 +114,7 @@ def _explain(log: Path) -> int:
 
 
 def _text(log: bytes) -> str:
-    """Decodes a log; PowerShell writes UTF-16."""
+    """Decodes a log, which PowerShell writes in UTF-16."""
     return log.decode(json.detect_encoding(log), errors="replace")
 
 

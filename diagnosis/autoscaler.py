@@ -1,9 +1,9 @@
-"""Reads from the cluster autoscaler whether nodes for pending pods are on their way, or why not.
+"""Reads from the cluster autoscaler whether it adds nodes for pending pods, or why it does not.
 
 The events and their reasons are those of cluster-autoscaler 1.35 (processors/status/eventing_scale_up_processor.go,
 core/scaleup/orchestrator/skippedreasons.go, clusterstate/clusterstate.go). The autoscaler writes its status to a
-ConfigMap in kube-system (clusterstate/api/types.go). On AKS, a node group is a scale set with the
-pool's name in its name.
+ConfigMap in kube-system (clusterstate/api/types.go). On AKS, a node group is a scale set; the name of the scale set
+contains the pool's name.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ _LIMITS = re.compile(r"max total nodes in cluster reached|max cluster .*limit re
 _UNFIT = re.compile(
     r"Insufficient |didn't match|untolerated taint|had taint|didn't satisfy|anti-affinity|free ports|Too many pods"
 )
-"""The scheduler's words for a pod that does not fit on a new node of a pool."""
+"""The scheduler's reasons why a pod does not fit on a new node of a pool."""
 _LOOK = f"kubectl get configmap -n {_NAMESPACE} {_STATUS} -o yaml"
 _RAISE = "pulumi config set --path 'pools.{key}.autoscale.max' <nodes>    # then pulumi up"
 
 
 def scaling(cluster: Cluster, pods: Sequence[Object], *, there: bool) -> list[Finding]:
-    """Returns what the autoscaler last reported on pods without a node; empty if it reported nothing.
+    """Returns the autoscaler's reports on pods without a node; empty if it reports nothing.
 
-    `there` is whether the cluster has a node that matches the pods.
+    `there` is whether the cluster has a node that the pods may use.
     """
     events = ((pod, [each for each in cluster.events(pod) if each["reason"] in (_ADDS, _REFUSES)]) for pod in pods)
     last = {of[-1]["reason"]: (pod, of[-1]) for pod, of in events if of}
@@ -66,15 +66,15 @@ def may_grow(cluster: Cluster, pod: Object, nodes: int) -> bool:
 
 
 def may_add_pool(cluster: Cluster, pod: Object) -> bool:
-    """Returns whether the autoscaler may add a node to an empty pool, which may have a larger VM size."""
+    """Returns whether the autoscaler may add a node to an empty pool. Such a node may be larger than existing nodes."""
     names = [node["metadata"]["name"] for node in cluster.all(NODE)]
     return any(not any(name.startswith(group) for name in names) for group in _groups(cluster, pod) or ())
 
 
 def _stopped(cluster: Cluster, pod: Object) -> Finding | None:
-    """Returns a finding if a GPU node of a fixed pool offers no GPUs, and so blocks all scale-ups.
+    """Returns a finding if a GPU node offers no GPUs and its pool does not autoscale; None otherwise.
 
-    This happens since 1.35, and the autoscaler does not report it (kubernetes/autoscaler#10301).
+    Autoscalers since 1.35 then add no node to any pool, and do not report this (kubernetes/autoscaler#10301).
     """
     groups = tuple(_status(cluster))
     newest = max(map(_version, cluster.all(NODE)), default=())
@@ -98,14 +98,14 @@ def _has_gpus(node: Object) -> bool:
 
 
 def _version(node: Object) -> tuple[int, ...]:
-    """Returns a node's kubelet version (not newer than the autoscaler's), or ALL_GPUS_COUNTED_SINCE if unknown."""
+    """Returns a node's kubelet version, which is never newer than the autoscaler; ALL_GPUS_COUNTED_SINCE if unknown."""
     found = re.match(r"v(\d+)\.(\d+)", node.get("status", {}).get("nodeInfo", {}).get("kubeletVersion", ""))
     return tuple(map(int, found.groups())) if found else ALL_GPUS_COUNTED_SINCE
 
 
 def _on_its_way(cluster: Cluster, pod: Object) -> Iterator[Finding]:
-    """Yields a pause of the autoscaler, and pools that already grow. The autoscaler writes no event for a pod that fits
-    on the new nodes.
+    """Yields a pause of the autoscaler, and growth of the pod's pools, from the autoscaler's status. The autoscaler
+    writes no event for a pod that fits on the new nodes.
     """
     if _read(cluster).get("clusterWide", {}).get("health", {}).get("status") == "Unhealthy":
         yield Finding("the autoscaler pauses, since too many nodes of the cluster are not ready", "kubectl get nodes")
@@ -116,7 +116,9 @@ def _on_its_way(cluster: Cluster, pod: Object) -> Iterator[Finding]:
 
 
 def _growth(cluster: Cluster, event: Object) -> Iterator[Finding]:
-    """Yields the pools that grow. Omits pools that already have all new nodes: another cause keeps pods off these."""
+    """Yields the pools that grow, or fail to grow. Omits pools that already have all new nodes: another cause keeps
+    pods off these nodes.
+    """
     message = event.get("message") or ""
     found = list(_GROWTH.finditer(message))
     if not found:
@@ -150,7 +152,7 @@ def _refusal(cluster: Cluster, pod: Object, event: Object, *, there: bool) -> It
     elif _LIMITS.search(text):
         yield Finding(one_line(f"{adds}: {text}"), _LOOK, lasts=True)
     elif not there:
-        text = re.sub(rf"\d+ {_MAX}(, )?", "", text).strip(", ")  # without the counts of other pools
+        text = re.sub(rf"\d+ {_MAX}(, )?", "", text).strip(", ")  # remove the number of other pools at their maximum
         unfit = not text or all(_UNFIT.search(each) for each in re.split(r", (?=\d+ )", text))
         why = f"{adds}, since the pod would not fit on a new node{f': {text}' if text else ''}"
         yield Finding(one_line(why), _LOOK, lasts=unfit and bool(groups))
@@ -181,7 +183,7 @@ def _azure_error(cluster: Cluster, groups: Sequence[str], since: str = "") -> st
 
 
 def _groups(cluster: Cluster, pod: Object) -> dict[str, Any] | None:
-    """Returns the status of the node groups that the pod may use, by name; empty if it cannot be read.
+    """Returns the status of each node group that the pod may use, by group name; empty if the status cannot be read.
 
     Returns None if the pod requires a pool that does not autoscale.
     """
@@ -196,7 +198,7 @@ def _status(cluster: Cluster) -> dict[str, Any]:
 
 
 def _read(cluster: Cluster) -> dict[str, Any]:
-    """Returns the autoscaler's status; empty for versions before 1.30, which write plain text."""
+    """Returns the autoscaler's status; empty if it cannot be read (before 1.30, it is plain text)."""
     return cluster.config(_NAMESPACE, _STATUS, "status")
 
 

@@ -1,4 +1,4 @@
-"""Combines the causes of all modules, in order: what a workload waits for, and why it was retried."""
+"""Collects, in the order of the report, what a workload waits for and why it was retried."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ def causes(it: Workload, phase: str) -> Iterable[Finding]:
 
 
 def _on_nodes(it: Workload, phase: str) -> list[Object]:
-    """Returns pods that are not ready, on nodes that are not lost.
+    """Returns the pods on nodes that are not ready. Omits lost nodes.
 
-    Volcano does not replace a failed pod. Kubernetes does, so a failed pod counts only while the workload is pending.
+    Kubernetes replaces failed pods, so they count only while the workload is pending. Volcano does not replace them.
     """
     counts = it.pods if it.kind == "vcjob" or phase == PENDING else it.live_pods
     on_nodes = (pod for pod in counts if pod["spec"].get("nodeName") and not is_ready(pod))
@@ -100,7 +100,7 @@ def _controllers(it: Workload) -> Iterable[Finding]:
     yield from (refused := list(refusals(it.cluster, it.made, it.pods)))
     called, label = _CONTROLLERS.get(it.kind, ("", ""))
     if it.kind == "mpijob" and str(it.obj.get("apiVersion")).endswith("/v2beta1"):
-        called = ""  # the MPI operator made it; labels of that operator's pods vary
+        called = ""  # a job of the MPI operator, whose pods have no fixed labels
     untouched = not it.pods and not refused and it.made[1:] == [] and (it.kind == "vcjob" or not it.obj["status"])
     if called and untouched and not it.cluster.runs(dict([label.split("=")])):
         verb = "do" if called.endswith("s") else "does"

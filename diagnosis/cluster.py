@@ -18,7 +18,7 @@ class Kind:
     name: str
     plural: str
     others: tuple[str, ...] = field(default=(), compare=False)
-    """API versions of other releases. All fields that a diagnosis reads are the same in them."""
+    """API versions that other releases serve. The fields that a diagnosis reads are the same in all of them."""
 
     @property
     def resource(self) -> str:
@@ -45,7 +45,7 @@ TRAINING_JOBS = {
     )
     for name in ("PyTorchJob", "TFJob", "MPIJob", "XGBoostJob", "PaddleJob", "JAXJob")
 }
-"""The kinds of the training operator 1.9.4 and the MPIJob of the MPI operator 0.6, which share JobStatus
+"""The kinds of the training operator 1.9.4, and the MPIJob of the MPI operator 0.6: their status is a JobStatus
 (pkg/apis/kubeflow.org/v1/common_types.go).
 """
 PYTORCH_JOB = TRAINING_JOBS["pytorchjob"]
@@ -87,7 +87,7 @@ WORKLOADS = {
 MAKERS = (REPLICA_SET, *(kind for kind in WORKLOADS.values() if kind not in (APP_WRAPPER, RAY_CRON_JOB, POD)))
 
 Read = Callable[[Kind, str], list[Object]]
-"""Reads all objects of a kind in a namespace (empty: in all); none if the kind does not exist."""
+"""Returns all objects of a kind, in one namespace or (if it is empty) in all. Empty if the cluster lacks the kind."""
 
 
 class ReadFailed(Exception):
@@ -95,7 +95,9 @@ class ReadFailed(Exception):
 
 
 class Cluster:
-    """A snapshot of the cluster: it reads each kind once and keeps it, so a later check needs a new Cluster."""
+    """A snapshot of the cluster. It reads each kind once and keeps the objects, so a later diagnosis needs a new
+    Cluster.
+    """
 
     def __init__(self, read: Read, only: str = "") -> None:
         self._read = read
@@ -105,9 +107,9 @@ class Cluster:
         self._others: dict[str, list[tuple[Kind, Object]]] = {}
 
     def all(self, kind: Kind, namespace: str = "") -> list[Object]:
-        """Returns all objects of a kind, in one namespace or in all.
+        """Returns all objects of a kind, in one namespace or in all namespaces.
 
-        Reads pods of all namespaces together, so that a pod has the same state in the whole diagnosis.
+        Reads the pods of all namespaces at once, so that a pod has the same state in the whole diagnosis.
         """
         if self._only and namespace != self._only:
             return []
@@ -120,9 +122,9 @@ class Cluster:
         return self._known[kind, namespace]
 
     def workloads(self, namespace: str) -> Iterable[tuple[str, Object]]:
-        """Returns all workloads with the names of their kinds.
+        """Returns all workloads, each with the name of its kind.
 
-        Reads pods first, to try an unreachable cluster only once; then other kinds in parallel.
+        Reads pods first, so that an unreachable cluster causes one error, then other kinds in parallel.
         """
         self.all(POD, namespace)
         with ThreadPoolExecutor() as pool:
@@ -130,7 +132,9 @@ class Cluster:
         return ((called, each) for called, kind in WORKLOADS.items() for each in self.all(kind, namespace))
 
     def others(self, namespace: str) -> list[tuple[Kind, Object]]:
-        """Returns owners of unknown kinds of pods, jobs and Kueue Workloads, and in turn the owners of these owners."""
+        """Returns owners with kinds that this program does not know: owners of pods, jobs and Kueue Workloads, and
+        their owners.
+        """
         if namespace not in self._others:
             kinds = dict.fromkeys((POD, QUEUED, *WORKLOADS.values(), *MAKERS))
             made = [obj for kind in kinds for obj in self.all(kind, namespace)]
@@ -161,12 +165,12 @@ class Cluster:
             return []
 
     def config(self, namespace: str, name: str, key: str) -> Object:
-        """Returns the document under a ConfigMap's key; empty if it cannot be read."""
+        """Returns the document in a ConfigMap's key; empty if it is missing or invalid."""
         maps = (each for each in self.all(CONFIG_MAP, namespace) if each["metadata"]["name"] == name)
         return next((document(name, each.get("data", {}).get(key, "")) for each in maps), {})
 
     def named_in_events(self, namespace: str, name: str) -> list[tuple[str, Object]]:
-        """Returns the objects of this name, of any kind, that events are about."""
+        """Returns the objects with this name that have events, each with its kind in lower case."""
         about = [event["involvedObject"] for event in self.all(EVENT, namespace)]
         kinds = dict.fromkeys(kind_of(each) for each in about if each.get("name") == name and each.get("kind"))
         objects = ((kind, each) for kind in kinds for each in self.allowed(kind, namespace))
@@ -180,7 +184,7 @@ class Cluster:
         return [obj for obj in self.all(kind, namespace) if owners_of(obj) & set(owners)]
 
     def node(self, name: str) -> Object | None:
-        """Returns the node of this name, or None. Uses an index, because batches look up thousands of nodes."""
+        """Returns the node with this name, or None. Uses an index, because large jobs need thousands of look-ups."""
         self._nodes = self._nodes or {node["metadata"]["name"]: node for node in self.all(NODE)}
         return self._nodes.get(name)
 
@@ -197,7 +201,7 @@ class Cluster:
 
 
 def _is_about(event: Object, obj: Object) -> bool:
-    """Returns whether an event is about an object: compares uids, or kind and name if a controller omitted the uid."""
+    """Compares uids, or kind and name if a controller omitted the uid."""
     about, metadata = event["involvedObject"], obj["metadata"]
     if about.get("uid"):
         return bool(about["uid"] == metadata["uid"])
@@ -218,12 +222,14 @@ def where(obj: Object) -> str:
 
 
 def labelled(obj: Object, labels: Mapping[str, str]) -> bool:
-    """Returns whether the object has all these labels; a DaemonSet's template may lack metadata."""
+    """Returns whether the object, which may lack metadata, has all these labels."""
     return bool(labels.items() <= obj.get("metadata", {}).get("labels", {}).items())
 
 
 def event_time(event: Object) -> str:
-    """Returns an event's time in RFC 3339 and UTC, which sorts as text. Controllers write it to different fields."""
+    """Returns an event's time in RFC 3339 and UTC, so that times sort as text. Controllers write it to different
+    fields.
+    """
     series: str | None = (event.get("series") or {}).get("lastObservedTime")
     made = event["metadata"].get("creationTimestamp", "")
     return series or str(event.get("lastTimestamp") or event.get("eventTime") or made)

@@ -1,8 +1,8 @@
 """Reports cordoned nodes: who cordoned them, and until when.
 
-Labels, annotations and upgrade states are those of NVIDIA/k8s-operator-libs (pkg/upgrade/consts.go), with which both
-NVIDIA operators roll out drivers. The node's managedFields name other clients that cordoned it, and its events show
-AKS's actions (Azure/AKS#2692; learn.microsoft.com/azure/aks: node-auto-repair, node-problem-detector).
+Labels, annotations and upgrade states are those of NVIDIA/k8s-operator-libs (pkg/upgrade/consts.go), which rolls out
+the drivers of both NVIDIA operators. A node's managedFields name other clients that cordoned it. AKS's actions are
+events of the node (Azure/AKS#2692; learn.microsoft.com/azure/aks: node-auto-repair, node-problem-detector).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def cordon(cluster: Cluster, node: Object) -> Obstacle:
         what, fix = f"{what}; {doing}", f"{look}do not uncordon it: wait until AKS has finished"
     elif other_problems(cluster, node):
         fix = f"{look}uncordon it only after its other problems are fixed"
-    elif who and not is_of_person(who):  # after an uncordon, a controller would evict new pods
+    elif who and not is_of_person(who):  # if a user uncordons the node, a controller evicts its new pods
         fix = f"{look}wait for {who}"
     elif taints:
         fix = f"{look}do not uncordon it, unless pools.<key>.taints lists the taint: a controller is removing the node"
@@ -63,7 +63,7 @@ def cordon(cluster: Cluster, node: Object) -> Obstacle:
 
 def _done_by_aks(cluster: Cluster, node: Object) -> str:
     name = node["metadata"]["name"]
-    about = {"kind": "Node", "name": name}.items()  # kubelets write the node's name as uid
+    about = {"kind": "Node", "name": name}.items()  # without uid: kubelets write the node's name there
     events = [each for each in cluster.all(EVENT) if about <= each["involvedObject"].items()]
     last = max((each for each in events if _BY_AKS.fullmatch(each.get("reason") or "")), key=event_time, default=None)
     action = one_line(joined(last["reason"], last.get("message"))) if last else ""
@@ -90,7 +90,7 @@ def _upgrade(cluster: Cluster, node: Object, driver: str, what: str) -> Obstacle
 
 
 def _waited_for(cluster: Cluster, node: Object, driver: str, state: str) -> list[Object]:
-    """Returns the pods that must end or be ready before the next upgrade state. Pods with devices come first."""
+    """Returns the pods that must end or become ready before the next upgrade state. Pods with devices come first."""
     there = sorted(cluster.on_node(node), key=lambda pod: not device_requests(pod))
     if state in (_JOBS, _DRAIN, _DELETION):
         return [pod for pod in there if not _of_daemon_set(pod) and (state != _DELETION or device_requests(pod))]

@@ -1,4 +1,5 @@
-"""Calculates how many devices a node should offer: those of its VM size (config/data/skus.yaml), times their shares."""
+"""Calculates how many devices a node should offer: the number in its VM size (config/data/skus.yaml) times its shares.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +16,12 @@ from k8s.quantities import count
 SHARED_GPU = f"{GPU_RESOURCE}.shared"
 """The name of time-sliced GPUs if the device plugin renames them (NVIDIA/k8s-device-plugin, renameByDefault)."""
 _MIG = "nvidia.com/mig-"
-"""Prefix of the names of partitions with MIG's strategy `mixed`."""
+"""Prefix of the resource names of partitions if MIG's strategy is `mixed`."""
 _AMD = "amd.com/gpu"
 _EXCLUSIVE = ("nvidia.com/mlnxnics", "rdma/ib")
-"""The names of whole HCAs, in this program and in Azure/aks-rdma-infiniband, if no NicClusterPolicy names them."""
+"""Names of HCAs that pods do not share, in this program and in Azure/aks-rdma-infiniband. A NicClusterPolicy may set
+others.
+"""
 _SHARES = "nvidia.com/gpu.replicas"
 _STRATEGY = "nvidia.com/mig.strategy"
 """Labels of GPU feature discovery: time slices per GPU, and the naming strategy of partitions."""

@@ -37,7 +37,7 @@ _GENERATION = "deprecated.daemonset.template.generation"
 _POD_GENERATION = "pod-template-generation"
 """An annotation of a DaemonSet, and a label of its pods. If their numbers differ, the pod has an older template."""
 _SET_UP_MINUTES = 30
-"""The longest setup: 12 and 8 minutes for the two drivers (docs/drivers.md), and 10 minutes to pull their images."""
+"""The longest setup of a node: 12 and 8 minutes for the two drivers (docs/drivers.md), 10 to pull their images."""
 _DEPLOYS = ("nvidia.com/gpu.deploy.device-plugin", "nvidia.com/gpu.deploy.operands")
 """Labels that exclude a node from the GPU operator if they are set and not "true" (gpu-operator, state_manager.go)."""
 
@@ -47,18 +47,18 @@ _NO_PLUGIN = Obstacle(
 )
 _MODE = "kubernetes.azure.com/mode"
 _DRA = "gpu.nvidia.com"
-"""Driver of ResourceSlices. Pods claim their GPUs, so the node offers no number (NVIDIA/k8s-dra-driver-gpu)."""
+"""Driver of ResourceSlices (NVIDIA/k8s-dra-driver-gpu): pods claim GPUs, and the node does not offer them."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """A part of an operator: a DaemonSet, or a DaemonSet for each kind of host."""
+    """A part of an operator: one DaemonSet, or one for each kind of host."""
 
     name: str
     policy: Kind
     labels: Mapping[str, str]
     installs: bool = False
-    """Whether the part is a driver. Some nodes do not need it, and its installation takes minutes."""
+    """Whether the part installs a driver. Some nodes do not need it, and the installation takes minutes."""
 
 
 OFED = Part("DOCA OFED", NIC_POLICY, {"nvidia.com/ofed-driver": ""}, installs=True)
@@ -104,7 +104,7 @@ def _parts(resource: str) -> tuple[Part, ...]:
 def broken(cluster: Cluster, node: Object) -> Iterator[Obstacle]:
     """Yields an obstacle if the node is not ready or offers fewer devices than its VM size has.
 
-    After a reboot, the node's capacity does not include a lost device either.
+    The node's capacity is too low after a reboot without a lost device.
     """
     look, ready = f"kubectl describe node {node['metadata']['name']}", condition(node, "Ready")
     if ready and ready.get("status") != "True":
@@ -113,7 +113,7 @@ def broken(cluster: Cluster, node: Object) -> Iterator[Obstacle]:
         yield joining(node) if is_new(node) else Obstacle(lost, f"{look}    # {REPAIR}", since)
         return
     capacity = node["status"].get("capacity", {})
-    absent = [] if any(map(is_gpu, capacity)) else [GPU_RESOURCE]  # a plugin without devices does not register
+    absent = [] if any(map(is_gpu, capacity)) else [GPU_RESOURCE]  # a device plugin that finds no device registers none
     absent += (
         [] if any(count(capacity[name]) for name in capacity if _parts(name) == _RDMA_PARTS) else configured(cluster)
     )
@@ -122,7 +122,7 @@ def broken(cluster: Cluster, node: Object) -> Iterator[Obstacle]:
         most = max(total, expected(cluster, node, resource))
         serves = _plugin_is_ready(cluster, node, resource)
         if "/" not in resource or offered >= most or not (total or serves or _is_late(cluster, node, resource)):
-            continue  # without capacity, setup is still running
+            continue  # all are offered, or the setup is still running
         if offered:
             yield Obstacle(
                 f"{offered} of {most} {resource} are offered: a device has failed", f"{look}    # {CHECK_AGAIN}"
@@ -144,8 +144,8 @@ def broken(cluster: Cluster, node: Object) -> Iterator[Obstacle]:
 def _is_late(cluster: Cluster, node: Object, resource: str) -> bool:
     """Returns whether the operators should have set up the resource by now.
 
-    All NVIDIA GPUs should be offered; HCAs only with a NicClusterPolicy. A node without a creation time counts as old
-    if the operators are installed.
+    All NVIDIA GPUs should be offered, but HCAs only if a NicClusterPolicy exists. A node without a creation time counts
+    as old if the operators are installed.
     """
     metadata = node["metadata"]
     policies = cluster.all(_parts(resource)[-1].policy) if _parts(resource) else []
@@ -188,8 +188,8 @@ def is_old(daemon_set: Object, pod: Object) -> bool:
 
 
 def in_use(cluster: Cluster, pods: Iterable[Object]) -> str:
-    """Returns a hint to wait until pods with devices end: they lose the devices if a driver pod is deleted. Empty if no
-    such pod runs there.
+    """Returns a hint to wait until pods with devices have ended, because a deletion of driver pods takes their devices.
+    Empty if no such pod runs on the nodes of `pods`.
     """
     nodes = {pod["spec"].get("nodeName") for pod in pods}
     busy = any(

@@ -1,4 +1,4 @@
-"""Reports on a workload that has ended: its verdicts, how its pods ended, and where to look.
+"""Reports on a workload that has ended: the verdicts in its logs, how its pods ended, and where to look.
 
 A Job replaces failed pods up to its backoffLimit, with a delay of 10 seconds that doubles up to six minutes
 (kubernetes.io, "Jobs", Pod backoff failure policy).
@@ -22,7 +22,7 @@ _UNLIMITED = 2**31 - 1
 
 
 def selector(kind: str, name: str, uid: str) -> str:
-    """Returns the label selector of a job's pods, by its kubectl kind; empty for other kinds."""
+    """Returns the label selector of the pods of a Job, Volcano Job or AppWrapper; empty for other kinds."""
     labels = {
         "job": f"batch.kubernetes.io/controller-uid={uid}",
         "vcjob": f"volcano.sh/job-name={name}",
@@ -81,9 +81,9 @@ def log(pods: Sequence[Object]) -> str:
 
 
 def _log(pod: Object) -> str:
-    """Returns the log command of the failed init container, or of the container that failed first.
+    """Returns the log command of the init container, or else the container, that failed first.
 
-    For a pod that never ran, it is `kubectl describe`.
+    For a pod or container that never ran, it is `kubectl describe`.
     """
     status, logs = pod["status"], f"kubectl logs {where(pod)}"
     if not status.get("containerStatuses"):
@@ -104,7 +104,7 @@ def _end(container: Object) -> Object:
 
 
 def job_retries(job: Object, pods: Iterable[Object]) -> str:
-    """Returns how many pods of a Job have failed; empty for none, or if the Job has ended."""
+    """Returns how many pods of a Job have failed, and why; empty if none has, or if the Job has ended."""
     failed = job["status"].get("failed", 0)
     if not failed or any(holds(job, kind) for kind in ("Complete", "Failed")):
         return ""
@@ -115,7 +115,9 @@ def job_retries(job: Object, pods: Iterable[Object]) -> str:
 
 
 def failing(job: Object) -> str:
-    """Returns why a Job fails while Kubernetes deletes its pods (condition FailureTarget), or an empty string."""
+    """Returns why a Job has failed while Kubernetes still deletes its pods (condition FailureTarget), or an empty
+    string.
+    """
     target = condition(job, "FailureTarget")
     if target.get("status") != "True" or holds(job, "Failed"):
         return ""

@@ -1,4 +1,4 @@
-"""Findings: one cause each, in text for users."""
+"""Findings and obstacles: causes, with text for users."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class Finding:
 
     why: str
     fix: str = ""
-    """The command that fixes the cause or shows more; empty if it only takes time."""
+    """The command that fixes the cause or shows more; empty if the user can only wait."""
     lasts: bool = False
     """Whether the cause stays until a user fixes it."""
     shared: bool = False
-    """Whether it is about the platform, which all workloads share."""
+    """Whether the cause is in the platform, which all workloads share."""
     passing: bool = False
     """Whether no problem is known and the state changes by itself."""
 
@@ -52,16 +52,18 @@ class Obstacle:
 
     what: str
     fix: str = ""
-    """A command. `{nodes}` stands for all nodes that are reported together. Without `{nodes}`, it is for the first."""
+    """A command. `{nodes}` stands for all nodes that are reported together. Without it, the command is for the first
+    node.
+    """
     since: str = ""
-    """The start time in RFC 3339, as in Kubernetes."""
+    """The time in RFC 3339 when the obstacle began; empty if unknown."""
     passing: bool = False
 
 
 def merge_obstacles(obstacles: Iterable[tuple[str, Obstacle]]) -> list[Finding]:
-    """Returns a finding for each different obstacle, with all its nodes. `obstacles` are pairs of node and obstacle.
+    """Returns a finding for all nodes with the same obstacle. `obstacles` are pairs of node and obstacle.
 
-    A command for several nodes names no node that needs another command.
+    A command for all these nodes stays separate from a command for one node.
     """
     found = []
     keyed = (((each.what, _ALL in each.fix), (node, each)) for node, each in obstacles)
@@ -111,7 +113,8 @@ def wrapped(text: str, indent: str) -> list[str]:
 
 
 def one_line(text: str) -> str:
-    """Returns a message on one line, without secrets. Cuts the middle of a long message, because causes come last."""
+    """Returns a message on one line, without secrets. Cuts the middle of a long message, because the end has the cause.
+    """
     words = _SECRET.sub(r"\1=***", re.sub(r"\s+", " ", text).strip())
     words = _STRUCTS.sub("{...} ", words).strip() if len(words) > _LONGEST else words
     return words if len(words) <= _LONGEST else f"{words[: _LONGEST // 3]} ... {words[-(_LONGEST * 2 // 3) :]}"

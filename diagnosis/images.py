@@ -19,14 +19,14 @@ from k8s.objects import Object
 PULLING = ("ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "ErrRegistryUnavailable")
 NEVER = "ErrImageNeverPull"
 _ANONYMOUS = ("mcr.microsoft.com", "registry.k8s.io")
-"""Public registries without accounts, where a pull secret has no effect."""
+"""Public registries without logins: a pull secret has no effect."""
 _DOCKER_HUB = "docker.io"
 _ACR = re.compile(r"[\w-]+(\.[\w-]+)*\.azurecr\.(io|cn|us|de)")
 _REFERENCE = re.compile(r"(?P<host>[^/]+)/(?P<name>[^:@/]+):(?P<tag>[^:@/]+)")
 _NAMES = re.compile(r"/v2/\S+|scope=\S+")
-"""Parts of URLs with image names. A name may contain words that look like an error."""
+"""Parts of URLs with image names, which may contain words that look like an error."""
 _FAILED = "Failed to pull image"
-"""Prefix of the kubelet's event for a failed pull. The event has the cause if the container only shows Back-off."""
+"""Prefix of the kubelet's event for a failed pull. It has the cause when the container's message is only a back-off."""
 _NO_SECRET = "FailedToRetrieveImagePullSecret"  # noqa: S105 - the reason of an event
 _NO_REASON = "the kubelet gives no reason"
 WRONG_PLATFORM = re.compile(
@@ -50,7 +50,7 @@ class _Pull:
 
 
 def pull_failure(cluster: Cluster, pod: Object, image: str, message: str, look: str) -> Finding:
-    bare = not cause(message.replace(image, "").partition('""')[2])  # only: Back-off pulling image "..."
+    bare = not cause(message.replace(image, "").partition('""')[2])  # the message is only: Back-off pulling image "..."
     events = [each for each in cluster.events(pod) if _FAILED in each["message"] and image in each["message"]]
     if events and (bare or is_symptom(message)):
         best = most_specific(events)["message"]
@@ -79,7 +79,7 @@ def never_pulled(image: str, look: str) -> Finding:
 
 
 def _refused(pull: _Pull) -> Finding:
-    """Returns why a registry refuses the image. A role may take effect later, but a pull secret stays missing."""
+    """Returns why a registry refuses the image. A missing role may take effect later; the other causes last."""
     if _ACR.fullmatch(pull.host) and not _is_of_others(pull):
         why = f"its nodes may not pull {pull.image}: the role AcrPull is missing, or has not taken effect yet"
         return Finding(f"{why} ({pull.message})", pull.look)
@@ -114,7 +114,7 @@ def _is_of_others(pull: _Pull) -> bool:
 def _missing(pull: _Pull) -> Finding:
     """Returns a finding that the image is missing, and how to push it.
 
-    `make images` pushes an image of `docker/` only with the tag of its current content. Users push all other images.
+    `make images` pushes only images of `docker/`, with the tag of their current content. Users push all others.
     """
     found = _REFERENCE.fullmatch(pull.image)
     fix = f"{pull.look}    # then push it, or name another image in the pod's spec or workloadOptions"

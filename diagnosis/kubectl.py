@@ -20,16 +20,15 @@ from diagnosis.cluster import NODE, POD, Kind, Read, ReadFailed
 from k8s.objects import Object
 
 _PREFIX = re.compile(r"\[pod/[^\]]+\] ")
-"""Prefix of a line in a pod's log (kubectl, pkg/cmd/logs/logs.go)."""
+"""Prefix of each line of `kubectl logs --prefix` (kubectl, pkg/cmd/logs/logs.go)."""
 _TIMEOUT_S = 60
 _NO_SUCH_KIND = "the server doesn't have a resource type"
 _LOG_LINE = re.compile(r"[EWI]\d{4} \d\d:\d\d:\d\d\.\d+ ")
-"""Prefix of lines in kubectl's own log (klog). They repeat the error in its last line."""
+"""Prefix of kubectl's own log lines (klog). They repeat the error that kubectl prints in its last line."""
 
 
 @functools.cache
 def _hints() -> Mapping[str, str]:
-    """Returns hints for kubectl's errors by regular expressions. The most specific expression comes first."""
     read = data.parsed(Path(__file__).with_name("hints.yaml").read_text("utf-8"))
     return {each["matches"]: each["hint"].format(**read["texts"]) for each in read["hints"]}
 
@@ -46,7 +45,7 @@ def read(kind: Kind, namespace: str) -> list[Object]:
     where = ["--namespace", namespace] if namespace else ["--all-namespaces"]
     command = ["get", kind.resource, *where, "--output", "json"]
     if kind == NODE:
-        command.append("--show-managed-fields")  # they name who cordoned the node
+        command.append("--show-managed-fields")  # managed fields name the client that cordoned the node
     try:
         items: list[Object] = json.loads(_output(*command)).get("items") or []
     except KubectlFailed as error:
@@ -61,9 +60,10 @@ def read(kind: Kind, namespace: str) -> list[Object]:
 
 
 def read_own(kind: Kind, namespace: str) -> list[Object]:
-    """Reads like `read`, for users with rights in one namespace. Returns an empty list if they may not read this kind.
+    """Reads like `read`, for users with rights in one namespace. Returns an empty list for kinds that they may not
+    read.
 
-    Raises KubectlFailed, also if they may not read pods.
+    Raises Forbidden if they may not read pods, and KubectlFailed for other errors.
     """
     try:
         return read(kind, namespace)
@@ -75,7 +75,7 @@ def read_own(kind: Kind, namespace: str) -> list[Object]:
 
 @contextlib.contextmanager
 def reading_often() -> Iterator[Read]:
-    """Yields a `diagnosis.cluster.Read` that uses one `kubectl proxy`, and so only one login, for all kinds.
+    """Yields a `diagnosis.cluster.Read` that reads all kinds through one `kubectl proxy`, so kubectl logs in only once.
 
     The proxy only allows reads, through a socket that other users cannot open. Raises KubectlFailed.
     """
@@ -88,7 +88,7 @@ def reading_often() -> Iterator[Read]:
         except OSError as error:
             raise KubectlFailed(f"kubectl cannot be started: {error.strerror}") from error
         stack.callback(proxy.terminate)
-        if proxy.stdout and not proxy.stdout.readline():  # it prints a line once it serves
+        if proxy.stdout and not proxy.stdout.readline():  # the proxy prints a line once it listens
             raise _failed("kubectl proxy", log.read_text())
         yield partial(_get, path)
 

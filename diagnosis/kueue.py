@@ -1,7 +1,7 @@
 """Reports why Kueue holds back a job, until when, and whether waiting helps.
 
-The states are those of Kueue 0.19.2: conditions and reasons of a Workload (apis/kueue/v1beta2/workload_types.go), when
-they are set (pkg/controller/core/workload_controller.go), and its scheduler's messages
+Sources, of Kueue 0.19.2: conditions and reasons of a Workload (apis/kueue/v1beta2/workload_types.go), the code that
+sets them (pkg/controller/core/workload_controller.go), and messages of Kueue's scheduler
 (pkg/scheduler/flavorassigner/flavorassigner.go).
 """
 
@@ -26,15 +26,15 @@ CLUSTER_QUEUE = Kind("kueue.x-k8s.io/v1beta2", "ClusterQueue", "clusterqueues", 
 LOCAL_QUEUE = Kind("kueue.x-k8s.io/v1beta2", "LocalQueue", "localqueues", KUEUE_BEFORE)
 _MANAGER = {"app.kubernetes.io/name": "kueue", "control-plane": "controller-manager"}
 _GROUP_LABEL = "kueue.x-k8s.io/pod-group-name"
-"""Label of a pod with the name of its group's Workload. A StatefulSet may own this Workload (pkg/controller/jobs)."""
+"""Label of a grouped pod: the name of the group's Workload, which a StatefulSet may own (pkg/controller/jobs)."""
 _REFUSED = ("ErrWorkloadCompose", "JobNestingTooDeep", "WorkloadNameConflict")
-"""Events of jobs that Kueue cannot turn into a Workload (pkg/controller/jobframework/events.go, jobs/pod)."""
+"""Reasons of events if Kueue cannot create a job's Workload (pkg/controller/jobframework/events.go, jobs/pod)."""
 _BARRED = ("QueueStopped", "Inadmissible")
-"""Suffixes of reasons of the condition Requeued. With them, Kueue requeues the job only if queue or spec changes."""
+"""Suffixes of reasons of the condition Requeued: Kueue requeues such a job only after a change of its queue or spec."""
 _DEACTIVATED = "Deactivated"
 _LASTING_REASONS = ("ExceedsMaxQuota", "NoMatchingFlavor", "Misconfigured", "Suspended")
-"""Reasons of the condition QuotaReserved for which waiting does not help. Without the feature gate
-UnadmittedWorkloadsObservability, only messages show them.
+"""Reasons of the condition QuotaReserved that do not pass with time. If the feature gate
+UnadmittedWorkloadsObservability is off, only the condition's message shows them.
 """
 _LASTING = re.compile(
     r"LocalQueue \S+ (doesn't exist|is (terminating or missing|stopped|inactive))"
@@ -111,7 +111,7 @@ def _held(cluster: Cluster, queued: Object, look: str) -> Iterator[Finding]:
 
 
 def _too_large(cluster: Cluster, queued: Object, look: str) -> Iterator[Finding]:
-    """Yields a finding if a pod requests more devices than any node that it may use has. A larger quota cannot help."""
+    """Yields a finding if no node that a pod may use has all its devices. A larger quota does not help."""
     for pod in (pod_set["template"] for pod_set in queued["spec"].get("podSets", [])):
         nodes = [node for node in cluster.all(NODE) if selects(pod, node)]
         for resource, count in device_requests(pod).items():
@@ -155,10 +155,10 @@ def _waiting(cluster: Cluster, queued: Object, queue: str, look: str) -> Finding
 
 
 def _lends_less(cluster: Cluster, message: str) -> str:
-    """Returns how many GPUs the slack queue lends, if the job would fit with the queue's full quota; empty otherwise.
+    """Returns how many GPUs the slack queue lends, if the job would fit with the queue's full quota; otherwise empty.
 
-    The queue lends fewer GPUs while nodes are bad (docker/node-health/slack_queue.py). Kueue excludes the other GPUs
-    from each maximum.
+    The queue lends fewer GPUs while nodes are bad (docker/node-health/slack_queue.py). The maximum in Kueue's message
+    excludes GPUs that are not lent.
     """
     sizes = [found.groupdict() for found in _TOO_MUCH.finditer(message) if found["resource"] == GPU_RESOURCE]
     sums = ({name: quantities.count(size[name]) for name in ("before", "asked", "most")} for size in sizes)

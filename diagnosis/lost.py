@@ -1,9 +1,10 @@
 """Reports pods on lost nodes. A node is lost if its kubelet is silent or not ready, or if the Node object was deleted.
 
-A lost node gets the taint `unreachable` or `not-ready`. Tolerations set how long its pods stay, 300 seconds by default
-(kubernetes.io, "Taints and Tolerations"). Then the pods are marked for deletion. They remain until the kubelet returns,
-the Node is deleted, or a user forces the deletion (kubernetes.io, "Force Delete StatefulSet Pods"). Pod GC checks every
-20 seconds, and deletes pods of a deleted Node after 40 seconds (Kubernetes, pkg/controller/podgc/gc_controller.go).
+A lost node gets the taint `unreachable` or `not-ready`. A pod's tolerations set how long it stays, 300 seconds by
+default (kubernetes.io, "Taints and Tolerations"). Then Kubernetes marks the pod for deletion. It remains until the
+kubelet returns, the Node is deleted, or a user forces the deletion (kubernetes.io, "Force Delete StatefulSet Pods").
+Pod GC checks every 20 seconds, and deletes pods of a deleted Node after 40 seconds (Kubernetes,
+pkg/controller/podgc/gc_controller.go).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from k8s.objects import Object, condition, has_ended
 from k8s.scheduling import tolerates
 
 _LOST = {"Unknown": "unreachable", "False": "not ready"}
-"""Descriptions by the status of a node's condition Ready."""
+"""Descriptions of a lost node, by the status of its condition Ready."""
 _TAINTS = ("node.kubernetes.io/unreachable", "node.kubernetes.io/not-ready")
 REPAIR = "AKS tries to repair such a node (docs/lost-nodes.md)"
 _OFF = "only if its VM is off: otherwise the container keeps running (docs/lost-nodes.md)"
@@ -74,8 +75,8 @@ def _state(cluster: Cluster, pod: Object) -> _State:
 
 
 def _deleted(node: Object, pod: Object) -> str:
-    """Returns when the taint evicts the pod: after the pod's shortest toleration (Kubernetes,
-    pkg/controller/tainteviction).
+    """Returns when Kubernetes deletes the pod: after its shortest toleration of the taint
+    (pkg/controller/tainteviction).
     """
     evicting = [each for each in node["spec"].get("taints", []) if each["effect"] == "NoExecute"]
     taint = next((each for each in evicting if each["key"] in _TAINTS), None)

@@ -12,14 +12,16 @@ _NOTICES = re.compile(
     r"|WARNING: Visit \S+ to see the list of known issues associated with your current version \[[^\]]*\]"
     r"|(?:Please refer to \S*blobmounterror|Refer to the mount\.\w+\(8\) manual page)[^\n]*"
 )
-"""blobfuse2's notices of new versions (Azure/azure-storage-fuse, cmd/root.go), and drivers' links to documentation."""
+"""Notices of new versions in blobfuse2's messages (Azure/azure-storage-fuse, cmd/root.go), and drivers' links to
+documentation.
+"""
 _ENVELOPE = re.compile(
     r"\(combined from similar events\): |rpc error: code = \w+ desc = |Mount failed with error: "
     r"|Mounting command: .*?Output:|, output: *(?=\n|$)"
     r"| with NC Status: .*$| \"[0-9a-f]{64}\"|For help resolving this issue, please see \S+\.?",
     re.DOTALL,
 )
-"""Text that Kubernetes, gRPC, Azure's CNI and CSI drivers add to a cause, and a mount's command before its output."""
+"""Text around a cause: of Kubernetes, gRPC, Azure's CNI and CSI drivers, and a mount's command before its output."""
 _SYMPTOM = re.compile(
     r"timed? ?out waiting for|timeout expired waiting|context deadline exceeded|DeadlineExceeded|context canceled"
     r"|(?i:an) operation with the given Volume ID .* already exists|^Back-off pulling image \"[^\"]*\"$"

@@ -1,5 +1,5 @@
-"""Reports states of nodes: who removes a node and what to do (config/data/node_states.yaml), problems that checks
-found, and conditions of this program's and AKS's node-problem-detector.
+"""Reports states of nodes: removals and what to do (config/data/node_states.yaml), failed checks, and conditions that
+the node-problem-detectors of this program and of AKS set.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _VERDICT = f"{HEALTH_TAINT}-verdict"
 _UNLABEL = f"kubectl label node {{nodes}} {BAD_NODE.partition('=')[0]}-    # once their GPUs work again"
 CHECK_AGAIN = "check it: pulumi up -s <stack> --replace '**:Job::health-check*' (docs/health-check.md)"
 _LABELS = {BAD_NODE: _UNLABEL, f"{AUTOPILOT_LABEL}=EVICT": "kubectl describe nodes {nodes}"}
-"""Labels that make AppWrapper move jobs off a node, with the command to run."""
+"""Labels that make AppWrapper move jobs off a node, each with the command to run."""
 _UNFIT = re.compile(
     rf"{AUTOPILOT_LABEL}=(?!PASS$|EVICT$)|nvidia\.com/(mig\.config\.state=(?!success$|failed$)|gpu\.deploy\..+=paused)"
 )
-"""Labels with which a cordoned node must not be used. A check, NVIDIA/mig-parted and k8s-driver-manager set them."""
+"""Labels of cordoned nodes that must not be used. Autopilot, NVIDIA/mig-parted and k8s-driver-manager set them."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,9 @@ def of_taints(taints: Iterable[Object], *groups: str) -> NodeState | None:
 
 
 def leaving(node: Object) -> NodeState | None:
-    """Returns the state that explains why a node is being removed; None if it is not being removed."""
+    """Returns the state for which a controller removes, reboots or repairs the node; None if the node has no such
+    state.
+    """
     metadata, conditions = node["metadata"], node["status"].get("conditions", [])
     if tainted := of_taints(node["spec"].get("taints", []), "leaving"):
         return tainted
@@ -93,7 +95,7 @@ def leaving(node: Object) -> NodeState | None:
 
 
 def is_problem(node: Object, condition: Object) -> bool:
-    """Returns whether a condition is a problem. On a cordoned node, unknown conditions count too."""
+    """Returns whether a condition is a problem. On a cordoned node, conditions of unknown types count too."""
     kind, status = condition["type"], condition["status"]
     if like_ours(kind) is not None or CONDITION_PREFIX in kind:
         return bool(status == "True")
@@ -103,9 +105,9 @@ def is_problem(node: Object, condition: Object) -> bool:
 
 
 def like_ours(condition: str) -> str | None:
-    """Returns the name of this program's condition for a problem that another detector reports.
+    """Returns this program's name for the problem that a condition of another detector reports.
 
-    Returns an empty string if this program has no such condition, and None if the problem is unknown.
+    Returns an empty string if this program has no condition for it, and None if the given condition is unknown.
     """
     entry = _entry("conditions", condition, ["problems"])
     return None if entry is None else str(entry.get("like", ""))
@@ -118,7 +120,9 @@ def writers(node: Object, field: str) -> list[str]:
 
 
 def manager(node: Object, field: str) -> str:
-    """Returns a client that wrote the field, or an empty string. Prefers controllers: only they keep writing it."""
+    """Returns the client that wrote a field, or an empty string. Of several, prefers a controller, which keeps writing
+    it.
+    """
     return min(writers(node, field), key=is_of_person, default="")
 
 

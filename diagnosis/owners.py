@@ -21,9 +21,9 @@ from k8s.objects import Object, condition, is_ready
 from k8s.quantities import count
 
 _CREATION = re.compile(r"^Failed(To)?Create|^(PodGroup|Plugin|PVC|JobStatus)Error$|^Invalid")
-"""Event reasons of failed creations, for events of any type."""
+"""Reasons of events about failed creations; the type of the event does not matter."""
 _SYMPTOM = re.compile(r"^PodGroupPending$|Delete|Restarting$|^BackoffLimitExceeded$|^Unhealthy$")
-"""Reasons of warnings that do not explain missing pods. The PodGroup has the cause of PodGroupPending."""
+"""Reasons of warnings that do not explain missing pods. The cause of PodGroupPending is in the PodGroup."""
 _CAUSE = re.compile(r"forbidden|denied|exceeded quota|not found|invalid|no matches for kind|already exists")
 _LASTING = re.compile(
     r"\bis invalid\b|no matches for kind|^Invalid|usage per (Pod|Container) is|violates PodSecurity"
@@ -59,7 +59,7 @@ def pods_of(cluster: Cluster, namespace: str, uid: str) -> list[Object]:
 
 def refusals(cluster: Cluster, made: Sequence[tuple[Kind, Object]], pods: Sequence[Object]) -> Iterator[Finding]:
     for kind, maker in made:
-        if kind == POD:  # its events are about its containers
+        if kind == POD:  # a pod's events are about its containers
             continue
         mine = [pod for pod in pods if maker["metadata"]["uid"] in owners_of(pod)]
         found = ("", _of_ray(kind, maker, mine if kind == RAY_CLUSTER else pods))
@@ -78,15 +78,16 @@ def _exceeds_alone(message: str) -> bool:
 
 
 def _condition(maker: Object) -> tuple[str, str]:
-    """Returns reason and message of a failure in the status, which is current and stays longer than events."""
+    """Returns reason and message of a failure in the status, which is current, and stays longer than events."""
     failure = condition(maker, "ReplicaFailure")
     return (failure.get("reason", ""), failure.get("message", "")) if failure.get("status") == "True" else ("", "")
 
 
 def _of_ray(kind: Kind, maker: Object, pods: Sequence[Object]) -> str:
-    """Returns the error of a RayCluster, from its status or from the copy in its RayJob or RayService; empty if none.
+    """Returns the error of a RayCluster, from its own status or from the copy in a RayJob or RayService; empty without
+    error.
 
-    Ignores the error while pods start, because it may be obsolete, unless the state is `failed`.
+    Unless the state is `failed`, ignores the error while pods start, because it may be obsolete.
     """
     status = maker["status"]
     owners = (status, status.get("pendingServiceStatus", {}), status.get("activeServiceStatus", {}))

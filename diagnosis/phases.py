@@ -1,8 +1,8 @@
-"""Reads the phase and message of a workload of any kind, and its pods' progress.
+"""Reads the phase and message of a workload of any kind, and the progress of its pods.
 
-Kinds without rules use common status fields: conditions (Kubernetes API conventions, "Typical status properties"), a
-phase or state in one word (such as Argo's Workflow), and a DaemonSet's counts. JobSet 0.10, LeaderWorkerSet 0.7 and
-Trainer 2.1 have conditions.
+For kinds without rules, reads common status fields: conditions (Kubernetes API conventions, "Typical status
+properties"), a phase or state in one word (such as Argo's Workflow), and a DaemonSet's counts. JobSet 0.10,
+LeaderWorkerSet 0.7 and Trainer 2.1 have conditions.
 """
 
 from __future__ import annotations
@@ -22,9 +22,8 @@ _FAILED = re.compile(r"(fail(ed|ure)?|error)$", re.IGNORECASE)
 _BAD = re.compile(r"fail|error|degraded|stalled|invalid|unhealthy", re.IGNORECASE)
 _GOOD = re.compile(r"(ready|available|created|accepted|healthy|synced|valid|provisioned)$", re.IGNORECASE)
 _READY = ("Available", "Ready", "Running")
-"""Conditions of running workloads."""
 _PARTS = ("applicationState", "jobStatus")
-"""Status fields of SparkApplication and FlinkDeployment."""
+"""Fields with the state of SparkApplication and FlinkDeployment."""
 _UNHEALTHY = "Unhealthy"
 _NOT_KILLED = "FailedKillPod"
 PENDING = "Pending"
@@ -32,7 +31,7 @@ RUNNING = "Running"
 
 
 def phase_of_any_kind(workload: Object) -> tuple[str, str]:
-    """Returns phase and message. If several phases match, a failure comes first, then completion, then running."""
+    """Returns phase and message. Of several phases, the first counts: a failure, completion, running."""
     status = workload["status"]
     if (wanted := status.get("desiredNumberScheduled")) is not None:
         ready = status.get("numberReady", 0)
@@ -88,7 +87,7 @@ def unfinished_rollout(deployment: Object) -> str:
 def unfinished_set(stateful_set: Object) -> str:
     """Returns why a StatefulSet's rollout is unfinished, as in `kubectl rollout status`; empty if it is done.
 
-    Pods below the StatefulSet's partition keep the old version.
+    Pods with an ordinal below the partition keep the old version.
     """
     spec, status = stateful_set["spec"], stateful_set["status"]
     wanted, ready, new = spec.get("replicas", 1), status.get("readyReplicas", 0), status.get("updatedReplicas", 0)
@@ -109,7 +108,7 @@ def _state(cluster: Cluster, pod: Object) -> str:
     name = pod["spec"].get("nodeName")
     if pod["metadata"].get("deletionTimestamp"):
         held = pod["metadata"].get("finalizers")
-        by = condition(pod, "TerminationTarget").get("message")  # Kueue's (pkg/controller/jobs/pod)
+        by = condition(pod, "TerminationTarget").get("message")  # Kueue sets it (pkg/controller/jobs/pod)
         failed = [event["message"] for event in cluster.events(pod) if event["reason"] == _NOT_KILLED]
         kept = f", and kept until its finalizer {' and '.join(held)} is removed" if held else ""
         return f"terminating{f' ({by})' if by else ''}{f': {cause(failed[-1])}' if failed else kept}"
@@ -128,7 +127,7 @@ def phase_of(kind: str, workload: Object) -> tuple[str, str]:
 
 
 def _pod(pod: Object) -> tuple[str, str]:
-    """Returns Running only if the pod is ready: containers of a running pod may fail."""
+    """Returns the phase: Running only if the pod is ready, because containers of a running pod may fail."""
     if has_ended(pod):
         return pod["status"]["phase"], ""
     return (RUNNING if is_ready(pod) else PENDING), ""

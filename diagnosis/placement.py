@@ -1,6 +1,6 @@
 """Finds why pods have no node: the reasons of schedulers and autoscaler, and the obstacles on each node.
 
-Also reports claims of the pods that have no volume, with the provisioner's message.
+Also reports the pods' claims that have no volume, with the provisioner's message.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ from k8s.resources import allocatable, device_requests
 from k8s.scheduling import selects, untolerated
 
 _WHY = ("ExternalProvisioning", "FailedBinding", "VolumeMismatch", "ClaimMisbound", "ClaimLost", "ProvisioningFailed")
-"""Event reasons of claims (pkg/controller/volume/events), ordered from a wait for a provisioner to a failed volume."""
+"""Reasons of events of claims (pkg/controller/volume/events). If a claim has several, the last in this order is
+reported.
+"""
 
 _NO_CLAIM = re.compile(r'persistentvolumeclaim "([^"]+)" not found')
 """Message of Kubernetes' scheduler (pkg/scheduler/framework/plugins/volumebinding)."""
@@ -77,7 +79,7 @@ def _claims(pod: Object) -> Iterator[str]:
 
 
 def not_placed(cluster: Cluster, pods: Sequence[Object]) -> list[Finding]:
-    """Returns why pods have no node. Pods of a gang that Volcano has not admitted come from their templates."""
+    """Returns why pods have no node. If Volcano has not admitted a gang, its `pods` are made from templates."""
     held = [pod for pod in pods if schedulers.gates(pod)]
     pods = [pod for pod in pods if not schedulers.gates(pod)]
     gated = list(schedulers.gated(cluster, held))

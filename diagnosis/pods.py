@@ -28,9 +28,9 @@ _FAILED = "Failed"
 _PROGRESS = ("Pulling", "Pulled", "Started", "SuccessfulAttachVolume")
 _VARIES = r"\d+ restarts?|back-off \S+ |[0-9a-f]{8}-[0-9a-f-]{27}"
 _KILLED = re.compile(r"Container (\S+) failed (liveness|startup) probe")
-"""The kubelet's event Killing (pkg/kubelet/kuberuntime/kuberuntime_manager.go)."""
+"""Message of the kubelet's event Killing (pkg/kubelet/kuberuntime/kuberuntime_manager.go)."""
 _DRIVEN_OUT = ("Evicted", "Preempting", "Terminated", "NodeShutdown", "Shutdown", "DeadlineExceeded")
-"""Kubelet reasons for ending an accepted pod (eviction, preemption and nodeshutdown)."""
+"""Kubelet reasons for ending a pod after accepting it (eviction, preemption and nodeshutdown)."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Waiting:
     image: str
     container: str = ""
     ended: str = ""
-    """Reason, exit code and message of the end of its last run."""
+    """How its last run ended: reason, exit code and message; empty before that."""
 
     @property
     def fails(self) -> bool:
@@ -153,7 +153,7 @@ def _probe(cluster: Cluster, pod: Object, container: str) -> str:
 
 
 def _rejected(pod: Object, look: str) -> Finding | None:
-    """Returns why the node rejected or ended the pod; None if the pod has no reason (kubelet.go, rejectPod)."""
+    """Returns why the node rejected or ended the pod; None if its status has no reason (kubelet.go, rejectPod)."""
     status = pod["status"]
     if not status.get("reason") or status.get("containerStatuses"):
         return None

@@ -1,4 +1,6 @@
-"""Reports policies of NVIDIA's operators that are not ready, with the operators' messages and pods that block them."""
+"""Reports policies of NVIDIA's operators that are not ready, with the operators' messages and the pods that block a
+policy.
+"""
 
 from __future__ import annotations
 

@@ -23,13 +23,13 @@ _ENDED = {
 }
 _COMING = ("NOT_STARTED", "DEPLOYING", "DELETING")
 _SUBMISSION = ("AppFailed", "SubmissionFailed", "JobDeploymentStatusTransitionGracePeriodExceeded")
-"""Reasons of a failure with the cause in the submitter's log, not in the head's log.
+"""Reasons of failures with the cause in the log of the submitter, not of the head.
 
 The submitter also prints the job's log, with `ray job logs --follow` (ray-project/kuberay 1.6.2,
 ray-operator/controllers/ray/common/job.go).
 """
 _SIDECAR = "ray-job-submitter"
-"""Container of the head that submits the job with submissionMode SidecarMode (controllers/ray/utils/constant.go)."""
+"""The head's container that submits the job if submissionMode is SidecarMode (controllers/ray/utils/constant.go)."""
 
 
 def phase(status: Object) -> tuple[str, str]:
@@ -50,7 +50,8 @@ def waiting(job: Object) -> Iterator[Finding]:
 
 
 def serves(service: Object) -> tuple[str, str]:
-    """Returns phase and message of a RayService. KubeRay before 1.3 has no condition Ready."""
+    """Returns phase and message of a RayService. KubeRay before 1.3 sets only serviceStatus, not the condition Ready.
+    """
     ready, running = condition(service, "Ready"), service["status"].get("serviceStatus") == "Running"
     if ready.get("status", str(running)) == "True":
         return "Running", ""
@@ -88,7 +89,9 @@ def scheduled(cron_job: Object, kind: str) -> Finding:
 
 
 def _of_deployments(application: Object) -> str:
-    """Returns the messages of unhealthy deployments, which have the cause, or else the application's message."""
+    """Returns the messages of unhealthy deployments, because they have the cause. If none has one, returns the
+    application's.
+    """
     deployments = application.get("serveDeploymentStatuses", {}).items()
     messages = [f"{name} {each.get('status', '')}: {each['message']}" for name, each in deployments
             if each.get("status") != "HEALTHY" and each.get("message")]  # fmt: skip
@@ -96,7 +99,9 @@ def _of_deployments(application: Object) -> str:
 
 
 def retries(job: Object) -> str:
-    """Returns how many attempts have failed; empty for none. KubeRay keeps the last reason only until the retry."""
+    """Returns how many attempts have failed; empty if none. Adds the last reason, which KubeRay keeps only until the
+    retry.
+    """
     status = job["status"]
     if not (failed := status.get("failed") or 0):
         return ""

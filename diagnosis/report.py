@@ -38,9 +38,8 @@ class Report:
     uid: str = ""
     findings: tuple[Finding, ...] = field(default=())
     verdicts: tuple[str, ...] = ()
-    """The verdict lines of its pods, and errors of reading their logs; empty before it has ended."""
+    """The verdict lines in its pods' logs, and errors from reading the logs; empty before the workload has ended."""
     remarks: tuple[str, ...] = ()
-    """Remarks on its nodes, pods and retries."""
     exits: tuple[str, ...] = ()
     """How its containers ended, if it has failed. Printed only if there are no verdicts."""
     log: str = ""
@@ -55,7 +54,7 @@ class Report:
         return wrapped(f"{self.name}: {self.phase} {one_line(self.message)}".rstrip(), "  ")
 
     def lines(self, printed: Mapping[Finding, str] | None = None) -> list[str]:
-        """Returns lines with the state, and below it verdicts, remarks, causes, and where to look.
+        """Returns lines with the state, then verdicts, remarks and causes, and last where to look.
 
         `printed` maps findings that were printed for another workload to the name of that workload.
         """
@@ -114,7 +113,7 @@ def _waiting(it: Workload, known: Report) -> Report:
     found, begun = dict.fromkeys(causes(it, known.phase)), list(tries(it))
     if known.phase == PENDING and all(each.passing for each in found):
         found |= dict.fromkeys(under_way(it, known=bool(found)))
-    if known.phase == PENDING:  # then it also waits for a retry
+    if known.phase == PENDING:  # a retried workload that is pending waits for its retry
         found |= dict.fromkeys(Finding(text, it.look, passing=True) for text in begun)
         begun = []
     stubs = [pod for pod in it.live_pods if is_ready(pod) and pod["status"].get("reason")]  # no container runs in them
@@ -132,15 +131,16 @@ def platform(cluster: Cluster) -> Report:
 
 
 def names(cluster: Cluster, namespace: str) -> list[str]:
-    """Returns all workloads of a namespace, with kinds if names are ambiguous. Excludes pods with an owner."""
+    """Returns the names of all workloads in a namespace; ambiguous names as `kind/name`. Excludes pods with an owner.
+    """
     found = Counter(_name(each) for kind, each in cluster.workloads(namespace) if kind != "pod" or not owners_of(each))
     alike = {name: with_kinds(cluster, namespace, name) for name, count in found.items() if count > 1}
     return [each for name in sorted(found) for each in alike.get(name, [name])]
 
 
 def with_kinds(cluster: Cluster, namespace: str, name: str) -> list[str]:
-    """Returns `kind/name` of each workload with this name, except those that another one created. Returns only the name
-    if it is unique.
+    """Returns `kind/name` of each workload with this name, or only the name if one workload has it. Excludes workloads
+    that another of them created.
     """
     found = _found(cluster, namespace, name)
     makers = {uid for _, each in found for uid in makers_of(cluster, namespace, each["metadata"]["uid"])}

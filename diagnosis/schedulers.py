@@ -25,12 +25,13 @@ _FITS = "can possibly be assigned to"
 _NODES = re.compile(r"0/\d+ nodes ")
 """Prefix of a single pod's placement message, in Kubernetes' scheduler and Volcano."""
 _ORIGIN = "Origin reason is "
-"""Text in Volcano's messages on gangs (api/job_info.go, FitError). The text behind it is what a pod lacks."""
+"""Text in Volcano's messages on gangs (api/job_info.go, FitError). After it, the message names what a pod lacks."""
 _GANG = re.compile(
     "pod group is not ready"
     "|cannot find enough sibling pods|optimistic rejection in PostFilter|rejection in Unreserve|due to timeout after"
 )
-"""Messages that only have a gang's state, from Volcano and Coscheduling (scheduler-plugins' pkg/coscheduling)."""
+"""Messages that contain only the state of a gang, from Volcano and Coscheduling (scheduler-plugins' pkg/coscheduling).
+"""
 _NO_PODS = re.compile(r"\d+/0 tasks in gang unschedulable: (?!.*Origin reason is )")
 """Volcano's message for a gang that has no pods yet (cache.go, RecordJobStatusEvent). It contains no cause."""
 _KUEUES = "kueue.x-k8s.io/"
@@ -76,9 +77,9 @@ def gated(cluster: Cluster, pods: Sequence[Object]) -> Iterator[Finding]:
 
 
 def explain(cluster: Cluster, pods: Sequence[Object], *, known: bool) -> list[Finding]:
-    """Returns the scheduler's message from the pods, or from their PodGroup before the pods exist.
+    """Returns the scheduler's message on the pods, or on their PodGroup before the pods exist.
 
-    If the cause is `known`, omits the state of a gang, because it changes with each read.
+    If another finding shows the cause (`known`), omits the state of a gang, because it changes with each read.
     """
     group = volcano.gang(cluster, pods[0])
     if closed := volcano.closed_queue(cluster, group):
@@ -102,7 +103,8 @@ def explain(cluster: Cluster, pods: Sequence[Object], *, known: bool) -> list[Fi
 
 
 def _before(cluster: Cluster, pods: Sequence[Object]) -> list[str]:
-    """Returns what a pod last lacked, from events. In conditions, Coscheduling replaces it with the gang's state."""
+    """Returns the last event that shows what a pod lacks. Coscheduling overwrites the condition with the gang's state.
+    """
     failed = [event for pod in pods for event in cluster.events(pod) if event.get("reason") == _FAILED]
     return [message for message in _causes(sorted(failed, key=event_time)) if not _GANG.search(message)][-1:]
 

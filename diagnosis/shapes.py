@@ -41,7 +41,9 @@ def shaped(kind: str, obj: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def document(name: str, text: str) -> dict[str, Any]:
-    """Returns the parsed YAML of a ConfigMap's document, without values that do not fit; empty if it is not YAML."""
+    """Returns the parsed YAML of a ConfigMap's document, without values that do not fit its shape; empty if it is not
+    YAML.
+    """
     try:
         return fit(yaml.safe_load(text), _fields()["documents"][name]) or {}
     except yaml.YAMLError:
@@ -49,7 +51,7 @@ def document(name: str, text: str) -> dict[str, Any]:
 
 
 def fit(value: Any, shape: Any) -> Any:
-    """Returns the part of the value that fits the shape (fields.yaml explains shapes), or None for another type."""
+    """Returns the part of the value that fits the shape (fields.yaml explains shapes), or None if its type differs."""
     if isinstance(shape, dict):
         return _fit_map(value, shape) if isinstance(value, dict) else None
     if isinstance(shape, list):

@@ -1,10 +1,10 @@
-"""Reports why Volcano does not admit a gang, or deletes a job's pods.
+"""Reports why Volcano does not admit a gang, or why it deletes a job's pods.
 
-The messages are those of Volcano's plugins (v1.15.1, pkg/scheduler/plugins: proportion, capacity, overcommit); 1.10
-omits names of resources. If a queue's `capability` omits a resource, only the nodes limit it (proportion.go and
+The messages are those of Volcano's plugins (v1.15.1, pkg/scheduler/plugins: proportion, capacity, overcommit); Volcano
+1.10 omits names of resources. If a queue's `capability` omits a resource, only the nodes limit it (proportion.go and
 capacity.go: `realCapability.MinDimensionResource(attr.capability, api.Infinity)`). Before 1.8.2, such a queue had
-nothing of that resource. The plugin overcommit admits gangs up to 1.2 times the resources of all nodes, and counts
-admitted gangs that are not placed (overcommit.go).
+nothing of that resource. The plugin overcommit admits gangs up to 1.2 times the resources of all nodes, including
+admitted gangs that are not placed yet (overcommit.go).
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ def messages_of(cluster: Cluster, group: Object | None) -> list[str]:
 
 
 def closed_queue(cluster: Cluster, group: Object | None, *, sure: bool = False) -> list[Finding]:
-    """Returns why the queue of a gang or job accepts no jobs; empty if it does. Volcano does not report this.
+    """Returns why the queue of a gang or job accepts no jobs; empty if it accepts them. Volcano does not report this.
 
-    If `sure`, a queue that is not found does not exist, except `default`, which Volcano creates.
+    If the cluster shows no queues at all, reports a missing queue only if `sure`. Volcano creates the queue `default`.
     """
     name, queue = _queue(cluster, group)
     if not group or not name or _is_in(group):
@@ -75,7 +75,7 @@ def _queue(cluster: Cluster, group: Object | None) -> tuple[str, Object | None]:
 
 
 def refusal(cluster: Cluster, group: Object | None, message: str, *, known: bool) -> list[Finding] | None:
-    """Returns the cause of a refusal, or None for another message.
+    """Returns why Volcano refuses a gang, from its message; None for another message.
 
     `known` is whether another finding already shows what the nodes lack.
     """

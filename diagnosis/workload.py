@@ -11,12 +11,12 @@ from k8s.objects import Object, has_ended
 
 ANY_KIND = ("trainjob", "jobset", "leaderworkerset", "cronjob", "daemonset")
 _SERVICES = ("deployment", "statefulset", "daemonset", "leaderworkerset", "rayservice")
-"""Kinds that replace their pods: ended pods do not matter."""
+"""Kinds that replace ended pods, so ended pods do not matter."""
 
 
 @dataclass(frozen=True)
 class Workload:
-    """One object of a cluster with pods that do the work."""
+    """An object of a cluster, and the pods that do its work."""
 
     cluster: Cluster
     kind: str

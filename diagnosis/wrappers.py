@@ -2,7 +2,7 @@
 
 Phases, conditions and consequences are those of AppWrapper 1.2.1 (project-codeflare/appwrapper,
 internal/controller/appwrapper/appwrapper_controller.go, Reconcile; api/v1beta2/appwrapper_types.go). Periods come from
-its annotations, or else from its controller's ConfigMap.
+the AppWrapper's annotations, or else from the controller's ConfigMap.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PERIODS = {
     "retryPausePeriodDuration": "resetPause",
     "forcefulDeletionGracePeriodDuration": "deletionGracePeriod",
 }
-"""Annotations, and the keys of their defaults in the controller's configuration (pkg/config/config.go)."""
+"""Annotations with a period, and the key of each default in the controller's configuration (pkg/config/config.go)."""
 _NO_RETRY = "AutopilotNoExecute"
 """Reason of a restart that does not count as a retry."""
 _GOING = ("Suspending", "Terminating")
@@ -62,8 +62,9 @@ def holding(cluster: Cluster, wrapper: Object) -> Iterator[Finding]:
 
 
 def _not_created(wrapper: Object) -> str:
-    """Returns the kinds that the API server rejected, and why the previous try failed: a reset keeps the condition
-    Unhealthy. Only the controller's log has the error of the current try.
+    """Returns the kinds that the API server rejected, and why the previous try failed.
+
+    The condition Unhealthy keeps the previous error. Only the controller's log has the error of the current try.
     """
     failed = [
         part for part in _parts(wrapper) if any(each.get("reason") == _ERRORED for each in part.get("conditions", []))
@@ -74,8 +75,8 @@ def _not_created(wrapper: Object) -> str:
 
 
 def _going(cluster: Cluster, wrapper: Object, look: str) -> Finding:
-    """Returns the progress of the deletion. It never ends if the API server does not know the kind of a resource
-    (resource_management.go, deleteComponents: only NotFound counts as deleted).
+    """Returns the progress of the deletion. A deletion never ends if the API server does not know the kind of a
+    resource (resource_management.go, deleteComponents: only NotFound counts as deleted).
     """
     deleted = wrapper["metadata"].get("deletionTimestamp", "")
     doing = f"has been deleting its resources since {clock(deleted)}" if deleted else "is deleting its resources"
@@ -99,7 +100,7 @@ def retries(cluster: Cluster, wrapper: Object) -> str:
 
 
 def restarted(cluster: Cluster, wrapper: Object) -> Iterator[str]:
-    """Yields the number of restarts, and the last cause from the AppWrapper's events: the status does not keep it."""
+    """Yields the number of restarts and the last cause, which is only in the AppWrapper's events."""
     if _used(wrapper) and wrapper["status"].get("phase") == "Running":
         messages = [event["message"] for event in cluster.events(wrapper) if event.get("reason") == "Unhealthy"]
         last = f", the last retry because of {one_line(messages[-1])}" if messages else ""
