@@ -28,9 +28,9 @@ class PodAccess:
         self._folder, self._network, self._find, self._program = folder, network, find, program
 
     def log(self, namespace: str, name: str, container: str, *, previous: bool = False) -> Path | None:
-        """Returns the log of a container's last or previous start, or None if it does not exist.
+        """Returns the log of a container's last start, or with `previous` of the start before. None if it is missing.
 
-        Between two starts, the last log also counts as the previous log, as in kubelets.
+        While the container waits for a restart, both are the log of the last start, as in kubelets.
         """
         pod = self._find(namespace, name)
         logs = logs_in(folders.logs_of(self._folder, pod) / container) if pod else []
@@ -39,9 +39,9 @@ class PodAccess:
         return logs[-1] if logs else None
 
     def why_no_log(self, namespace: str, name: str, container: str) -> tuple[int, str]:
-        """Returns the HTTP status and message for a missing log.
+        """Returns the HTTP status and the message for a missing log.
 
-        Source for waiting containers: validateContainerLogStatus in pkg/kubelet/kubelet_pods.go.
+        Source of the answer for waiting containers: validateContainerLogStatus in pkg/kubelet/kubelet_pods.go.
         """
         pod = self._find(namespace, name)
         if pod is None:
@@ -73,7 +73,7 @@ class PodAccess:
         raise ShimError(f"container {container} of pod {name} has no shell: the simulator does not run its image")
 
     def connect(self, namespace: str, name: str, port: int) -> socket.socket:
-        """Connects to a port of the pod. Raises ShimError."""
+        """Connects to a port of the pod. Raises ShimError if the pod has no sandbox."""
         pod = self._find(namespace, name)
         local = self._network.local_port((pod or {}).get("status", {}).get("podIP", ""), port)
         if local is not None:

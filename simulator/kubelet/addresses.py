@@ -1,4 +1,4 @@
-"""Addresses of pods that run on this machine, and this machine's ports for the pods' ports."""
+"""Assigns addresses to pods that run on this machine, and ports of this machine to the pods' ports."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from k8s.objects import Object
 from simulator.host import ports
 
 POD_CIDR = "10.244.128.0/17"
-"""The upper half of AKS's pod range, for pods that run on this machine. KWOK's pods have the lower half."""
+"""The upper half of AKS's pod range, for pods that run on this machine. Pods of KWOK use the lower half."""
 
 
 class Addresses:
@@ -25,7 +25,7 @@ class Addresses:
         self._lock = threading.Lock()
 
     def of(self, pod: Object) -> str:
-        """Returns the pod's address, which survives restarts of the simulator."""
+        """Returns the pod's address. It stays the same when the simulator restarts."""
         uid = pod["metadata"]["uid"]
         if address := pod.get("status", {}).get("podIP"):
             self._ips[uid] = str(address)
@@ -35,7 +35,7 @@ class Addresses:
         return self._ips[uid]
 
     def port(self, uid: str, container: str, port: int) -> int:
-        """Returns this machine's port for a container's port. Each container has different ports of the machine."""
+        """Returns this machine's port for a container's port. Containers never share a port of this machine."""
         with self._lock:
             key = (uid, container, port)
             if key not in self._ports:

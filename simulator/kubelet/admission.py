@@ -25,7 +25,7 @@ class Admission:
         self._refused: set[str] = set()
 
     def admits(self, pod: Object, node: Object) -> bool:
-        """Returns False for a rejected pod. Pods that have ended or are being deleted are never rejected."""
+        """Returns False if the pod is rejected. Never rejects pods that have ended or are being deleted."""
         if has_ended(pod) or pod["metadata"].get("deletionTimestamp") or not device_requests(pod):
             return True
         if pod["metadata"]["uid"] in self._refused:
@@ -47,7 +47,7 @@ class Admission:
         try:
             self._kube.patch("v1", "Pod", metadata["name"], metadata["namespace"], body, subresource="status")
         except ApiError as error:
-            if not (error.not_found or error.conflict):  # gone, or replaced
+            if not (error.not_found or error.conflict):  # the pod was deleted or replaced
                 raise
         self._refused.add(metadata["uid"])
         self._recorder.warn(pod, REASON, message)

@@ -1,4 +1,4 @@
-"""Requests of clusters and nodes to Azure (`simulator/azure/data_plane.py`)."""
+"""The interface to Azure for clusters and nodes (`simulator/azure/data_plane.py` implements it)."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from simulator.world.azure_services import BlobService, Entra
 
 
 class Cloud(Protocol):
-    """Azure, as clusters and kubelets reach it."""
+    """The parts of Azure that clusters and kubelets use."""
 
     @property
     def blobs(self) -> BlobService | None:
-        """The blob service of all accounts, or None without Azure."""
+        """The blob service that serves all accounts, or None without Azure."""
 
     @property
     def proxy(self) -> str:
-        """The URL of the proxy that resolves DNS names as nodes do. Empty without Azure."""
+        """The URL of a proxy that resolves DNS names like the nodes. Empty without Azure."""
 
     def at(self, cluster_id: str) -> Cloud:
-        """Returns Azure as the nodes of a cluster reach it."""
+        """Returns the interface for one cluster, from the network of its nodes."""
 
     def blob_service(self, account: str) -> BlobService:
         """Returns the service at https://<account>.blob.core.windows.net. Raises OSError for an unknown name."""
@@ -32,25 +32,25 @@ class Cloud(Protocol):
         """Returns the cluster's Entra settings, or None if users do not log in with Entra."""
 
     def names(self, cluster_id: str) -> Sequence[str]:
-        """Returns the DNS names of the API server if the cluster is private."""
+        """Returns the DNS names of the API server of a private cluster. Empty for other clusters."""
 
     def storage_token(self, client_id: str, assertion: str) -> tuple[str, int]:
-        """Exchanges a service account token for a managed identity's token for blob storage.
+        """Exchanges a service account token (`assertion`) for a managed identity's token for blob storage.
 
         Returns the new token, and its expiry time in seconds since 1970. Raises PermissionError with Entra's message.
         """
 
     def share_refusal(self, cluster_id: str, group: str, account: str, *, nfs: bool) -> str | None:
-        """Returns Resource Manager's error if the control plane cannot create a share in an account, or None.
+        """Returns the error of Resource Manager if the control plane cannot create a share in an account, or None.
 
-        An empty `group` is the resource group of the cluster's nodes.
+        If `group` is empty, the account is in the resource group of the cluster's nodes.
         """
 
     def nfs_refusal(self, server: str, export: str) -> str | None:
-        """Returns mount.nfs's error if nodes cannot mount `<server>:<export>`, or None."""
+        """Returns the error of mount.nfs if nodes cannot mount `<server>:<export>`, or None."""
 
     def may_pull(self, cluster_id: str, image: str) -> str | None:
-        """Returns containerd's error if the kubelet identity cannot pull an image, or None."""
+        """Returns the error of containerd if the kubelet identity cannot pull an image, or None."""
 
 
 class NoCloud:

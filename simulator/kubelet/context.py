@@ -54,7 +54,7 @@ class ContainerContext:
         return values
 
     def argv(self) -> list[str]:
-        """Returns the command and arguments with `$(NAME)` expanded. Empty if the image's entrypoint runs."""
+        """Returns command and arguments with `$(NAME)` expanded. If they are empty, the image's entrypoint runs."""
         env = self.env()
         return [expand(word, env) for word in (*self.container.get("command", []), *self.container.get("args", []))]
 
@@ -81,7 +81,7 @@ class ContainerContext:
         raise VolumeNotReady(f"container {self.container['name']} has no mount at {path}")
 
     def source(self, mount: Object) -> Path:
-        """Returns the file or folder of this machine for a volumeMount. Creates a missing subPath."""
+        """Returns the file or folder of this machine for a volumeMount. Creates the subPath if it is missing."""
         volume = self.volume(mount["name"])
         base = self.volumes.path(volume)
         below = expand(mount.get("subPathExpr", ""), self.env()) or mount.get("subPath", "")
@@ -132,7 +132,7 @@ class ContainerContext:
 
 
 def expand(text: str, values: Mapping[str, str]) -> str:
-    """Expands Kubernetes' `$(NAME)` references. Unknown references stay. `$$` becomes `$`."""
+    """Expands `$(NAME)` references, like Kubernetes. Unknown references stay. `$$` becomes `$`."""
 
     def substitute(match: re.Match[str]) -> str:
         return "$" if match.group(0) == "$$" else values.get(match.group(1), match.group(0))

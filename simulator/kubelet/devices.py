@@ -16,13 +16,13 @@ from simulator.world.hardware import Hca, NodeHardware
 
 Allocation = dict[str, list[Any]]
 _REGISTERED = "simulator/device-plugins"
-"""The node annotation that lists the resources of plugins: `name`, or `name@<stop time>` for a stopped plugin."""
+"""The node annotation with the resources of plugins: `name`, or `name@<stop time>` if the plugin has stopped."""
 _GRACE_S = 300
 """The kubelet's endpointStopGracePeriod in seconds."""
 
 
 class Unavailable(Exception):
-    """A pod's devices became unavailable after the pod was scheduled. The text is the device manager's."""
+    """A pod's devices became unavailable after the pod was scheduled. The text is from the device manager."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class _Holding:
 
 
 class DeviceManager:
-    """Assigns devices of nodes to pods, lowest number first."""
+    """Assigns devices of nodes to pods, in the order of the devices' numbers."""
 
     def __init__(self, pods: Callable[[], Iterable[Object]]) -> None:
         self._pods = pods
@@ -45,8 +45,8 @@ class DeviceManager:
     ) -> Allocation:
         """Returns the pod's devices. First frees the devices of ended pods.
 
-        `offered` is the number of devices by resource, 0 if the plugin has stopped; other resources are ignored. If
-        `runs`, the pod already runs, so its devices are not checked. Otherwise raises Unavailable like
+        `offered` is the number of devices by resource, or 0 if the plugin has stopped. Other resources are ignored. If
+        the pod already `runs`, its devices are not checked. Otherwise, the errors (Unavailable) are those of
         `devicesToAllocate` (pkg/kubelet/cm/devicemanager/manager.go of Kubernetes 1.35.4).
         """
         uid, node = pod["metadata"]["uid"], pod["spec"]["nodeName"]
@@ -81,7 +81,7 @@ class DeviceManager:
                 raise Unavailable(f"no healthy devices present; cannot allocate unhealthy devices {name}")
             kind, broken = ("gpus", broken_gpus) if name == GPU_RESOURCE else ("hcas", broken_hcas)
             in_use = sum(holding.wanted.get(name, 0) for holding in here)
-            # `offered` and `in_use` both subtract broken devices in use
+            # broken devices in use are missing in `offered` and also counted in `in_use`
             both = sum(len(broken.intersection(h.devices[kind])) for h in here if name in h.wanted)
             if (available := offered[name] - in_use + both) < total:
                 raise Unavailable(
@@ -93,7 +93,7 @@ class DeviceManager:
         self._held = {uid: holding for uid, holding in self._held.items() if uid in alive}
 
     def _shares(self, node: str, gpus: Iterable[int], shares: int) -> list[int]:
-        """Returns the GPU index of each free share. The least used GPU comes first.
+        """Returns the GPU index of each free share of a GPU. Shares of the least used GPU come first.
 
         Source: k8s-device-plugin, internal/rm/allocate.go, distributedAlloc.
         """
@@ -115,10 +115,10 @@ def status_patch(
 ) -> Object | None:
     """Returns the node's status patch for its device plugins, or None if nothing changed.
 
-    The capacity includes unhealthy devices; the allocatable amount does not. A plugin that restarts does not list lost
-    devices. The devices of a stopped plugin are unhealthy; after five minutes, their capacity is 0 (GetCapacity of
+    The capacity includes unhealthy devices; the allocatable amount does not. A restarted plugin does not list lost
+    devices. If a plugin stops, its devices are unhealthy, and after five minutes their capacity is 0 (GetCapacity of
     pkg/kubelet/cm/devicemanager/manager.go and MachineInfo of pkg/kubelet/nodestatus/setters.go, Kubernetes 1.35.4).
-    Resources that no plugin has registered, such as those of NFD's rules, do not change.
+    Resources that no plugin has registered, such as resources of NFD's rules, do not change.
 
     Args:
         node: The node from the API server.
@@ -150,12 +150,12 @@ def status_patch(
 
 
 def plugin_resources(node: Object) -> dict[str, int]:
-    """Returns the allocatable devices by resource, also of stopped plugins."""
+    """Returns the number of allocatable devices for each resource of a plugin, even if the plugin has stopped."""
     return {name: allocatable(node, name) for name in _registered(node)}
 
 
 def _registered(node: Object) -> dict[str, float | None]:
-    """Returns when the plugin of each resource stopped, or None for a running plugin."""
+    """Returns for each resource the time when its plugin stopped, or None if the plugin runs."""
     entries = node["metadata"].get("annotations", {}).get(_REGISTERED, "").split(",")
     pairs = (entry.partition("@") for entry in entries if entry)
     return {name: float(since) if since else None for name, _, since in pairs}

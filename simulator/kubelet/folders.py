@@ -21,7 +21,7 @@ def logs_of(cluster: Path, pod: Object) -> Path:
 
 
 def of_machine(cluster: Path, node: Object) -> Path:
-    """Returns the folder of a node's file system. A new node of the same name has an empty folder."""
+    """Returns the folder of a node's file system. A new node with an old name gets a new, empty folder."""
     metadata = node["metadata"]
     return Path(cluster, "nodes", metadata["name"], metadata.get("uid", "gone"))
 
@@ -33,10 +33,10 @@ class Sweep:
         self._cluster = cluster
         self._there: set[str] = set()
         self._leftovers = True
-        """Whether folders may remain from an earlier run, or from a pod that wrote during its removal."""
+        """Whether old folders may exist, from an earlier run or from a pod that wrote while it was removed."""
 
     def __call__(self, pods: Collection[Object], nodes: Collection[Object]) -> None:
-        """Searches the disk only if a pod or node was deleted since the last call, since there may be thousands."""
+        """Removes the folders. Searches the disk only if a pod or node was deleted, because thousands may exist."""
         there = {each["metadata"].get("uid", "") for each in (*pods, *nodes)}
         if self._leftovers or self._there - there:
             kept = {of_machine(self._cluster, node) for node in nodes}

@@ -1,7 +1,7 @@
 """The simulated kubelets of one cluster.
 
-A pod gets a worker if the simulator can run one of its images. An annotation assigns other pods to KWOK once they may
-start. Sandboxes read the cluster's state from a file.
+A pod gets a worker if the simulator can run one of its images. Other pods are assigned to KWOK by an annotation as soon
+as they may start. Sandboxes read the cluster's state from a file.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ KUBELET_PORT = 10250
 _ACCOUNTS = ".blob.core.windows.net"
 _TICK_S = 1.0
 _GATHER_S = 0.05
-"""The time to collect changes, so that one pass handles a burst of them."""
+"""The seconds for which changes are collected, so that one pass handles many changes at once."""
 
 
 class ControlPlane(Protocol):
@@ -82,7 +82,7 @@ class Kubelet:
         cloud: Cloud,
         cluster_id: str,
     ) -> None:
-        """`cluster_id` is the cluster's ARM id. Azure finds the kubelet identity by it."""
+        """Starts the kubelets. `cluster_id` is the cluster's ARM id, by which Azure finds the kubelet identity."""
         self.plane, self.network, cloud = plane, network, cloud.at(cluster_id)
         self.kube = plane.client()
         self.folder = plane.folder
@@ -118,7 +118,7 @@ class Kubelet:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends the pods' processes. The pods stay in the API server and run again after the next start."""
+        """Ends the processes of the pods. The pods stay in the API server, and run again after the next start."""
         self._stop.set()
         self._wake.set()
         self._thread.join()
@@ -134,7 +134,7 @@ class Kubelet:
         self._server.stop()
 
     def is_ready(self, uid: str) -> bool:
-        """Returns whether a pod is ready. A pod of KWOK is ready after the kubelets' first pass."""
+        """Returns whether a pod is ready. Pods without a worker count as ready after the kubelets' first pass."""
         worker = self._workers.get(uid)
         return self._synced.is_set() and (worker is None or worker.ready)
 
@@ -171,7 +171,7 @@ class Kubelet:
             name = pod["spec"]["nodeName"]
             if name in booted:
                 self._reboot(pod)
-            if name in down:  # no kubelet runs
+            if name in down:  # the node's kubelet does not run
                 self._kill(pod)
                 continue
             try:
@@ -189,7 +189,7 @@ class Kubelet:
         self.placements.record(bound)
 
     def _is_over(self, pod: Object, nodes: Mapping[str, Object]) -> bool:
-        """Returns whether a pod needs no more work. Batch jobs leave thousands of such pods."""
+        """Returns whether a pod needs no more work. Batch jobs leave thousands of ended pods."""
         return has_ended(pod) and "deletionTimestamp" not in pod["metadata"] and pod["spec"]["nodeName"] in nodes
 
     def _kill(self, pod: Object) -> None:
@@ -257,7 +257,7 @@ class Kubelet:
             worker.stop(delete=True)
 
     def _lose(self, pod: Object) -> None:
-        """Removes a pod of a deleted node. In Kubernetes, the pod GC does so a minute later."""
+        """Removes a pod of a deleted node. In Kubernetes, the pod GC removes it a minute later."""
         self._kill(pod)
         if not has_ended(pod):
             self._patch_status(pod, lost_with_node(pod))

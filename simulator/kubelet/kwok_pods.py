@@ -1,4 +1,4 @@
-"""Pods that KWOK runs: when they may start, and the status of pods without processes."""
+"""Decides when KWOK may start a pod, and shows in the status of pods which images run no process."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from simulator.sandbox import sandbox
 from simulator.sandbox.images import has_recipe
 
 _TEMPORARY_DISK = "/mnt/"
-"""Pods of a node create files for each other here. Other folders of a node may not be simulated."""
+"""The folder where a node's pods create files for each other. A pod waits only for files in this folder."""
 
 
 class KwokPods:
-    """Starts a pod once its images are pulled, its volumes are mounted and its gates (programs.py) are open."""
+    """Starts a pod when its images are pulled, its volumes are mounted and its gates (programs.py) are open."""
 
     def __init__(
         self,
@@ -31,13 +31,13 @@ class KwokPods:
         recorder: EventRecorder,
         context: Callable[[Object, Object, Object], ContainerContext],
     ) -> None:
-        """`context` takes pod, container and node."""
+        """`context` returns the context of a pod's container on a node."""
         self._kube, self._catalogue, self._pulls, self._recorder = kube, catalogue, pulls, recorder
         self._context = context
         self._shown: dict[str, str | dict[str, Waiting]] = {}
 
     def advance(self, pod: Object, node: Object) -> None:
-        """Assigns the pod to KWOK once it may start. Called repeatedly until then."""
+        """Assigns the pod to KWOK if it may start. The kubelet calls this until the pod is assigned."""
         over = has_ended(pod) or pod["metadata"].get("deletionTimestamp")  # a rejected pod has ended
         if over or self._may_start(pod, node):
             if not over:
@@ -45,10 +45,7 @@ class KwokPods:
             self._hand_over(pod)
 
     def report(self, pod: Object) -> None:
-        """Shows in the pod's status which images run no process.
-
-        Excludes pods of DaemonSets, which are simulated elsewhere.
-        """
+        """Shows in the pod's status which images run no process. Ignores DaemonSets, which are simulated elsewhere."""
         owners = [owner["kind"] for owner in pod["metadata"].get("ownerReferences", [])]
         containers = [*pod["spec"].get("initContainers", []), *pod["spec"]["containers"]]
         unknown = [container for container in containers if not self._catalogue.knows(container)]
@@ -78,7 +75,7 @@ class KwokPods:
         return ""
 
     def _waiting(self, pod: Object, node: Object) -> dict[str, Waiting]:
-        """Returns the containers that wait: all for a volume, or each for its image."""
+        """Returns the containers that wait. If a volume is not ready, all containers wait for it."""
         spec = pod["spec"]
         containers = [*spec.get("initContainers", []), *spec["containers"]]
         try:
@@ -90,7 +87,7 @@ class KwokPods:
         return {name: waiting for name, waiting in tries.items() if waiting}
 
     def _is_waited_for(self, volume: Object) -> bool:
-        if "hostPath" in volume:  # without scripts, no process would create it
+        if "hostPath" in volume:  # without sandboxes, no process would create the file
             return self._catalogue.runs_scripts and str(volume["hostPath"]["path"]).startswith(_TEMPORARY_DISK)
         return any(kind in volume for kind in ("persistentVolumeClaim", "ephemeral", "nfs"))
 

@@ -15,7 +15,7 @@ _FOLLOW_POLL_S = 0.3
 class LogFile:
     """The log of one start of a container. Appends lines as `<RFC 3339 time> stdout F <line>`.
 
-    The first line creates the file. Of the earlier logs, only the last one is kept (`kubectl logs --previous`).
+    When the file is created, all earlier logs except the last (`kubectl logs --previous`) are deleted.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -24,7 +24,7 @@ class LogFile:
         self._lock = threading.Lock()
 
     def begin(self) -> None:
-        """Creates the log, also if the container prints nothing."""
+        """Creates the log, so that it exists even if the container prints nothing."""
         with self._lock:
             self._begun().touch()
 
@@ -35,7 +35,7 @@ class LogFile:
                 file.write(f"{now} stdout F {part}\n")
 
     def end(self) -> str:
-        """Returns the end of the log as a termination message.
+        """Returns the end of the log, for a container's termination message.
 
         Limits: MaxContainerTerminationMessageLogLines and MaxContainerTerminationMessageLogLength (kubernetes,
         pkg/kubelet/container/runtime.go).
@@ -72,7 +72,7 @@ def read(path: Path, goes_on: Callable[[], bool]) -> Iterator[list[str]]:
 
 @dataclass(frozen=True)
 class Wanted:
-    """The requested part of a log: the API server's PodLogOptions."""
+    """The part of a log that a request asks for, as in the API's PodLogOptions."""
 
     tail: int | None = None
     since: datetime.datetime | None = None
@@ -82,7 +82,7 @@ class Wanted:
 
     @classmethod
     def by(cls, query: Mapping[str, str]) -> Wanted:
-        """Parses query parameters, which the API server has validated."""
+        """Parses query parameters. The API server has already validated them."""
         since = None
         if "sinceSeconds" in query:
             since = datetime.datetime.now(datetime.UTC) - datetime.timedelta(seconds=int(query["sinceSeconds"]))
@@ -96,7 +96,7 @@ class Wanted:
 
 
 def select(lines: Sequence[str], wanted: Wanted) -> bytes:
-    """Returns the requested part of a log. Like kubelets, applies `tail` first, then `since`."""
+    """Returns the requested part of a log. Applies `tail` before `since`, as kubelets do."""
     chosen = lines if wanted.tail is None else lines[max(0, len(lines) - wanted.tail) :]
     text = ""
     for line in chosen:

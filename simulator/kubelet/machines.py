@@ -1,4 +1,4 @@
-"""The file systems of nodes, with the effects of hardware, reboots and drivers."""
+"""Updates the file systems of nodes after changes of hardware, reboots, and installations of drivers."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ class Machines:
     """The file systems of all nodes."""
 
     def __init__(self, folder: Path, hardware: Callable[[Object], NodeHardware], catalogue: PodCatalogue) -> None:
-        """`folder` is the cluster's folder. `catalogue` names the files that a Ready pod leaves on its node."""
+        """`folder` is the cluster's folder. `catalogue` names the files that a Ready pod creates on its node."""
         self._folder, self._hardware, self._catalogue = folder, hardware, catalogue
         self._written: dict[Path, NodeHardware] = {}
         self._known: dict[str, Sequence[str]] = {}
         self._left: set[Path] = set()
 
     def sync(self, nodes: Mapping[str, Object], pods: Sequence[Object]) -> set[str]:
-        """Writes the files of all nodes, including faults. Returns the nodes that rebooted since the last call."""
+        """Writes the files of all nodes, with effects of faults. Returns the nodes that rebooted since the last call."""
         booted = set()
         roots = {name: folders.of_machine(self._folder, node) for name, node in nodes.items()}
         for name, root in roots.items():

@@ -23,7 +23,7 @@ from simulator.world.nodes import hardware_of
 
 FAULT = "simulator/fault"
 RUN_BY, KWOK, NONE = "simulator/run-by", "kwok", "none"
-"""The annotation of pods that KWOK runs. Its value is KWOK, or NONE while the node is down."""
+"""The annotation of pods that KWOK runs, and its values: KWOK, or NONE while the pod's node is down."""
 
 
 class NodeKeeper:
@@ -34,7 +34,7 @@ class NodeKeeper:
         self._offered: dict[str, dict[str, int]] = {}
         self._shown: Object = {}
         self._read: dict[str, tuple[tuple[str, int], bytes]] = {}
-        """Each pod's last file by pod uid: the path and the pod's restarts, and the content."""
+        """The last file that was read for each pod uid: (path, restarts of the pod), content."""
 
     def sync(
         self,
@@ -45,8 +45,8 @@ class NodeKeeper:
     ) -> None:
         """Updates the status of the nodes, and `world.json`.
 
-        Ignores ended pods without `spec.subdomain`, because batch jobs leave thousands of them. Pods with a subdomain
-        have a DNS name, so other pods may look them up.
+        Ignores ended pods, because batch jobs leave thousands. Does not ignore an ended pod with `spec.subdomain`,
+        because other pods may look up its DNS name.
         """
         pods = [pod for pod in pods if pod["spec"].get("subdomain") or not has_ended(pod)]
         alive = {pod["metadata"]["uid"] for pod in pods}
@@ -65,11 +65,11 @@ class NodeKeeper:
         self._show_world(nodes, pods, hardware)
 
     def _file(self, context: Callable[[Object, Object], ContainerContext], pod: Object, path: str) -> bytes | None:
-        """Returns a mounted file as it was at the pod's last start, or at the last change of `path`.
+        """Returns a mounted file as it was at the pod's last start, or when `path` last changed.
 
-        Device plugins read the file only then: SR-IOV's and the shared RDMA plugin in `main` (cmd/sriovdp/main.go,
-        cmd/k8s-rdma-shared-dp/main.go), and NVIDIA's also when the node's label names another file
-        (cmd/config-manager/main.go of k8s-device-plugin).
+        Device plugins do not read changes of a file: SR-IOV's plugin and the shared RDMA plugin read it in `main`
+        (cmd/sriovdp/main.go, cmd/k8s-rdma-shared-dp/main.go). NVIDIA's plugin also reads when the node's label names
+        another file (cmd/config-manager/main.go of k8s-device-plugin).
         """
         restarts = sum(each.get("restartCount", 0) for each in pod.get("status", {}).get("containerStatuses", []))
         uid, wanted = pod["metadata"]["uid"], (path, restarts)
@@ -92,7 +92,7 @@ class NodeKeeper:
         return self._devices.allocate(pod, self.hardware(node), offered, runs=runs)
 
     def _mark_fault(self, node: Object, pods: Sequence[Object], *, up: bool) -> None:
-        """If the node is down, marks it Unknown and its pods not ready, like the controller-manager after a timeout."""
+        """When a node goes down, marks it Unknown and its pods not ready. The controller-manager waits for a timeout."""
         name = node["metadata"]["name"]
         marked = FAULT in node["metadata"].get("annotations", {})
         if up == (not marked):
@@ -112,7 +112,7 @@ class NodeKeeper:
             self._patch_status(name, {"status": {"conditions": [condition]}}, strategic=True)
 
     def _set_ready(self, pod: Object, *, ready: bool) -> None:
-        """Sets a pod's readiness. KWOK ignores the pod until it is ready again. Workers restore theirs themselves."""
+        """Sets a pod's readiness. KWOK ignores pods that are not ready. Workers make their own pods ready again."""
         name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
         kept_by_kwok = RUN_BY in pod["metadata"].get("annotations", {})
         if has_ended(pod) or (ready and not kept_by_kwok):

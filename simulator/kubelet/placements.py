@@ -1,4 +1,4 @@
-"""Records the nodes of jobs' pods, because Volcano deletes workers when a job completes."""
+"""Records on which nodes jobs' pods run, because Volcano deletes workers when a job completes."""
 
 from __future__ import annotations
 

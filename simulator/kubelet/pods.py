@@ -1,4 +1,4 @@
-"""Programs for container images."""
+"""Finds the programs for container images."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from simulator.kubelet.runner import Runnable, Script
 
 
 class PodCatalogue:
-    """Programs of operators and schedulers, and images that run as scripts."""
+    """The programs of operators and schedulers, and of images that run as scripts in a sandbox."""
 
     def __init__(
         self, programs: Sequence[ImageProgram], script: Callable[[str], Script | None], *, runs_scripts: bool = True
     ) -> None:
-        """`runs_scripts` is False if this machine cannot run sandboxes. `script` then returns None."""
+        """If this machine cannot run sandboxes, `runs_scripts` is False and `script` returns None."""
         self._programs, self._script, self.runs_scripts = programs, script, runs_scripts
 
     def claims(self, container: Object) -> list[ImageProgram]:
@@ -54,7 +54,7 @@ class PodCatalogue:
         return [program.leaves for program in self._programs if program.leaves]
 
     def leaves(self, pod: Object) -> list[str]:
-        """Returns the files that are on the node while the pod is Ready."""
+        """Returns the files that exist on the node while the pod is Ready."""
         return [claim.leaves for c in pod["spec"]["containers"] for claim in self.claims(c) if claim.leaves]
 
     def knows(self, container: Object) -> bool:

@@ -26,7 +26,7 @@ class ProbeFailed(Exception):
 
 @dataclass(frozen=True)
 class Prober:
-    """Probes of one run of a container."""
+    """Probes a container from one start to its end."""
 
     container: Object
     shim: Shim
@@ -34,10 +34,10 @@ class Prober:
     grace_s: float
     ready: Callable[[bool], None]
     warn: Callable[[str, str], None]
-    """Called with reason and message of an event."""
+    """Records an event with a reason and a message."""
 
     def start(self) -> None:
-        """Starts the probes. They end with the container. Without a readiness probe, a started container is ready."""
+        """Starts the probes, which end with the container. Without a readiness probe, a started container is ready."""
         threading.Thread(target=self._run, daemon=True).start()
 
     def _run(self) -> None:
@@ -55,7 +55,7 @@ class Prober:
         return probe is None or self._keep_alive("Startup", probe)
 
     def _keep_alive(self, kind: str, probe: Probe) -> bool:
-        """Ends the container if the probe fails, so that it restarts. Returns whether a startup probe succeeded."""
+        """If the probe fails, ends the container, so that it restarts. Returns whether a startup probe succeeded."""
         succeeded = threading.Event()
         failed = threading.Event()
 
@@ -78,7 +78,7 @@ class Prober:
     def _watch(
         self, kind: str, probe: Probe, report: Callable[[bool], None], enough: Callable[[], bool] = lambda: False
     ) -> None:
-        """Calls `report` when the state changes: after as many successes or failures in a row as their threshold."""
+        """Calls `report` when the state changes: when successThreshold or failureThreshold is reached in a row."""
         needed = {True: probe.get("successThreshold", 1), False: probe.get("failureThreshold", 3)}
         state, streak, last = None, 0, None
         pause = probe.get("initialDelaySeconds", 0)

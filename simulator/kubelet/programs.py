@@ -1,7 +1,4 @@
-"""Programs for container images, and their interface to the pod.
-
-KWOK runs pods with unknown images.
-"""
+"""Kinds of programs that run instead of container images, and the interface of a program to its pod."""
 
 from __future__ import annotations
 
@@ -27,7 +24,7 @@ class PodContext(Protocol):
         """A client of the API server with the rights of the pod's service account."""
 
     def env(self) -> Mapping[str, str]:
-        """Returns the environment, with resolved references to secrets, config maps and fields."""
+        """Returns the environment, with values in place of references to secrets, config maps and fields."""
 
     def file(self, path: str) -> bytes | None:
         """Returns the content of a mounted file, or None if the file does not exist."""
@@ -55,13 +52,13 @@ class PodContext(Protocol):
 
 
 Gate = Callable[[PodContext], str | None]
-"""Returns why the container cannot be ready yet, or None."""
+"""Returns why the container cannot be ready yet, or None if it can."""
 
 
 Offers = Callable[[Object, Sequence[Object], NodeHardware, Callable[[Object, str], bytes | None]], dict[str, int]]
-"""Returns a node's extended resources from device plugins.
+"""Returns the extended resources that a node's device plugins offer.
 
-Arguments: the node, its pods, its hardware, and a function that returns a mounted file of a pod, or None.
+Arguments: the node, its pods, its hardware, and a function that returns the content of a pod's mounted file, or None.
 """
 
 
@@ -75,21 +72,21 @@ class Controller:
 
 @dataclass(frozen=True)
 class OneShot:
-    """A program that runs once (a chart's hook Job). An exception is logged, with exit code 1."""
+    """A program that runs once (a chart's hook Job). After an exception, which is logged, the exit code is 1."""
 
     run: Callable[[PodContext], None]
 
 
 @dataclass(frozen=True)
 class HostProcess:
-    """A real executable on the host for this container (a scheduler, a controller-manager)."""
+    """A real executable that runs on the host instead of a container, such as a scheduler."""
 
     argv: Callable[[PodContext], list[str]]
-    """Raises ValueError with the names of unsupported arguments."""
+    """Returns the command. Raises ValueError with the names of unsupported arguments."""
     ports: Callable[[PodContext], Mapping[int, int]] = field(default=lambda _: {})
     """Container port -> port on 127.0.0.1."""
     tools: tuple[str, ...] = ()
-    """The required tools. Missing tools are built first."""
+    """The simulator's tools that the process needs. Missing tools are built first."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +99,7 @@ class Holder:
 
 @dataclass(frozen=True)
 class Page:
-    """An HTTP page of a container in a pod that KWOK runs. Each request generates it from the node's state."""
+    """An HTTP page of a container in a pod that KWOK runs. It is generated for each request from the node's state."""
 
     port: Callable[[Object], int]
     text: Callable[[NodeHardware, Sequence[Holder]], str]
@@ -110,15 +107,15 @@ class Page:
 
 @dataclass(frozen=True)
 class ImageProgram:
-    """A program for containers with a given image, and optionally a given command."""
+    """A program for containers with this image and, if `command` is set, with this word in their command."""
 
     image: str
-    """The end of the image's repository, without the tag."""
+    """The last part of the image's repository, without the tag."""
     program: Controller | OneShot | HostProcess | None = None
-    """None if KWOK runs the pod once the gate is open."""
+    """The program. If None, KWOK runs the pod when the gate is open."""
     command: str = ""
-    """A word in the container's command and args, such as `nfd-worker`. Empty matches all containers."""
+    """A text in the container's command or args, such as `nfd-worker`. If empty, all containers match."""
     gate: Gate | None = None
     page: Page | None = None
     leaves: str = ""
-    """A file that is on the node while the pod is Ready."""
+    """A file that exists on the node while the pod is Ready."""

@@ -1,4 +1,4 @@
-"""Image pulls: errors of Azure's registries, and the back-off."""
+"""Simulates image pulls: the errors of Azure's registries, and the back-off after an error."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from k8s.objects import Object
 
 FIRST_PAUSE_S, LAST_PAUSE_S = 1.0, 5.0
-"""The back-off doubles from the first to the last value. In a real kubelet, they are 10 s and 5 minutes."""
+"""The back-off starts at the first value and doubles up to the last. A real kubelet uses 10 s and 5 minutes."""
 
 
 @dataclass(frozen=True)
@@ -35,10 +35,10 @@ def repository(image: str) -> str:
 
 
 class ImagePulls:
-    """Images on each node, and each container's failed pulls. Thread-safe."""
+    """The images on each node, and the failed pulls for each container. Thread-safe."""
 
     def __init__(self, refusal: Callable[[str], str | None], clock: Callable[[], float] = time.monotonic) -> None:
-        """`refusal` returns why an image cannot be pulled, or None."""
+        """`refusal` returns why an image cannot be pulled, or None if it can."""
         self._refusal, self._clock = refusal, clock
         self._present: set[tuple[str, str]] = set()
         self._tries: dict[tuple[str, str], _Tries] = {}
@@ -65,7 +65,7 @@ class ImagePulls:
             return Waiting("ErrImagePull", error)
 
     def keep(self, pods: Iterable[str], nodes: Iterable[str]) -> None:
-        """Forgets all pods but those with these uids, and all nodes but those with these names."""
+        """Forgets all pods except those with the uids `pods`, and all nodes except those with the names `nodes`."""
         alive, there = set(pods), set(nodes)
         with self._lock:
             self._tries = {key: tries for key, tries in self._tries.items() if key[0] in alive}

@@ -29,13 +29,13 @@ from simulator.kubelet.programs import Controller, HostProcess, OneShot
 from simulator.kubelet.shim_client import Shim, ShimError
 
 _PLACES = ("AI_ON_AKS_CACHE", "XDG_CACHE_HOME", "PYTHONPYCACHEPREFIX", "GO")
-"""Prefixes of environment variables for the builds of tools."""
-EXIT_START_ERROR = 128  # runtimes' code for a container that cannot start
+"""Prefixes of environment variables that builds of tools get."""
+EXIT_START_ERROR = 128  # container runtimes' exit code for a failed start
 _OUTPUT_S = 5
-"""Seconds to read the last output."""
+"""Seconds to read the last output after a process has ended."""
 _POLL_S = 0.1
 STUBBED_S = 1.0
-"""Time until a stubbed container of a Job ends, as in KWOK (cluster/stages.yaml)."""
+"""Seconds until a stubbed container of a Job ends, as in KWOK (cluster/stages.yaml)."""
 
 
 @dataclass(frozen=True)
@@ -43,13 +43,13 @@ class Script:
     """A container of an image that runs as scripts in a sandbox."""
 
     command: Callable[[ContainerContext], tuple[Sequence[str], Mapping[str, str]]]
-    """Prepares the sandbox and returns argv and environment. Raises ValueError if it cannot."""
+    """Prepares the sandbox. Returns its argv and environment. Raises ValueError if the sandbox cannot start."""
     shim: Callable[[ContainerContext], Shim]
     tools: tuple[str, ...] = ()
 
 
 class Stop(threading.Event):
-    """An event that asks a container to end. If the node is gone, `lost` is set first: there is no grace period."""
+    """An event that asks a container to end. If `lost` is set first, because the node is down, kills it at once."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -65,12 +65,12 @@ def termination_grace_s(pod: Object) -> int:
 
 
 def _is_of_job(pod: Object) -> bool:
-    """Also returns True for Jobs of Volcano."""
+    """Returns whether the pod belongs to a Job of Kubernetes or Volcano."""
     return any(owner["kind"] == "Job" for owner in pod["metadata"].get("ownerReferences", []))
 
 
 def run(ctx: ContainerContext, program: Runnable, stop: Stop, ready: Callable[[], None]) -> int:
-    """Runs the container until it ends or `stop` is set. Returns its exit code. Calls `ready` once it serves."""
+    """Runs the container until it ends or `stop` is set. Calls `ready` when it serves. Returns its exit code."""
     try:
         if isinstance(program, HostProcess | Script) and (code := _make_tools(ctx, program.tools, stop)):
             return code
@@ -110,7 +110,7 @@ def _retried(prepare: Callable[[], Prepared], stop: Stop) -> Prepared:
 
 
 def _make_tools(ctx: ContainerContext, names: Sequence[str], stop: Stop) -> int:
-    """Builds missing tools, with progress in the container's log. Returns the exit code."""
+    """Builds missing tools, and shows the progress in the container's log. Returns the build's exit code."""
     missing = [name for name in names if not (paths.tools_bin() / name).exists()]
     if not missing:
         return 0
@@ -164,7 +164,7 @@ def _copy_output(popen: subprocess.Popen[str], ctx: ContainerContext) -> None:
 
 
 def _terminate_script(shim: Shim, popen: subprocess.Popen[str]) -> None:
-    """The sandbox ends with the container's command."""
+    """Ends the container's command by SIGTERM. The sandbox then ends too."""
     try:
         shim.signal(signal.SIGTERM)
     except ShimError:  # already ending

@@ -23,7 +23,7 @@ class Scripts:
         self._keeper, self._world, self._api_port = keeper, world, api_port
 
     def find(self, image: str) -> Script | None:
-        """Returns None if the image has no recipe, or if this machine cannot run sandboxes."""
+        """Returns the image's script, or None if it has no recipe or this machine cannot run sandboxes."""
         if not has_recipe(image) or sandbox.available() is not None:
             return None
         return Script(self._command, lambda ctx: Shim.of(ctx.volumes.folder, ctx.container["name"]), _tools(image))

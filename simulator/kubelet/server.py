@@ -19,7 +19,7 @@ from simulator.kubelet.streaming.spdy import Connection
 
 
 class KubeletServer:
-    """The server of a cluster's kubelets. Authenticates the API server by client certificate."""
+    """The server of a cluster's kubelets. Authenticates the API server by its client certificate."""
 
     def __init__(self, authority: Authority, port: int, access: PodAccess) -> None:
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=authority.path("ca", "crt"))
@@ -123,4 +123,4 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(text.encode())
 
     def log_message(self, format: str, *args: object) -> None:
-        """Suppresses logs of requests."""
+        """Does not log requests."""

@@ -24,7 +24,7 @@ def run_folder(pod_folder: Path, container: str) -> Path:
 
 @dataclass(frozen=True)
 class Shim:
-    """The client for the sandbox with this run folder."""
+    """The client of the shim in the sandbox with a given run folder."""
 
     run_dir: Path
 
@@ -40,7 +40,7 @@ class Shim:
         return socket.socket(fileno=files[0])
 
     def dial(self, port: int) -> socket.socket:
-        """Works like `connect`, for the simulated network. Raises ConnectionRefusedError."""
+        """Does the same as `connect` for the simulated network, but raises ConnectionRefusedError."""
         try:
             return self.connect(port)
         except ShimError as error:
@@ -70,7 +70,7 @@ class Shim:
         return json.loads(reply), received
 
     def _reach(self, connection: socket.socket) -> None:
-        """Waits for the shim of a starting container. Raises OSError."""
+        """Connects to the shim. If the container is starting, waits for its shim. Raises OSError."""
         deadline = time.monotonic() + _START_S
         while True:
             try:

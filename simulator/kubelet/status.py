@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from k8s.objects import Object
 
 STUBBED, PARTLY_STUBBED = "Stubbed", "PartlyStubbed"
-"""Status reasons of pods in which all or some containers run no process."""
+"""The reason in the status of a pod in which all containers, or only some, run no process."""
 
 
 def now() -> str:
@@ -17,7 +17,7 @@ def now() -> str:
 
 @dataclass
 class ContainerState:
-    """A container's state. `exit_code` is None while it waits or runs."""
+    """A container's state. `exit_code` is None while the container waits or runs."""
 
     name: str
     image: str
@@ -39,7 +39,7 @@ class ContainerState:
 
     def end(self, code: int, message: str = "") -> None:
         self.state, self.exit_code, self.ready, self.finished_at = "terminated", code, False, now()
-        self.started_at = self.started_at or self.finished_at  # a stub never starts
+        self.started_at = self.started_at or self.finished_at  # a stub does not start
         self.reason, self.message = "Completed" if code == 0 else "Error", message
 
     def wait(self, reason: str, message: str = "") -> None:
@@ -100,7 +100,7 @@ def pod_status(
     started: str,
     before: list[Object],
 ) -> Object:
-    """Returns the pod's status. Conditions that did not change keep their times from `before`."""
+    """Returns the pod's status. Unchanged conditions keep their times from `before`, the earlier conditions."""
     reached = phase(init, main, restart_policy)
     ready = all(state.ready for state in main)
     initialized = all(state.exit_code == 0 for state in init)
@@ -121,14 +121,14 @@ def pod_status(
 
 
 def lost_with_node(pod: Object) -> Object:
-    """Returns the pod GC's patch (markFailedAndDeletePodWithCondition) for a pod of a deleted node."""
+    """Returns the patch of the pod GC (markFailedAndDeletePodWithCondition) for a pod of a deleted node."""
     why = {"reason": "DeletionByPodGC", "message": "PodGC: node no longer exists", "lastTransitionTime": now()}
     status = {"phase": "Failed", "conditions": [{"type": "DisruptionTarget", "status": "True", **why}]}
     return {"metadata": {"uid": pod["metadata"]["uid"]}, "status": status}
 
 
 def ended_by_reboot(pod: Object) -> Object:
-    """Returns a kubelet's patch for a pod that cannot restart after its node's reboot.
+    """Returns the patch of a kubelet for a pod that cannot restart after a reboot of its node.
 
     Source: convertStatusToAPIStatus and convertToAPIContainerStatuses in pkg/kubelet/kubelet_pods.go of Kubernetes
     1.35.4.

@@ -1,4 +1,4 @@
-"""Volumes of pods: config maps, secrets, projected volumes, empty folders and files of the node."""
+"""Volumes of pods: config maps, secrets, projected volumes, emptyDir and hostPath."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class PodVolumes:
         for relative, content in files.items():
             target = folder / relative
             target.parent.mkdir(parents=True, exist_ok=True)
-            replace(target, content, self._mode(volume, relative))  # a process may be reading it
+            replace(target, content, self._mode(volume, relative))  # atomic, because a process may be reading the file
         for file in folder.rglob("[!.]*"):  # hidden files may be incomplete
             if file.is_file() and str(file.relative_to(folder)) not in files:
                 file.unlink(missing_ok=True)  # its key was deleted
@@ -71,7 +71,7 @@ class PodVolumes:
         return any(kind in volume for kind in _FIXED) or (claim is not None and claim.read_only)
 
     def flush(self) -> None:
-        """Sends the pod's writes to the stores of its volumes."""
+        """Sends the pod's writes to the blob containers of its volumes."""
         self.claims.flush(self.pod)
 
     def files(self, volume: Object) -> dict[str, bytes]:
@@ -159,7 +159,7 @@ class PodVolumes:
         return {item["path"]: self.downward(item).encode() for item in source.get("items", [])}
 
     def downward(self, source: Object, container: str = "") -> str:
-        """Returns the value of a fieldRef or resourceFieldRef. For the latter, `container` is the default."""
+        """Returns the value of a fieldRef or resourceFieldRef. A resourceFieldRef uses `container` by default."""
         if "fieldRef" in source:
             return field_text(self.pod, source["fieldRef"]["fieldPath"])
         return resource_text(source["resourceFieldRef"], self.pod, container, self.allocatable)
@@ -172,7 +172,7 @@ class PodVolumes:
         return int(source.get("defaultMode", 0o644))
 
     def _claimed(self, volume: Object) -> Mounted | None:
-        """Mounts a volume of a claim (also a generic ephemeral one) or NFS. Returns None for others."""
+        """Mounts a volume of a claim, a generic ephemeral volume or an NFS volume. Returns None for other volumes."""
         if export := volume.get("nfs"):
             return self.claims.mount_export(export)
         if source := volume.get("persistentVolumeClaim"):
@@ -191,13 +191,13 @@ class PodVolumes:
 
 
 def _follows_objects(volume: Object) -> bool:
-    """Returns whether a volume has only config maps and secrets, and so can change while the pod runs."""
+    """Returns whether a volume has only config maps and secrets. Only such volumes can change while the pod runs."""
     sources = volume.get("projected", {}).get("sources") or [volume]
     return all("configMap" in source or "secret" in source for source in sources)
 
 
 def host_path(node_root: Path, source: Object) -> Path:
-    """Returns the path of a hostPath volume in the node's file system. Checks or creates it according to its type.
+    """Returns the path of a hostPath volume in the node's file system. `type` decides what is checked or created.
 
     Raises VolumeNotReady with the kubelet's message.
     """
@@ -223,4 +223,4 @@ _HOST_PATH_TYPES: Mapping[str, tuple[str, Callable[[Path], bool]]] = {
     "CharDevice": ("character device", Path.exists),
     "BlockDevice": ("block device", Path.exists),
 }
-"""In simulated nodes, devices and sockets are plain files."""
+"""For each type, its name in messages and a check. Devices and sockets of simulated nodes are plain files."""

@@ -1,4 +1,4 @@
-"""The lifecycle of a pod: volumes, init containers, restarts, end."""
+"""Runs a pod from its volumes and init containers, through restarts, to its end."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _log = logging.getLogger(__name__)
 _FIRST_BACKOFF_S, _MAX_BACKOFF_S = 1.0, 30.0
 _FIRST_PAUSE_S, _LAST_PAUSE_S = 0.5, 2.0
 _REFRESH_S = 20.0
-"""Kubelets refresh volumes about every minute."""
+"""Seconds between updates of volumes. Real kubelets update them about every minute."""
 _MAX_TRIES = 240  # two minutes
 _NOT_NOW = (VolumeNotReady, ApiError, httpx.HTTPError, OSError)
-"""Errors that keep a container waiting until the kubelet's retry."""
+"""Errors after which a container waits, and the kubelet retries."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class PodWorker:
         self._thread.join()
 
     def restore(self, pod: Object) -> None:
-        """Reports the status again if the API server has another readiness."""
+        """Reports the status again if the readiness in the API server is wrong."""
         if self.alive and holds(pod, "Ready") != self.ready:
             self._report()
 
@@ -84,7 +84,7 @@ class PodWorker:
         self._stop_event.set()
 
     def lose(self) -> None:
-        """Ends the pod at once, because its node is down. Reports no status, and loses unsent data."""
+        """Ends the pod immediately, because its node is down. Reports no status. Data that was not sent is lost."""
         self._stop_event.lost.set()
         self.stop(delete=False)
 
@@ -111,7 +111,7 @@ class PodWorker:
         while running := [container for container in containers if container.is_alive()]:
             running[0].join(_REFRESH_S)
             if running[0].is_alive():
-                with contextlib.suppress(*_NOT_NOW):  # retries in the next round
+                with contextlib.suppress(*_NOT_NOW):  # the next round retries
                     self._services.context(self._pod, self._pod["spec"]["containers"][0]).volumes.refresh()
 
     def _complete(self, container: Object, state: ContainerState) -> bool:
@@ -122,7 +122,7 @@ class PodWorker:
                 return False
             program = self._services.program(container)
             if program is None and state in self._init:
-                state.end(0)  # it succeeds, as in KWOK
+                state.end(0)  # a stub succeeds, as in KWOK
                 self._report()
                 return True
             state.run()
@@ -189,7 +189,7 @@ class PodWorker:
         return None
 
     def _waiting(self, ctx: ContainerContext) -> Waiting | None:
-        """Returns what the container waits for, or None. Checks volumes, image and environment in a kubelet's order."""
+        """Returns what the container waits for, or None. Like kubelets, checks first volumes, then image, environment."""
         spec = self._pod["spec"]
         containers = [*spec.get("initContainers", []), *spec["containers"]]
         names = {mount["name"]: None for c in containers for mount in c.get("volumeMounts", [])}
@@ -217,7 +217,7 @@ class PodWorker:
             self._conditions = status["conditions"]
             metadata = self._pod["metadata"]
             body = {"metadata": {"uid": metadata["uid"]}, "status": status}
-            # Keeps conditions of controllers, such as DisruptionTarget.
+            # A strategic merge keeps conditions of controllers, such as DisruptionTarget.
             options: Any = {"subresource": "status", "content_type": STRATEGIC_MERGE_PATCH}
             self._insist(
                 lambda: self._services.kube.patch("v1", "Pod", metadata["name"], metadata["namespace"], body, **options)
@@ -230,7 +230,7 @@ class PodWorker:
         )
 
     def _insist(self, call: Callable[[], Object]) -> None:
-        """Retries while the API server or etcd restarts. Ignores a pod that was deleted or replaced."""
+        """Retries the call while the API server or etcd restarts. Does nothing if the pod was deleted or replaced."""
         refusal: Exception | None = None
         for _ in range(_MAX_TRIES):
             try:

@@ -1,7 +1,7 @@
-"""The node part of the blob CSI driver (blob.csi.azure.com), which mounts PersistentVolumes.
+"""Emulates the node plugin of the blob CSI driver (blob.csi.azure.com), which mounts PersistentVolumes.
 
 Errors are those of github.com/kubernetes-sigs/blob-csi-driver at 0744a60 (pkg/blob: GetAuthEnv, NodeStageVolume) and of
-blobfuse2 at its start (see blobfuse.py). The simulator adds sentences in brackets.
+blobfuse2 at its start (see blobfuse.py). Sentences in brackets are from the simulator.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from simulator.kubelet.csi.mount import BlobMount, reason
 from simulator.world.azure_services import BlobService
 
 NODE_PLUGIN_IMAGE = "blob-csi"
-"""The end of the node plugin's image repository."""
+"""The last part of the repository of the node plugin's image."""
 _HELP = "\nPlease refer to http://aka.ms/blobmounterror for possible causes and solutions for mount errors."
 _API_VERSION = "2021-12-02"  # every Azurite supports it
 _TIMEOUT_S = 10
 
 
 class StageError(Exception):
-    """The driver's error from NodeStageVolume, without the gRPC code."""
+    """An error that the driver's NodeStageVolume returns. The text is without the gRPC code."""
 
 
 @dataclass(frozen=True)
 class Credentials:
-    """The credentials in a secret (empty if missing), or the pod's identity."""
+    """The credentials in a secret (missing keys are empty), or the pod's identity."""
 
     account: str
     key: str
@@ -54,7 +54,7 @@ class Credentials:
 def credentials(
     secret: Mapping[str, str], attributes: Mapping[str, str], identity: PodIdentity | None = None
 ) -> Credentials:
-    """Reads credentials like GetAuthEnv: keys ignore case, values are stripped. An identity replaces the secret."""
+    """Reads credentials like GetAuthEnv: the case of keys is ignored, values are stripped. An identity has priority."""
     if identity:
         return Credentials(attributes.get("storageaccount", ""), "", "", identity)
     data = {key.lower(): value.strip() for key, value in secret.items()}
@@ -112,10 +112,10 @@ def stage(
 
 
 def may_write(sas: str, *, hierarchical_namespace: bool = False) -> bool:
-    """Returns whether a mount with this SAS can write: it has permission `w`, or is empty (an account key).
+    """Returns whether a mount can write. An empty SAS (an account key) can write. Any other SAS needs permission `w`.
 
-    In a hierarchical namespace, it also needs `p`, because blobfuse2 sets the permissions of each new file, and
-    otherwise fails with EACCES (component/azstorage/datalake.go, CreateFile).
+    In a hierarchical namespace, a SAS also needs `p`, because blobfuse2 sets the permissions of each new file. Without
+    `p`, blobfuse2 fails with EACCES (component/azstorage/datalake.go, CreateFile).
     """
     permissions = parse_qs(sas.removeprefix("?")).get("sp")
     return permissions is None or set("wp" if hierarchical_namespace else "w") <= set(permissions[0])
@@ -199,13 +199,13 @@ def _hint(error: AzureError, found: Credentials) -> str:
 
 
 def _time(text: str) -> datetime.datetime:
-    """Parses a SAS's time, which may lack seconds or the time of day."""
+    """Parses a time in a SAS. Seconds or the time of day may be missing."""
     moment = datetime.datetime.fromisoformat(text)
     return moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)
 
 
 def _container_of(handle: str) -> str:
-    """Returns the container in a handle `group#account#container#...`, or an empty string."""
+    """Returns the container in a handle `group#account#container#...`, or an empty string for other handles."""
     parts = handle.split("#")
     return parts[2] if len(parts) > 2 else ""
 

@@ -1,4 +1,4 @@
-"""The options of blobfuse2, from a PersistentVolume's mountOptions, and its errors.
+"""Parses the options of blobfuse2 in a PersistentVolume's mountOptions, with the errors of blobfuse2.
 
 Source: github.com/Azure/azure-storage-fuse at 74098e3 (2.5.6): cmd/mount.go, component/block_cache/block_cache.go.
 """
@@ -28,12 +28,12 @@ _CONVERT: dict[str, tuple[str, Callable[[str], object]]] = {
 
 
 class BlobfuseError(Exception):
-    """An error after which blobfuse2 exits with 1. The text is without "Error: "."""
+    """An error after which blobfuse2 exits with 1. The text is without the prefix "Error: "."""
 
 
 @dataclass
 class Options:
-    """The flags of a mount with their last values, and the options of -o."""
+    """The flags of a mount, each with its last value, and the options after -o."""
 
     flags: dict[str, str] = field(default_factory=dict)
     fuse: list[str] = field(default_factory=list)
@@ -70,7 +70,7 @@ def _known() -> tuple[dict[str, str], tuple[str, ...]]:
 
 
 def parse(mount_options: Sequence[str]) -> Options:
-    """Parses mount options. The CSI driver joins them by spaces, so a text can have several. Raises BlobfuseError."""
+    """Parses mount options. An entry may contain several options, as in the CSI driver. Raises BlobfuseError."""
     options = Options()
     words = iter(" ".join(mount_options).split())
     for word in words:

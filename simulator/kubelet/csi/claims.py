@@ -1,7 +1,7 @@
-"""Volumes of claims: one mount per node and PersistentVolume, as on real Azure.
+"""Mounts the volumes of claims. All pods of a node share one mount of a PersistentVolume, as on real Azure.
 
-A changed secret therefore takes effect only after all pods of the node have stopped using the volume. With an identity,
-each pod has its own mount.
+So a changed secret takes effect only after all pods of the node have stopped using the volume. If the volume is mounted
+with the pod's identity, each pod has its own mount.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from simulator.kubelet.events import warn
 from simulator.kubelet.pulls import repository
 
 Key = tuple[str, str, str]
-"""Node, PersistentVolume, and the pod's uid if the pod has its own mount (otherwise empty)."""
+"""The node, the PersistentVolume, and the pod's uid. The uid is empty if pods share the mount."""
 SHARES = {"file.csi.azure.com": "Azure Files", "disk.csi.azure.com": "Azure Disk"}
-"""CSI drivers with folders as volumes. `simulator/cluster/provisioner.py` creates the folders."""
+"""CSI drivers whose volumes are folders of this machine, which `simulator/cluster/provisioner.py` creates."""
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 _log = logging.getLogger(__name__)
 
@@ -46,24 +46,24 @@ class Mounted:
 
 
 class ClaimMounts:
-    """Mounted claims of a cluster's pods. Thread-safe."""
+    """The mounts of the claims of a cluster's pods. Thread-safe."""
 
     def __init__(self, kube: KubeClient, cloud: Cloud, folder: Path, pods: Callable[[], list[Object]]) -> None:
         """`folder` is the cluster's folder."""
         self._kube, self._cloud, self._folder, self._pods = kube, cloud, folder, pods
         self._lock = threading.Lock()
-        """Guards the fields below. To mount or unmount, first take the lock of the key in `_locks`."""
+        """Guards the fields below. Before mounting or unmounting, lock the mount's key by `_locks`."""
         self._mounts: dict[Key, BlobMount] = {}
         self._unused: dict[Key, BlobMount] = {}
-        """Closed mounts. Their files are kept, so that the next pods need not copy the whole container."""
+        """Closed mounts with their files, so that the next pods do not have to copy the whole blob container."""
         self._opened_by: dict[Key, tuple[Object, dict[str, str], bool]] = {}
-        """The volume's spec, the secret, and whether it is read-only."""
+        """For each mount: the volume's spec, the secret, and whether the mount is read-only."""
         self._users: defaultdict[Key, set[str]] = defaultdict(set)
         self._locks: defaultdict[Key, threading.Lock] = defaultdict(threading.Lock)
         self._reported: defaultdict[Key, set[str]] = defaultdict(set)
 
     def mount(self, pod: Object, claim: str, *, read_only: bool) -> Mounted:
-        """Mounts a claim of the pod's namespace on its node. Raises VolumeNotReady."""
+        """Mounts a claim in the pod's namespace on the pod's node. Raises VolumeNotReady."""
         volume = self._volume(pod["metadata"]["namespace"], claim)
         csi = volume["spec"].get("csi") or {}
         modes = volume["spec"].get("accessModes") or []
@@ -80,14 +80,14 @@ class ClaimMounts:
         raise VolumeNotReady(f'MountVolume.SetUp failed for volume "{name}" : the simulator cannot mount {kind}')
 
     def mount_export(self, source: Object, *, read_only: bool = False) -> Mounted:
-        """Returns the folder of an NFS export, which all nodes share. Every export exists."""
+        """Returns the folder of an NFS export, which all nodes share. Creates a missing folder."""
         exports = self._folder / "nfs"
         folder = contained(exports, exports / source["server"] / source["path"].lstrip("/"))
         folder.mkdir(parents=True, exist_ok=True)
         return Mounted(folder, read_only or bool(source.get("readOnly")))
 
     def flush(self, pod: Object) -> None:
-        """Sends the pod's writes to the stores of its volumes."""
+        """Sends the pod's writes to the blob containers of its volumes."""
         uid = pod["metadata"]["uid"]
         with self._lock:
             used = [mount for key, mount in self._mounts.items() if uid in self._users[key]]
@@ -105,7 +105,7 @@ class ClaimMounts:
                     self._users[key] &= alive
                     unused = not self._users[key]
                 if unused:
-                    self._unmount(key, waits=False)  # does not wait, as this pass blocks all kubelets
+                    self._unmount(key, waits=False)  # does not wait, because waiting would block all kubelets
             finally:
                 lock.release()
         with self._lock:
@@ -176,7 +176,7 @@ class ClaimMounts:
             )
         except blob.StageError as error:
             raise VolumeNotReady(f"{prefix}rpc error: code = Internal desc = {error}") from error
-        except OSError as error:  # old files would be sent to the container
+        except OSError as error:  # a mount would send the remaining old files to the container
             raise VolumeNotReady(f"{prefix}the simulator cannot empty {folder}, remove it: {error}") from error
 
     def _reopened(self, key: Key, opened_by: tuple[Object, dict[str, str], bool]) -> BlobMount | None:
@@ -232,7 +232,7 @@ class ClaimMounts:
             return self._locks[key]
 
     def _unmount(self, key: Key, *, waits: bool = True) -> None:
-        """Closes a mount. If the folder cannot be removed now, the next mount removes it."""
+        """Closes a mount. Keeps its files for the next pods if they are equal to the blobs. Otherwise removes them."""
         with self._lock:
             mount = self._mounts[key]
         if not mount.close(waits=waits):
@@ -285,7 +285,7 @@ def _not_registered(prefix: str, driver: str) -> VolumeNotReady:
 
 
 def is_node_plugin(pod: Object, node: str) -> bool:
-    """Returns whether the pod is the node's blob driver and is ready."""
+    """Returns whether the pod is the blob driver's plugin on the node, and is ready."""
     if pod["spec"].get("nodeName") != node or not is_ready(pod):
         return False
     return any(repository(c["image"]).endswith(f"/{blob.NODE_PLUGIN_IMAGE}") for c in pod["spec"]["containers"])

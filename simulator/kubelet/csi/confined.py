@@ -1,6 +1,6 @@
-"""Access to files in a folder that pods can write to, without following links out of the folder.
+"""Accesses files in a folder that pods can write to, without following links out of the folder.
 
-A link of a pod could lead to any file of this machine.
+A pod could create a link to any file of this machine.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ Folders = dict[str, int]
 
 
 def tree(root: Path, below: str, before: Callable[[int, str], None]) -> tuple[Files, Folders]:
-    """Returns all regular files and folders below the folder `below` of `root` (empty: below `root`), by path.
+    """Returns all regular files and folders by path, in the folder `below` of `root`. If `below` is empty, in `root`.
 
-    Calls `before` with each folder and its path before reading the folder. Raises OSError if a folder cannot be read.
+    Before reading a folder, calls `before` with its descriptor and path. Raises OSError if a folder cannot be read.
     """
     files: Files = {}
     folders: Folders = {}
@@ -100,12 +100,12 @@ def read(root: Path, name: str) -> IO[bytes]:
 
 
 def write(root: Path, name: str, chunks: Iterable[bytes], size: int) -> os.stat_result:
-    """Writes a file of `size` bytes atomically. The rest after `chunks` is a hole."""
+    """Writes a file of `size` bytes atomically: first `chunks`, then a hole."""
     with _parent(root, name, make=True) as (folder, last):
         partial = _PARTIAL + last
         with contextlib.suppress(FileNotFoundError):
             os.unlink(partial, dir_fd=folder)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL  # does not open a link or pipe of a pod
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL  # fails if a pod has created a link or pipe there
         with os.fdopen(os.open(partial, flags, 0o644, dir_fd=folder), "wb") as stream:
             for chunk in chunks:
                 stream.write(chunk)

@@ -1,7 +1,7 @@
-"""The blobs of a container, as a mount knows them: listed once, then updated by changes.
+"""The blobs of a container that a mount knows.
 
-The blob service reports the names of changed blobs (`BlobService.changes`), so updates are cheap even with many
-thousand blobs. Mounts with the same credential reuse each other's copies.
+The mount lists all blobs once. Then the blob service reports the names of changed blobs (`BlobService.changes`), so
+updates are cheap even with many thousand blobs. Mounts with the same credential reuse each other's copies.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FOLDER = {"hdi_isfolder": "true"}
 """The metadata of a blob that represents a folder (component/azstorage/block_blob.go, CreateDirectory)."""
 _AT_ONCE = 8
 _NO_NAME = "~" * 64
-"""A prefix that no blob has. If a prefix has matches, Azurite sorts all names first."""
+"""A prefix that no blob has. A list of matching blobs would be slow, because Azurite first sorts all names."""
 Signature = tuple[int, int]
 Changes = Callable[[int], Changed]
 """Returns the container's changes since a given number of writes."""
@@ -40,7 +40,7 @@ class Entry:
 
 
 class Copies:
-    """Files of mounts that have the content of a blob, by the blob's name."""
+    """Files of mounts that are copies of blobs, by the blob's name."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -55,7 +55,7 @@ class Copies:
         return known[0] if known and known[0].etag == etag else None
 
     def content(self, name: str, etag: str) -> bytes | None:
-        """Returns the content of the blob with this etag, or None if no file has it any more."""
+        """Returns the content of a blob's version (`etag`), or None if no file has this content any more."""
         known = self._found.get(name)
         if known is None or known[0].etag != etag:
             return None
@@ -73,12 +73,12 @@ _locks: dict[str, threading.Lock] = {}
 
 
 def copies_of(container: str, secret: str) -> Copies:
-    """Returns the copies that all mounts of a container (by URL) with the same key or SAS share."""
+    """Returns the copies that all mounts of a container (a URL) with the same key or SAS share."""
     return _copies.setdefault((container, secret), Copies())
 
 
 def one_at_a_time(container: str) -> threading.Lock:
-    """Returns the lock that all mounts of a container (by URL) share."""
+    """Returns the lock that all mounts of a container (a URL) share."""
     return _locks.setdefault(container, threading.Lock())
 
 
@@ -116,7 +116,7 @@ class Contents:
                 self._entries.pop(name, None)
 
     def look(self) -> Collection[str]:
-        """Updates the content. Returns names that may have changed. Raises AzureError."""
+        """Updates the list of blobs. Returns names of blobs that may have changed. Raises AzureError."""
         self._since, changed = self._changes(self._since)
         if changed is None:
             return self._list()
@@ -152,7 +152,7 @@ def etag_of(answer: Mapping[str, Any]) -> str:
 
 
 def side_by_side(act: Callable[[str], None], names: Collection[str]) -> None:
-    """Acts on names concurrently, because most time is network latency."""
+    """Calls `act` for all names concurrently, because the calls mostly wait for the network."""
     if names:
         with ThreadPoolExecutor(min(len(names), _AT_ONCE)) as pool:
             list(pool.map(act, names))

@@ -1,4 +1,4 @@
-"""Mounts with a pod's token: mountWithWorkloadIdentityToken of the blob CSI driver, since 1.27.0.
+"""Mounts volumes with a pod's token (mountWithWorkloadIdentityToken of the blob CSI driver since 1.27.0).
 
 The kubelet regularly passes a service account token to the driver (tokenRequests of its CSIDriver). blobfuse2 exchanges
 it for a token of the managed identity (kubernetes-sigs/blob-csi-driver at 0744a60, pkg/blob: NodePublishVolume,
@@ -22,12 +22,12 @@ from simulator.kube.client import ApiError, KubeClient
 from simulator.kubelet.cloud import Cloud
 
 _SINCE = [1, 27, 0]
-"""The first version that mounts with the pod's token."""
+"""The first version of the driver that mounts with the pod's token."""
 _WITH_TOKEN, _CLIENT = "mountwithworkloadidentitytoken", "clientid"
 
 
 def is_asked(volume: Object) -> bool:
-    """Returns whether each pod has its own mount of the volume, with the pod's token (useWorkloadIdentity)."""
+    """Returns whether each pod mounts the volume for itself, with its own token (useWorkloadIdentity)."""
     attributes = _attributes(volume)
     return bool(attributes.get(_CLIENT)) or attributes.get(_WITH_TOKEN) == "true"
 
@@ -49,14 +49,14 @@ def why_not(volume: Object, tag: str, driver: Object) -> str | None:
 
 
 def _is_old(tag: str) -> bool:
-    """Treats a tag without a version, such as `latest`, as new."""
+    """Returns whether the tag is an older version. Returns False for a tag without a version, such as `latest`."""
     numbers = [int(number) for number in re.findall(r"\d+", tag)[: len(_SINCE)]]
     return len(numbers) == len(_SINCE) and numbers < _SINCE
 
 
 @dataclass(frozen=True)
 class PodIdentity:
-    """The credential of blobfuse2. Implements the SDK's TokenCredential."""
+    """The credential of blobfuse2: a pod's identity. Implements the Azure SDK's TokenCredential."""
 
     cloud: Cloud
     client_id: str

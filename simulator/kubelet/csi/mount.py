@@ -1,11 +1,11 @@
-"""Copies a blob container to a folder and back by REST calls, because bubblewrap has no FUSE for blobfuse2.
+"""Copies a blob container to a folder and back by REST calls, because blobfuse2 needs FUSE, which bubblewrap lacks.
 
-Sends the writes of pods every two seconds, and when a container of the pod ends. Changes by others appear when a pod
-mounts the folder, or after a tenth of the time that the kernel and blobfuse2 cache names. Without caching, both happen
-twice a second.
+Sends the writes of pods every two seconds, and when a container of the pod ends. Copies the changes of other clients
+when a pod mounts the folder, and after a tenth of the time for which the kernel and blobfuse2 cache names. If they do
+not cache, sends and copies twice a second.
 
 In a hierarchical namespace, other mounts see all changes of a pass together, such as the renaming of a folder. In a
-flat namespace, they see one blob after the other, as with blobfuse2.
+flat namespace, other mounts see the changes of one blob after the other, as with blobfuse2.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ EVERY_S, EVERY_S_UNREMEMBERED = 2.0, 0.5
 FASTER = 10
 _SETTLED_S = 1.0
 MAX_FULL_COPY_BYTES = 256 * 2**20
-"""Of larger blobs, only the beginning is copied. The rest of the file is a hole."""
+"""If a blob is larger, only its beginning is copied. The rest of the file is a hole."""
 _BEGINNING_BYTES = 2**20
 _COPIED_BYTES = 64 * 2**20
-"""Larger blobs are read from the container: copying them from another mount would take too much memory."""
+"""If a blob is larger, it is not copied from another mount's file, because that takes too much memory."""
 _NOT_AUTHENTIC = ("AuthorizationFailure", "InvalidAuthenticationInfo")
-"""Azurite's codes for errors that are AuthenticationFailed on Azure."""
+"""Azurite's codes for errors that have the code AuthenticationFailed on Azure."""
 _NOT_FROM_HERE = "This request is not authorized to perform this operation."
-"""The message of AuthorizationFailure if the account rejects connections from the client's network."""
+"""The message of AuthorizationFailure if the account denies access from the client's network."""
 
 
 @dataclass
@@ -57,7 +57,7 @@ class _Copied:
 
 
 class BlobMount:
-    """A folder that is kept equal to the container. `report` receives errors, because no process can."""
+    """A folder that stays equal to the blob container. Errors go to `report`, because no process can see them."""
 
     def __init__(
         self,
@@ -71,9 +71,10 @@ class BlobMount:
         changes: Changes = lambda _since: UNKNOWN,
         copies: Copies | None = None,
     ) -> None:
-        """Copies the container. `remembers_s` is Azure's cache time. Mounts that share a `lock` see complete passes.
+        """Copies the container. Raises AzureError.
 
-        Raises AzureError.
+        `remembers_s` is the time for which names are cached on real Azure. Mounts with the same `lock` see only
+        complete passes of each other.
         """
         self.path, self.read_only = folder, read_only
         self._container, self._report, self._late_s = container, report, remembers_s / FASTER
@@ -85,7 +86,7 @@ class BlobMount:
         self._copied: dict[str, _Copied] = {}
         self._folders: set[str] = set()
         self._noticed: dict[tuple[str, str], float] = {}
-        """When each change that is not copied yet was first listed, by name and etag."""
+        """For each change that is not copied yet (name and etag), the time when it was first seen."""
         self._lock = lock or threading.Lock()
         self._closed = threading.Event()
         self._refreshing, self._as_of = threading.Lock(), float("-inf")
@@ -98,7 +99,7 @@ class BlobMount:
         threading.Thread(target=self._keep_alike, name=f"blobfuse-{self.path.name}", daemon=True).start()
 
     def refresh(self) -> None:
-        """Sends the writes of pods, then copies changes by others. One pass serves all waiting callers."""
+        """Sends the writes of pods, then copies changes from the container. One pass serves all waiting callers."""
         requested = time.monotonic()
         with self._refreshing:
             if self._as_of < requested:
@@ -113,7 +114,7 @@ class BlobMount:
                 self._upload(settled=False)
 
     def close(self, *, waits: bool = True) -> bool:
-        """Stops copying, so that the folder can be removed. Without `waits`, returns False if a copy is running."""
+        """Stops copying and returns True. Without `waits`, returns False if a pass is running, and does not stop."""
         if closed := self._lock.acquire(blocking=waits):
             self._closed.set()
             self._lock.release()
@@ -133,7 +134,7 @@ class BlobMount:
         shutil.rmtree(self.path, ignore_errors=True)
 
     def reopen(self) -> None:
-        """Mounts again after `close`, with the files of the folder. Raises AzureError, and then stays closed."""
+        """Mounts again after `close`, with the files in the folder. If it raises AzureError, the mount stays closed."""
         with self._lock:
             self._closed = threading.Event()
             try:
@@ -152,7 +153,7 @@ class BlobMount:
             self._take()
 
     def _take(self, *, at_once: bool = False) -> None:
-        """Copies changes by others. Keeps the files after an error, although reads by blobfuse2 would fail."""
+        """Copies changes from the container. After an error, keeps the files, although blobfuse2 would fail to read."""
         try:
             with self._lock:
                 self._download(at_once=at_once)
@@ -173,7 +174,7 @@ class BlobMount:
                 self._here(name, partial(self._drop, name))
 
     def _differences(self) -> tuple[dict[str, str], list[str]]:
-        """Returns changed blobs with their etags, and names that exist only in the folder."""
+        """Returns changed blobs with their etags, and the names of deleted blobs that are still in the folder."""
         changed, gone = {}, []
         for name in self._doubtful:
             entry = self._there.get(name)
@@ -210,7 +211,7 @@ class BlobMount:
             return
         try:
             status = confined.write(self.path, name, self._content(name, blob), blob.size)
-        except ResourceNotFoundError:  # deleted since listed
+        except ResourceNotFoundError:  # deleted after it was listed
             return
         self._know(name, blob.etag, signature(status))
 
@@ -244,7 +245,7 @@ class BlobMount:
     # -- to the container ----------------------------------------------------------------------------------------------
 
     def _upload(self, *, settled: bool) -> None:
-        """Sends changes by pods. If `settled`, skips files written in the last second, as if they were open."""
+        """Sends the writes of pods. If `settled`, skips files of the last second, which may still be open."""
         if self._closed.is_set():
             return
         try:
@@ -307,7 +308,7 @@ class BlobMount:
             self._there.put(name, Entry(etag_of(answer), found[0], is_folder=False))
 
     def _delete(self, name: str) -> None:
-        """Deletes a blob. If this fails, the next refresh restores the file, because its etag is forgotten."""
+        """Deletes a blob. Forgets its etag, so that the next refresh restores the file if this fails."""
         del self._copied[name]
         self._doubtful.add(name)
         self._remove(name)
@@ -324,7 +325,7 @@ class BlobMount:
 
 
 def reason(error: Exception) -> str:
-    """Returns the error code that Azure would return, or the error's text."""
+    """Returns the error code that Azure would return. If the error has no code, returns its text."""
     code = getattr(error, "error_code", None)
     text = str(getattr(code, "value", code) or error)
     own_words = text in _NOT_AUTHENTIC and not str(error).startswith(_NOT_FROM_HERE)

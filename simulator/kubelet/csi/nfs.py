@@ -1,4 +1,4 @@
-"""Shares that azurefile-csi-driver mounts by NFS. A node needs no secret to mount a share that it can reach.
+"""NFS mounts of azurefile-csi-driver. A node needs no secret to mount a share, only a network connection.
 
 Messages are from kubernetes-sigs/azurefile-csi-driver 1.35.1, nodeserver.go (NodeStageVolume), and mount-utils.
 """

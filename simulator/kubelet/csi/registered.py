@@ -1,6 +1,6 @@
 """The CSI drivers of each node, which the kubelet reports in CSINode objects.
 
-Without these objects, Volcano rejects a pod with a claim, because the pod seems to exceed the capacity of its queue.
+Without these objects, Volcano rejects pods with claims, because it assumes that they exceed their queue's capacity.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class RegisteredDrivers:
         self._reported: dict[str, list[str]] = {}
 
     def sync(self, nodes: Iterable[Object], pods: Sequence[Object]) -> None:
-        """Registers the blob driver where its plugin is ready, and file and disk drivers on every node."""
+        """Registers the blob driver on nodes where its plugin is ready, and the file and disk drivers on all nodes."""
         everywhere = {found["metadata"]["name"] for found in self._drivers()} & set(SHARES)
         for node in nodes:
             name, uid = node["metadata"]["name"], node["metadata"]["uid"]
@@ -47,7 +47,7 @@ class RegisteredDrivers:
 
 
 def csi_node(name: str, uid: str, drivers: Iterable[str]) -> Object:
-    """Returns a node's CSINode, which is deleted with the node. The drivers do not limit the number of volumes."""
+    """Returns the CSINode of a node, with no limit on the number of volumes. It is deleted with the node."""
     owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": uid}
     return {
         "apiVersion": _API,

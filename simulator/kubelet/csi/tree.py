@@ -20,22 +20,22 @@ from simulator.kubelet.csi import confined
 
 _CHANGES = flags.CREATE | flags.DELETE | flags.MOVED_FROM | flags.MOVED_TO | flags.MODIFY | flags.ATTRIB
 _WATCH = _CHANGES | flags.CLOSE_WRITE | flags.ONLYDIR
-"""Includes CLOSE_WRITE, because the kernel does not report writes by mmap(2) as changes."""
+"""The events to watch. CLOSE_WRITE is included, because the kernel reports no other event for writes by mmap(2)."""
 _ANOTHER = 0
-"""Replaces the inode of a path that is no longer the watched folder."""
+"""The inode that is recorded for a path that is no longer the watched folder."""
 
 _Found = TypeVar("_Found")
 
 
 class Tree:
-    """Regular files and folders below `root`. Links are not followed. Not thread-safe."""
+    """The regular files and folders below `root`, without following links. Not thread-safe."""
 
     def __init__(self, root: Path) -> None:
         self.files: dict[str, os.stat_result] = {}
         self.folders: dict[str, int] = {}
-        """Inodes by relative path."""
+        """Inodes of folders by relative path."""
         self.touched: set[str] = set()
-        """Created, removed or changed paths, which the caller removes after processing."""
+        """Paths that were created, removed or changed. The caller removes each path after processing."""
         self._root = root
         self._inside: defaultdict[str, set[str]] = defaultdict(set)
         self._notify: INotify | None = None
@@ -45,10 +45,7 @@ class Tree:
         self._unseen: set[str] = set()
 
     def look(self) -> None:
-        """Updates the tree.
-
-        Raises OSError if a folder cannot be read. The next call tries again.
-        """
+        """Updates the tree. Raises OSError if a folder cannot be read. The next call retries."""
         events = self._notify.read(timeout=0) if self._notify else []
         if self._notify is None or any(event.mask & flags.Q_OVERFLOW for event in events):
             self._read_all()

@@ -25,7 +25,7 @@ PROTOCOL = "v4.channel.k8s.io"
 _CHUNK = 2**15
 _STREAMS_S = 30
 _OUTPUT_S = 5
-"""Seconds that background processes of a command may keep the output open."""
+"""Seconds to read output after the command's end, because background processes may keep the output open."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def serve(connection: Connection, command: Command, find: Callable[[], Shim]) ->
     while set(streams) < command.streams:
         try:
             stream = opened.get(timeout=_STREAMS_S)
-        except queue.Empty:  # too few streams
+        except queue.Empty:  # the client opened too few streams
             return
         streams[stream.headers["streamtype"]] = stream
     with contextlib.suppress(OSError):  # the client is gone

@@ -1,4 +1,4 @@
-"""The server side of SPDY/3.1 for Kubernetes' streams, without flow control and pushed streams.
+"""A server of SPDY/3.1 for the streams of Kubernetes, without flow control and without pushed streams.
 
 Sources: draft-mbelshe-httpbis-spdy-00, sections 2.2 to 2.6; github.com/moby/spdystream, which the API server uses.
 """
@@ -31,7 +31,7 @@ def _dictionary() -> bytes:
 
 
 class Stream:
-    """A stream of a connection, opened by the client."""
+    """A stream that the client has opened in a connection."""
 
     def __init__(self, connection: Connection, number: int, headers: Mapping[str, str]) -> None:
         self.headers = headers
@@ -39,7 +39,7 @@ class Stream:
         self._received: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
 
     def chunks(self) -> Iterator[bytes]:
-        """Yields the client's data until its end or until the client is gone. Can be used only once."""
+        """Yields the client's data until the stream ends or the client is gone. Can be called only once."""
         while (data := self._received.get()) is not None:
             yield data
 
@@ -49,11 +49,11 @@ class Stream:
             self._connection.send_data(self._number, data[start : start + _MAX_DATA])
 
     def close(self) -> None:
-        """Ends the output. Raises OSError if the client is gone."""
+        """Ends the stream's output. Raises OSError if the client is gone."""
         self._connection.send_data(self._number, b"", _FIN)
 
     def take(self, data: bytes | None) -> None:
-        """Receives data from the connection, or None at the end."""
+        """Gets data from the connection, or None when the stream ends."""
         self._received.put(data)
 
 

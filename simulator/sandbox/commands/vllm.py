@@ -100,7 +100,7 @@ def _answer(values: Values, request: Request) -> Answer:
 
 
 def _bench(chosen: Namespace, program: Recipe) -> int:
-    """Returns 0 even if prompts failed, like vLLM. The table shows how many failed."""
+    """Returns 0 even if prompts failed. The table shows how many failed."""
     if os.environ.get("HF_HUB_OFFLINE") == "1" and not _snapshot_of(chosen.model).exists():
         print(program["offline"].format(model=chosen.model), file=sys.stderr)
         return 1
