@@ -15,7 +15,7 @@ from simulator.host import paths
 
 
 class BenchFailed(Exception):
-    """A measured command failed. The message is its output."""
+    """A measured command failed. The message is the command's output."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Timing:
     first_resource: float
     resources: int
     spans: dict[str, float]
-    """The seconds of the step of each resource, by name."""
+    """Seconds of each resource's step, by the resource's name."""
 
 
 class World:

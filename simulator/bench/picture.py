@@ -12,19 +12,19 @@ from simulator.bench.schedule import Slot
 from simulator.tools.progress import elapsed
 
 _TIME_COLUMNS, _FEWEST_BAR_COLUMNS = len("99:99 - 99:99") + 6, 10
-"""The width of the last column with Rich's padding of all three columns, and the least width of bars."""
+"""The width of the time column plus Rich's padding of all columns, and the minimum width of the bars."""
 _LEFT, _WIDTH, _ROW, _TOP = 330, 640, 18, 34
 _LEAST_S = 5.0
 _CRITICAL, _OTHER = "#c0392b", "#7f8c8d"
 
 
 def shown(slots: Sequence[Slot]) -> list[Slot]:
-    """Returns long slots, and slots of the critical path that take time."""
+    """Returns slots of at least 5 s, and on the critical path of at least 0.1 s."""
     return [slot for slot in slots if slot.end - slot.start >= (0.1 if slot.critical else _LEAST_S)]
 
 
 def table(slots: Sequence[Slot], title: str, columns: int) -> Table:
-    """Returns the slots as bars of characters within the columns. The critical path is red."""
+    """Returns a table, at most `columns` wide, that shows each slot as a bar. The critical path is red."""
     total = max(slot.end for slot in slots)
     names = max(len(name(slot)) for slot in shown(slots))
     bar_columns = max(_FEWEST_BAR_COLUMNS, columns - names - _TIME_COLUMNS)
@@ -64,6 +64,6 @@ def svg(slots: Sequence[Slot], title: str) -> str:
 
 
 def name(slot: Slot) -> str:
-    """Returns the slot's name without the type's provider."""
+    """Returns the slot's name, without package and module of the type."""
     kind, _, rest = slot.name.rpartition(" ")
     return f"{kind.rpartition(':')[2]} {rest}" if ":" in kind else slot.name

@@ -9,7 +9,7 @@ from graphlib import TopologicalSorter
 
 @dataclass(frozen=True)
 class Work:
-    """A piece of work, and the names of the works that must end before it."""
+    """A piece of work, and the names of the work that must end before this work starts."""
 
     name: str
     seconds: float
@@ -18,7 +18,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Slot:
-    """The start and end of work in seconds. It is `critical` if a delay would delay the goal."""
+    """The start and end of work in seconds. If the work is `critical`, its delay delays the schedule's goal."""
 
     name: str
     start: float
@@ -38,7 +38,7 @@ def schedule(works: Iterable[Work], goal: str) -> list[Slot]:
 
 
 def critical_chain(works: Mapping[str, Work], ends: Mapping[str, float], goal: str) -> list[str]:
-    """Returns the works that determine when the goal is reached, first to last."""
+    """Returns the names of the work that determines when `goal` ends, from first to last."""
     chain = [goal]
     while before := works[chain[0]].after:
         chain.insert(0, max(sorted(before), key=lambda name: ends[name]))

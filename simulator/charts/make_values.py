@@ -1,7 +1,7 @@
 """Writes `values.yaml` of the simulated charts from the keys of upstream's charts.
 
-Keys and short defaults are in `config/data/charts/<chart>.keys`; long defaults in `long_defaults.yaml`. Run `python -m
-simulator.charts.make_values` after changing one of them; `--check` only compares.
+Keys and short defaults are in `config/data/charts/<chart>.keys`; long defaults are in `long_defaults.yaml`. Run `python
+-m simulator.charts.make_values` after changing one of them; `--check` only compares.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from config.data.chart_values import own_keys
 
 CHARTS = Path(__file__).resolve().parent
 NAMES = tuple(sorted(file.parent.name for file in CHARTS.glob("*/Chart.yaml") if not file.parent.is_symlink()))
-"""The simulator's own charts. A link is an upstream chart (simulator/operators/<operator>/tools.yaml)."""
+"""The simulator's charts. Links point to upstream's charts (simulator/operators/<operator>/tools.yaml)."""
 EMPTY: dict[str, str] = {"bool": "False", "int": "0", "list": "[]", "map": "{}", "str": "''", "null": "None"}
 _LABELS = {"annotations", "configDaemonNodeSelector", "labels", "nodeSelector"}
-"""Maps whose keys may have dots (`kubernetes.io/os`)."""
+"""Maps in which a key may contain dots (`kubernetes.io/os`)."""
 
 
 def values_of(chart: str) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def values_of(chart: str) -> dict[str, Any]:
 
 
 def merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
-    """Merges maps at every depth; for other values, `over` wins."""
+    """Merges maps at every depth. `over` overrides other values."""
     result = dict(base)
     for key, value in over.items():
         old = result.get(key)

@@ -1,7 +1,6 @@
 """The smallest program that declares a deployment's resources, with the same types, inputs and order.
 
-`resources.json` lists the resources. `make bench` compares the real program with this one, which uses the SDKs' classes
-too.
+`resources.json` lists the resources. Like the real program, it uses the SDKs' classes. `make bench` compares both.
 """
 
 import base64
@@ -18,7 +17,7 @@ Made = dict[str, pulumi.Resource]
 
 
 def kubeconfig(cluster: pulumi.Resource, group: str, name: str) -> pulumi.Output[str]:
-    """Returns the credentials of this cluster, the only input that the state of another deployment cannot contain."""
+    """Returns the kubeconfig of this cluster. All other inputs come from the state of another deployment."""
     found = pulumi.runtime.invoke_output(
         "azure-native:containerservice:listManagedClusterAdminCredentials",
         {"resourceGroupName": group, "resourceName": name},
@@ -30,7 +29,7 @@ def kubeconfig(cluster: pulumi.Resource, group: str, name: str) -> pulumi.Output
 
 
 def options(entry: dict[str, Any], made: Made) -> pulumi.ResourceOptions:
-    """Returns the recorded options: dependencies, provider, and whether the object is retained."""
+    """Returns the recorded options: dependencies, provider and `retain_on_delete`."""
     provider = made.get(entry["provider"])
     return pulumi.ResourceOptions(
         depends_on=[made[label] for label in entry["after"]],
@@ -41,7 +40,7 @@ def options(entry: dict[str, Any], made: Made) -> pulumi.ResourceOptions:
 
 
 def sdk_class(kind: str) -> Any | None:
-    """Returns the SDK's class for a resource type, or None for a dynamic provider's."""
+    """Returns the SDK's class for a resource type, or None for a resource of a dynamic provider."""
     package, module, name = kind.split(":", 2)
     if package == "azure-native":
         return getattr(importlib.import_module(f"pulumi_azure_native.{module}"), name)
@@ -49,7 +48,7 @@ def sdk_class(kind: str) -> Any | None:
 
 
 def kubernetes_class(module: str, name: str) -> Any:
-    """Returns the class of a Kubernetes type. CRDs share one class. `rbac.authorization.k8s.io/v1` is in `rbac.v1`."""
+    """Returns the class of a Kubernetes type. CRDs share a class; `rbac.authorization.k8s.io/v1` is in `rbac.v1`."""
     group, version = module.split("/")
     if "." not in group or group.endswith(("authorization.k8s.io", "storage.k8s.io", "helm.sh")):
         return getattr(importlib.import_module(f"pulumi_kubernetes.{group.split('.')[0]}.{version}"), name)
@@ -57,7 +56,7 @@ def kubernetes_class(module: str, name: str) -> Any:
 
 
 def declare(entry: dict[str, Any], made: Made) -> pulumi.Resource:
-    """Declares a resource. Its arguments are the inputs in snake case, some with an additional `_`."""
+    """Declares a resource. The SDK's arguments have the inputs' names in snake case, some with an additional `_`."""
     sdk = sdk_class(entry["type"])
     if not sdk:
         return pulumi.CustomResource(entry["type"], entry["name"], entry["inputs"], options(entry, made))
