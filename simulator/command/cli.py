@@ -30,9 +30,9 @@ _GIB = 2**30
 _SPACE_GIB = 1
 """The free disk space to require. A cluster's etcd and logs take 0.2 to 0.5 GiB."""
 _NEEDED = ("pulumi", "helm", "etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok")
-"""Tools that every start needs. Other tools are required where they are used."""
+"""Tools that every start needs."""
 _ENTERED = ("up", "down")
-"""Commands without other options that can run inside a virtual network."""
+"""Commands whose only option is `--inside`, the virtual network in which they run."""
 _INSIDE = "act as a machine in this virtual network: its name, group or stack"
 _START_TIMEOUT_S = 200
 _STOP_TIMEOUT_S = 60
@@ -53,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _failed(str(error))
     except PermissionError as error:
         return _failed(owner.not_allowed(error))
-    except BrokenPipeError:  # the reader has left, as in `make env | head`; Python flushes stdout again at exit
+    except BrokenPipeError:  # the reader of the pipe ended (`make env | head`); Python flushes stdout at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
     except (ApiError, httpx.HTTPError) as error:
@@ -66,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def enter(text: str | None) -> None:
     if not text:
         return
-    from simulator.command import networks  # slow to import, like `up`
+    from simulator.command import networks  # the import takes a second
 
     found = networks.find(text)
     if len(found) != 1:
@@ -113,7 +113,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _wide() -> Console:
-    """Returns a console that does not cut names in a pipe, because users copy them."""
+    """Returns a console that does not cut names if stdout is a pipe, because users copy the names."""
     console = Console()
     return console if console.is_terminal else Console(width=200)
 
@@ -125,7 +125,7 @@ def _failed(text: str) -> int:
 
 
 def start() -> None:
-    """Starts the daemon unless it runs. Returns when Azure answers and its clusters are ready."""
+    """Starts the daemon unless it runs. Returns when simulated Azure answers and its clusters are ready."""
     running = daemon_state.running_state()
     if running and running.get("port", ports.port("arm")) != ports.port("arm"):
         raise Refused(f"the simulator already runs at port {running['port']}. To change the port, first: make stop")
@@ -197,7 +197,7 @@ def stop() -> None:
 
 
 def show_status() -> int:
-    from simulator.command import status  # takes a second to import, as `up` does
+    from simulator.command import status  # the import takes a second
 
     return status.show(_wide())
 
@@ -222,7 +222,7 @@ def _selected(stack: str | None) -> dict[str, str]:
 
 
 def shell(stack: str | None) -> int:
-    """Starts a shell. If a stack is given, selects it and its cluster in this shell only."""
+    """Starts a shell. If a stack is given, selects the stack and its cluster in the new shell only."""
     _require_usable(stack)
     start()
     chosen = _selected(stack)
@@ -233,7 +233,7 @@ def shell(stack: str | None) -> int:
         console.print(f"this shell acts as a machine in the virtual network {inside}", markup=False)
     env = environment.environment() | chosen | {"PS1": f"({inside or 'simulator'}) \\w $ ", "SIMULATOR_SHELL": "1"}
     if stack is None:
-        env.pop("STACK", None)  # make's default, which a later `make shell` must not take for the user's choice
+        env.pop("STACK", None)  # the Makefile's default: a `make shell` in this shell would select it
     return subprocess.run(
         [program, "--norc"] if program.endswith("bash") else [program], env=env, check=False
     ).returncode
@@ -259,7 +259,7 @@ def bring_up() -> None:
 
 
 def push_images(names: Sequence[str]) -> None:
-    """Registers images in the simulated registries without a build and push. Needs no running simulator."""
+    """Registers images in the simulated registries without a build and push. Also works if the simulator is stopped."""
     try:
         pushed = images.push_all(names=names)
     except UnknownImage as error:
@@ -286,7 +286,7 @@ def take_down() -> None:
 
 @contextmanager
 def _stack_commands() -> Iterator[ModuleType]:
-    """Imports `simulator.command.up` only if needed, because this takes a second."""
+    """Yields the module `simulator.command.up`, whose import takes a second."""
     from simulator.command import up
 
     try:

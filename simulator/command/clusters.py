@@ -32,7 +32,7 @@ def of_stack(stack: str) -> set[str]:
 
 
 def protected(stack: str) -> list[str]:
-    """Returns the names of protected resources. `destroy` would fail halfway at them. Raises PulumiFailed."""
+    """Returns the names of protected resources, at which `destroy` would fail halfway. Raises PulumiFailed."""
     return [each["urn"].rpartition("::")[2] for each in _resources(stack) if each.get("protect")]
 
 
@@ -55,7 +55,10 @@ def containers(stack: str) -> list[str]:
 
 
 def are_gone(clusters: Collection[str]) -> bool:
-    """Returns whether all clusters are gone. Unreachable or deleting clusters are not gone. Raises BadRecords."""
+    """Returns whether all clusters are gone. Clusters that are unreachable or being deleted still exist.
+
+    Raises BadRecords.
+    """
     known = {record.id.key for record in records(paths.home() / "azure") if record.id.type == TYPE}
     return bool(clusters) and all(each and each.lower() not in known for each in clusters)
 
@@ -70,9 +73,9 @@ def stopped(clusters: Collection[str]) -> list[str]:
 
 
 def claims(clusters: Iterable[str]) -> list[str]:
-    """Returns the claims that lose their files, as namespace/name. Skips unreachable clusters.
+    """Returns the claims (namespace/name) that lose their files if the clusters are deleted.
 
-    As in components/platform_guard.py, these are claims for which a CSI driver provisioned the volume.
+    Skips unreachable clusters. Like components/platform_guard.py, selects claims whose volume a CSI driver provisioned.
     """
     volumes = [volume for each in sorted(clusters) for volume in _read(each, lambda kube: kube.list("v1", _VOLUME))]
     made = [each for each in volumes if _PROVISIONED_BY in (each["metadata"].get("annotations") or {})]

@@ -51,8 +51,8 @@ class NotResumed(Exception):
 class KubeconfigFile:
     """Writes `.simulator/kubeconfig` for kubectl in `make shell`, with a context for each running cluster.
 
-    Servers of private clusters have the names that users need; the simulator has other kubeconfigs. If local accounts
-    are disabled, kubectl authenticates with kubelogin as the user of `az login`.
+    A private cluster's server has the DNS name that AKS gives to users; the simulator itself uses other kubeconfigs. If
+    local accounts are disabled, kubectl authenticates with kubelogin as the user of `az login`.
     """
 
     def __init__(self, clusters: Clusters, store: Store) -> None:
@@ -60,7 +60,7 @@ class KubeconfigFile:
         self._written: dict[str, tuple[ControlPlane, bool]] = {}
 
     def write(self) -> None:
-        """Writes the file only if clusters changed, so that the user's current context stays."""
+        """Writes the file if clusters changed. Keeps the user's current context."""
         records = self._store.all(CLUSTERS)
         closed = {paths.cluster(record.id.text).name for record in records if credentials.no_local_accounts(record)}
         halted = {paths.cluster(record.id.text).name for record in records if stopped(record)}
@@ -78,7 +78,7 @@ class KubeconfigFile:
 
 
 def merged(configs: dict[str, Object], chosen: str | None) -> Object:
-    """Returns one kubeconfig with a context for each cluster. `chosen` stays current while it exists."""
+    """Returns a kubeconfig with a context per cluster. The current context is `chosen` if it exists, else the first."""
     users = [{"name": name, "user": config["users"][0]["user"]} for name, config in configs.items()]
     return {
         "apiVersion": "v1",
@@ -118,7 +118,7 @@ def main() -> int:
 
 
 def _run(parts: contextlib.ExitStack, stop: threading.Event, known: dict[str, object]) -> None:
-    """Runs until `stop` is set. `parts` ends the running parts; `known` is for the state file."""
+    """Runs until `stop` is set. `parts` stops what this starts. `known` is written to the state file."""
     clusters, server = _simulated_azure(parts)
     _resume(server, clusters)
     azure = server.world, server.operations, clusters.client
@@ -132,7 +132,7 @@ def _run(parts: contextlib.ExitStack, stop: threading.Event, known: dict[str, ob
 
 
 def _simulated_azure(parts: contextlib.ExitStack) -> tuple[Clusters, Server]:
-    """Creates clusters and Azure, which does not answer yet. Blobs stop last: clusters write them as they end."""
+    """Creates clusters and Azure, which does not answer yet. Blobs stop last, because ending clusters write them."""
     clusters, blobs = Clusters(PROGRAMS, extended_resources), BlobService()
     parts.callback(blobs.stop)
     server = Server(ports.require_free("arm"), token_file().read_text().strip(), subscription.load(), clusters, blobs)

@@ -1,4 +1,4 @@
-"""The state of this state folder's daemon, for commands that do not import the daemon."""
+"""The state of the daemon that uses this state folder, for commands that do not import the daemon."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def code() -> str:
 
 
 def hold_lock() -> IO[str] | None:
-    """Takes the lock that a running daemon holds. Returns None if another daemon holds it."""
+    """Takes the daemon's lock and returns its file, or None if another daemon holds the lock."""
     deadline = time.monotonic() + _LOCK_TIMEOUT_S
     while (lock := _locked(fcntl.LOCK_EX)) is None and time.monotonic() < deadline:
         time.sleep(0.05)  # a command that checks for a daemon holds the lock briefly
@@ -54,7 +54,7 @@ def _locked(kind: int) -> IO[str] | None:
 def running_state() -> dict[str, object] | None:
     """Returns the state of the running daemon (`pid`, `ready`, `code`), or None if no daemon runs."""
     if shared := _locked(fcntl.LOCK_SH):
-        state_file().unlink(missing_ok=True)  # from a killed daemon; the next daemon would look ready
+        state_file().unlink(missing_ok=True)  # left by a killed daemon: the next daemon would look ready
         shared.close()
         return None
     try:

@@ -52,14 +52,14 @@ class Report:
 def read(workload: Object) -> Report:
     texts = {name: str(workload[name]) for name in ("name", "phase", "outcome", "text", "kind")}
     exits, objects, pods = (tuple(workload[name]) for name in ("exits", "objects", "pods"))
-    verdicts = tuple(line for line in workload["verdicts"] if line.startswith("VERDICT:"))  # not unreadable logs
+    verdicts = tuple(line for line in workload["verdicts"] if line.startswith("VERDICT:"))  # else: a log is unreadable
     findings = tuple(map(_finding, workload["findings"]))
     return Report(**texts, findings=findings, verdicts=verdicts, exits=exits, objects=objects, pods=pods)
 
 
 @contextlib.contextmanager
 def watching(kubeconfig: Path, names: Mapping[str, Sequence[str]]) -> Iterator[Callable[[], list[tuple[str, Report]]]]:
-    """Yields a function that waits for the next reports on workloads, and returns each with its namespace.
+    """Yields a function that waits for the next report on each workload, and returns (namespace, report) pairs.
 
     `names` are the workloads by namespace. The function raises DiagnosisFailed.
     """

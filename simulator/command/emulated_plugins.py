@@ -1,9 +1,9 @@
 """Installs the emulated plugins for the pulumi CLI.
 
-They are in the plugin folder of PULUMI_HOME, with the requested version. On PATH, every command would warn about them.
-If a version exists twice, the CLI starts the plugin with build metadata, which is the emulated one (pulumi/pulumi
-v3.246.0, sdk/go/common/workspace/plugins.go, SelectCompatiblePlugin). So the launchers in `simulator/plugins/bin` start
-the official plugin if it is installed.
+The plugins go to the plugin folder of PULUMI_HOME, with the requested version. If they were on PATH, every command
+would warn about them. If a version exists twice, the CLI starts the plugin with build metadata, which is the emulated
+one (pulumi/pulumi v3.246.0, sdk/go/common/workspace/plugins.go, SelectCompatiblePlugin). So the launchers in
+`simulator/plugins/bin` start the official plugin if it is installed.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from simulator.plugins import azure_native, kubernetes
 _MARK = "+simulator"
 """The build metadata of emulated plugins, which version comparisons ignore.
 
-`pulumi plugin install` ignores it too, unless `--exact` or PULUMI_OPTION_EXACT requires the folder of the exact version
-(same file, HasPlugin and HasPluginGTE).
+`pulumi plugin install` also ignores the metadata, unless `--exact` or PULUMI_OPTION_EXACT requires the folder of the
+exact version (same file, HasPlugin and HasPluginGTE).
 """
 _OWN = paths.ROOT / "simulator" / "plugins" / "bin"
 
@@ -37,7 +37,7 @@ class EmulatedPlugin:
     version: str
     """The version that the program requests. Plugins of the CLI have 3.0.0."""
     with_the_cli: bool = False
-    """Whether a released CLI has the official plugin next to it."""
+    """Whether releases of the CLI include the official plugin."""
 
     @property
     def _folder(self) -> Path:
@@ -65,7 +65,7 @@ ALL = (
 
 
 def install() -> None:
-    """Installs all plugins. Deletes schemas that the CLI cached by version, because they may have changed."""
+    """Installs all plugins. Deletes schemas that the CLI cached, because they may have changed."""
     for plugin in ALL:
         plugin.install()
     if not LANGUAGE_HOST.serving().is_relative_to(_OWN):
@@ -79,10 +79,10 @@ def _plugins() -> Path:
 
 
 def ensure_environment(folder: Path) -> None:
-    """Creates the virtual environment of Pulumi.yaml, with the packages of this environment. Keeps an existing one.
+    """Creates the virtual environment of Pulumi.yaml, with the packages of this environment, unless it exists.
 
-    The official language host needs it. Otherwise, the host would install a gigabyte from the package index in each
-    checkout (pulumi/pulumi, sdk/python/toolchain/pip.go, EnsureVenv).
+    Without it, the official language host would install a gigabyte from the package index in each checkout
+    (pulumi/pulumi, sdk/python/toolchain/pip.go, EnsureVenv).
     """
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     link = folder / "lib" / version / "site-packages" / "simulator.pth"

@@ -22,7 +22,7 @@ PASSPHRASE = "simulator"  # noqa: S105 - public on purpose: it protects only a s
 LOGINS = paths.ROOT / "simulator" / "plugins" / "logins" / "bin"
 """The folder with a small `az` and the real `kubelogin`, which has a separate cache."""
 INSIDE = "SIMULATOR_INSIDE"
-"""The variable with the virtual network (its label) in which commands run; empty outside of all networks."""
+"""The variable with the label of the virtual network in which commands run. It is empty outside of all networks."""
 OUTER = "SIMULATOR_OUTER_PROXY"
 _HERE = ("127.0.0.1", "localhost")
 _CREDENTIALS = ("AAD_", "ARM_", "AZURE_", "AWS_", "GOOGLE_", "IDENTITY_", "MSI_")
@@ -47,7 +47,7 @@ _ALWAYS_UNSET = (
 
 
 def token_file() -> Path:
-    """Returns the file with simulated Azure's token. The first of several processes creates it."""
+    """Returns the file with simulated Azure's token. Creates a missing file once, even for several processes."""
     file = paths.home() / "arm-token"
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -82,7 +82,7 @@ def settings() -> dict[str, str]:
         "KUBECONFIG": str(kubeconfig_file()),
         "KUBECACHEDIR": str(paths.kube_cache()),
         "PULUMI_HOME": str(home / "pulumi"),
-        # Without metadata files, because the backend does not write them atomically. If pulumi is killed during a
+        # The backend writes no metadata files, because it does not write them atomically. If pulumi is killed during a
         # write, no command can read the stack any more ("error: EOF").
         "PULUMI_BACKEND_URL": f"file://{home / 'state'}?metadata=skip",
         "PULUMI_CONFIG_PASSPHRASE_FILE": str(passphrase),
@@ -91,7 +91,7 @@ def settings() -> dict[str, str]:
         "PULUMI_IGNORE_AMBIENT_PLUGINS": "true",  # otherwise plugins on PATH are used
         "PULUMI_AUTOMATION_API_SKIP_VERSION_CHECK": "true",
         "PULUMI_OPTION_EXACT": "true",  # else emulated plugins block `pulumi plugin install` of official ones
-        "AZURE_CONFIG_DIR": str(home / "azure-cli"),  # hides the Azure CLI's login
+        "AZURE_CONFIG_DIR": str(home / "azure-cli"),  # hides the login of the user's real Azure CLI
         **_cloud(endpoint),
         "PYTHONPYCACHEPREFIX": str(paths.bytecode()),
         "PYTHONDONTWRITEBYTECODE": "",  # empty means off
@@ -113,8 +113,8 @@ def of_stack(stack: str, context: str) -> dict[str, str]:
 def _cloud(endpoint: str) -> dict[str, str]:
     """Returns the variables by which the program, Azure's SDK and azure-native find, trust and log in to this cloud.
 
-    azure-native uses the first login that is set: client certificate, client secret, OIDC, managed identity. Settings
-    of a stack override these variables (pulumi-azure-native, provider/pkg/provider/auth_azidentity.go).
+    azure-native uses the first of these logins that is set: client certificate, client secret, OIDC, managed identity.
+    Settings of a stack override these variables (pulumi-azure-native, provider/pkg/provider/auth_azidentity.go).
     """
     trusted, inside = str(trust.bundle()), os.environ.get(INSIDE, "")
     return {
@@ -134,7 +134,7 @@ def _cloud(endpoint: str) -> dict[str, str]:
 
 
 def outer_proxy() -> str:
-    """Returns the user's HTTPS proxy, also within the simulator's environment."""
+    """Returns the user's own HTTPS proxy, or an empty text."""
     if OUTER in os.environ:
         return os.environ[OUTER]
     return "" if "*" in _direct() else os.environ.get("https_proxy") or os.environ.get("HTTPS_PROXY", "")
@@ -147,9 +147,9 @@ def _direct() -> list[str]:
 
 
 def _proxies() -> dict[str, str]:
-    """Returns variables that send HTTPS and HTTP to the simulator's proxy, except for this machine.
+    """Returns variables that send HTTPS and HTTP through the simulator's proxy, except requests to this machine.
 
-    The proxy resolves names of Azure only in simulated Azure, from the network in `SIMULATOR_INSIDE`. This machine does
+    The proxy resolves names of Azure only in simulated Azure, from the network in `SIMULATOR_INSIDE`. This machine must
     not resolve them, because they may exist in Azure. Other names use the user's proxy, if any.
     """
     inside = os.environ.get(INSIDE, "")

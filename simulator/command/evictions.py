@@ -14,7 +14,7 @@ from simulator.world.faults import FaultError
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Adds the command. The namespace that it parses has a function `run`, which takes the namespace."""
+    """Adds the command. `run` of the parsed namespace is a function that takes the namespace."""
     evict = commands.add_parser("evict", help="evict Spot nodes, as Azure does; without arguments, list evictions")
     evict.add_argument("node", nargs="*", help="name as in kubectl get nodes")
     evict.add_argument("--rate", type=float, metavar="PER_HOUR", help="Spot nodes to evict per hour; 0 ends this")

@@ -19,7 +19,7 @@ _SHOWN_NODES = 8
 
 
 def add_parsers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Adds the commands. The namespace that they parse has a function `run`, which takes the namespace."""
+    """Adds the commands. `run` of the parsed namespace is a function that takes the namespace."""
     fault = commands.add_parser("fault", help="break hardware or Azure; without arguments, list the faults")
     fault.add_argument("kind", nargs="?", help=", ".join(FaultKind))
     fault.add_argument("--node", default="", help="name as in kubectl get nodes")
@@ -62,7 +62,7 @@ def _fault(options: argparse.Namespace) -> None:
 
 
 def _amount(options: argparse.Namespace, name: str) -> int:
-    """Raises FaultError for an explicit 0."""
+    """Returns the option, or 0 if it is missing. Raises FaultError if the user gave 0."""
     given: int | None = getattr(options, name)
     if given == 0:
         raise FaultError(f"--{name} 0: must be above 0")
@@ -81,7 +81,7 @@ def _heal(options: argparse.Namespace) -> None:
 
 
 def _reboot(options: argparse.Namespace) -> None:
-    """Reboots a node, which also repairs what a GPU reset repairs."""
+    """Reboots a node, which also heals the faults that a GPU reset heals."""
     check_node(options.node, known_nodes(), "node")
     store = FaultStore()
     healed = store.reboot(options.node)

@@ -1,6 +1,6 @@
-"""Registers images of `docker/` in the registries with their content tags, without building them.
+"""Registers images of `docker/` in the registries without building them. Tags are hashes of the content.
 
-Their simulated content is in `simulator/sandbox/recipes/`.
+The simulated content is in `simulator/sandbox/recipes/`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _push_all(store: Registries, tags: dict[str, str]) -> dict[str, list[str]]:
 
 @contextmanager
 def registering(registries: Registries | None = None) -> Iterator[None]:
-    """Registers the images as soon as a registry appears, while `pulumi up` creates other resources."""
+    """Registers the images as soon as a registry appears, while `pulumi up` runs."""
     stop, store, tags = threading.Event(), registries or Registries(), _tags()
 
     def keep_pushing() -> None:

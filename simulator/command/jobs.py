@@ -16,7 +16,7 @@ from simulator.kubelet.status import STUBBED
 from simulator.tools.progress import wrapped
 
 _TYPES = {"appwrapper": "AppWrapper", "pytorchjob": "PyTorchJob", "rayjob": "RayJob"}
-"""The ends of Pulumi's type names, by kubectl's kind. All other type names end with Job."""
+"""The ends of Pulumi's type names, by kubectl's kind. Type names of other kinds end with Job."""
 
 
 @dataclass(frozen=True)
@@ -26,14 +26,14 @@ class Workload:
     name: str
     namespace: str
     command: str
-    """The command that shows the workload's log, or how to access it."""
+    """The command that shows the workload's log, or how to access the workload."""
     why: str
-    """The command that shows why it waits."""
+    """The command that shows why the workload waits."""
     ends: bool
     report: Report
     ran_on: tuple[tuple[str, str], ...] = ()
     stubbed: tuple[str, ...] = ()
-    """Reasons why no process ran for its pods or for some containers, which then always start and succeed."""
+    """Reasons why pods or containers run no process. Without a process, they always start and succeed."""
 
     @property
     def phase(self) -> str:
@@ -54,7 +54,7 @@ class Workload:
 
     @property
     def stuck(self) -> bool:
-        """Whether it waits for something that does not come by itself."""
+        """Whether the workload waits for something that does not come by itself."""
         return any(finding.lasts for finding in self.report.findings)
 
     @property
@@ -95,7 +95,7 @@ class Workload:
 def watching(
     kube: KubeClient, cluster: Path, outputs: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[Callable[[], list[Workload]]]:
-    """Yields a function that waits for and returns the next state of the workloads, read every second.
+    """Yields a function that waits about a second for the next state of the workloads, and returns it.
 
     `cluster` is the cluster's folder, `outputs` the stack's `workloadDetails`. The function raises DiagnosisFailed.
     """
@@ -109,7 +109,10 @@ def watching(
 def observe(
     kube: KubeClient, outputs: Mapping[str, Mapping[str, Any]], ran: Path, reports: Iterable[tuple[str, Report]]
 ) -> list[Workload]:
-    """Returns the workloads. `outputs` is the stack's `workloadDetails`, `ran` is the kubelet's file of placements."""
+    """Returns the workloads.
+
+    `outputs` is the stack's `workloadDetails`, `ran` is the kubelet's record of the pods' nodes.
+    """
     placed, known = placements.load(ran), dict[tuple[str, str], Report]()
     for namespace, report in reports:  # diagnosis adds the kind to ambiguous names
         known.setdefault((namespace, report.name.rpartition("/")[2]), report)

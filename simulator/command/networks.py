@@ -14,7 +14,7 @@ from simulator.azure.types.virtual_network.rules import TYPE as NETWORKS
 from simulator.host import paths
 
 _PROJECT = "ai-on-aks"
-"""How the name of each stack's resource group starts, unless the stack's file sets the name."""
+"""The start of each resource group's name, unless the stack file sets the name."""
 
 
 def find(text: str) -> list[str]:

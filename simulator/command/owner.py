@@ -1,6 +1,6 @@
-"""Restricts a state folder to one checkout and user, so that settings of another checkout do not change its stacks.
+"""Restricts a state folder to one checkout and user, so that no other checkout changes its stacks.
 
-`SIMULATOR_HOME` may be set by the environment of another checkout.
+Otherwise, a shell with another checkout's `SIMULATOR_HOME` could.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ _IN_EVERY_CHECKOUT = Path("simulator", "__main__.py")  # all versions have this 
 
 
 class Foreign(Exception):
-    """The state belongs to another checkout. The message names it, and how to use this checkout's state."""
+    """The state belongs to another checkout. The message names both, and how to use this checkout's state."""
 
 
 def claim() -> None:
-    """Assigns the state to this checkout until the state is removed. Raises Foreign.
+    """Makes this checkout the owner of the state folder.
 
-    If the owner was moved or deleted, the next checkout takes over.
+    Raises Foreign if another checkout owns the folder and still exists.
     """
     home = paths.home().resolve()
     mark = home / _MARK
@@ -40,7 +40,7 @@ def claim() -> None:
 
 
 def refusal() -> str | None:
-    """Claims the state. Returns why this user or checkout may not use it, or None."""
+    """Claims the state folder. Returns why this user or checkout may not use it, or None."""
     try:
         claim()
     except Foreign as error:
@@ -74,7 +74,7 @@ def _name(user: int) -> str:
         return f"user {user}"
 
 
-if __name__ == "__main__":  # runs before tools are built, which takes a quarter of an hour
+if __name__ == "__main__":  # called before the tools are built, because that takes 15 minutes
     if found := refusal():
         sys.stderr.write(f"error: {found}\n")
     sys.exit(1 if found else 0)

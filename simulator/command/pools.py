@@ -30,13 +30,13 @@ class Pool:
     gpus: int
     gpus_asked: int
     taken: Mapping[str, int]
-    """GPUs by the workload that uses them, `<namespace>/<name>`."""
+    """The number of used GPUs by workload (`<namespace>/<name>`)."""
     free: int
     """Free GPUs on nodes that accept pods."""
 
 
 def pools(agent_pools: Mapping[str, Object], nodes: Iterable[Object], pods: Iterable[Object]) -> list[Pool]:
-    """Returns all pools. `agent_pools` are Azure's properties by name: the cluster has no object of an empty pool."""
+    """Returns all pools. `agent_pools` are Azure's properties by name: `nodes` alone would not show empty pools."""
     holders: dict[str, Counter[str]] = {}
     for pod in pods:
         if not has_ended(pod) and (gpus := device_requests(pod).get(GPU_RESOURCE)):
@@ -72,7 +72,7 @@ def _pool(name: str, properties: Object, nodes: list[Object], holders: Mapping[s
     asked = properties.get("count", len(nodes))
     taken: Counter[str] = Counter()
     free = 0
-    tolerations = [toleration(taint) for taint in properties.get("nodeTaints") or ()]  # like jobs of the pool
+    tolerations = [toleration(taint) for taint in properties.get("nodeTaints") or ()]  # jobs of the pool have these too
     for node in nodes:
         held = holders.get(node["metadata"]["name"], Counter())
         taken += held

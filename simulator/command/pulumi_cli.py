@@ -18,7 +18,7 @@ from simulator.host import interrupts, paths
 
 _TICK_S = 1.0
 _REST_S = 5.0
-"""The time limit for reading the rest of the pipe. A process that outlives pulumi may keep the pipe open."""
+"""The time limit to read pulumi's last output: a process that outlives pulumi may keep the pipe open."""
 
 
 class PulumiFailed(Exception):
@@ -70,7 +70,7 @@ def run(
 
 
 def _print(text: str) -> None:
-    """Prints the text. Ignores an ended reader (`make up | head`), because pulumi must finish pending operations."""
+    """Prints the text, even if its reader has ended (`make up | head`): pulumi must finish pending operations."""
     with contextlib.suppress(BrokenPipeError):
         print(text, flush=True)
 
@@ -88,13 +88,13 @@ def _kill(pulumi: subprocess.Popen[str]) -> None:
 
 
 def read(*arguments: str, stack: str | None = None) -> Any:
-    """Returns pulumi's parsed JSON output, or None if it is empty. Raises PulumiFailed with its message."""
+    """Returns pulumi's parsed JSON output, or None if it is empty. Raises PulumiFailed with pulumi's message."""
     text = quiet(*arguments, stack=stack)
     return json.loads(text) if text.strip() else None
 
 
 def quiet(*arguments: str, stack: str | None = None, stdin: str | None = None) -> str:
-    """Returns pulumi's output. Raises PulumiFailed with its message."""
+    """Returns pulumi's output. Raises PulumiFailed with pulumi's message."""
     answer = subprocess.run(
         _command(arguments, stack),
         env=environment.environment(),

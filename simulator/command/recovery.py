@@ -1,4 +1,4 @@
-"""Recovers from a killed `pulumi up` or `destroy`: a held lock, and pending resources and releases."""
+"""Repairs what a killed `pulumi up` or `destroy` leaves: a lock, and pending resources and Helm releases."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from simulator.plugins.kubernetes.recovery import delete_forgotten, release_left
 from simulator.tools.progress import Progress
 
 NAMESPACE = "kubernetes:core/v1:Namespace"
-LOOKS_ONLY = ("refresh", "import")  # after these, an earlier failure still needs recovery
+LOOKS_ONLY = ("refresh", "import")  # these do not repair an earlier failure
 CLUSTER = "azure-native:containerservice:ManagedCluster"
 
 
@@ -27,7 +27,7 @@ def recover(stack: str, report: Callable[[str], None]) -> None:
     """Repairs the state of an interrupted stack, but not of other stacks.
 
     Pending resources of Azure need no repair, because the next update continues them. Reads only the stack's own
-    cluster. Raises PulumiFailed, also while another pulumi works on the stack.
+    cluster. Raises PulumiFailed if pulumi fails, or already works on the stack.
     """
     _free_lock(stack, report)
     exported = read("stack", "export", stack=stack) or {}
@@ -51,9 +51,9 @@ def recover(stack: str, report: Callable[[str], None]) -> None:
 
 
 def continuation(stack: str, report: Callable[[str], None]) -> dict[str, str]:
-    """Returns variables of the kubernetes plugin for an `up` or `destroy` that follows a failed update.
+    """Returns variables that make the kubernetes plugin continue a failed update. Empty after a success.
 
-    If a plugin was killed, the state may lack an object that it created, or have an object that it deleted. Raises
+    If the plugin was killed, the state may lack an object that it created, or have an object that it deleted. Raises
     PulumiFailed.
     """
     history = read("stack", "history", "--json", "--page-size", "10", stack=stack) or []
@@ -65,7 +65,7 @@ def continuation(stack: str, report: Callable[[str], None]) -> dict[str, str]:
 
 
 def delete_unrecorded(stack: str, others: Iterable[str], report: Callable[[str], None]) -> None:
-    """Deletes objects that a failed update did not record, before a `destroy`. Raises PulumiFailed.
+    """Before a `destroy`, deletes objects that a failed update created but did not record. Raises PulumiFailed.
 
     Keeps objects in the states of `others`, because these stacks may run in the same cluster.
     """
@@ -98,9 +98,9 @@ def _known(kind: str, identity: str) -> tuple[str, str]:
 
 
 def _settle(stack: str, exported: Object, made: list[Object], going: Iterable[str]) -> None:
-    """Imports pending resources with their inputs, drops pending operations, and refreshes these resources.
+    """Imports `made` into the state, drops pending operations, and refreshes `made` and `going`.
 
-    `pulumi refresh --import-pending-creates` should do this, but in 3.246 it imports nothing.
+    `pulumi refresh --import-pending-creates` should do this, but imports nothing in 3.246.
     """
     exported["deployment"]["resources"] += made
     exported["deployment"].pop("pending_operations")
@@ -151,7 +151,7 @@ def _kubernetes_id(kind: str, inputs: Object, kube: KubeClient) -> str | None:
 
 
 def _free_lock(stack: str, report: Callable[[str], None]) -> None:
-    """Releases the lock that a killed process left. Raises PulumiFailed if the process works."""
+    """Releases the lock that a killed process left. Raises PulumiFailed if the process still runs."""
     if working := updates.of_pulumi(stack):
         raise PulumiFailed(f"{working[0]}.\n  fix: wait until the update ends, then run the same command again")
     if updates.locked(stack):

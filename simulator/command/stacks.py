@@ -35,7 +35,7 @@ def platform_of(stack: str) -> str | None:
 
 
 def problem(stack: str) -> str | None:
-    """Returns the error in a stack's name or file, with the fix, or None if Pulumi can read it."""
+    """Returns the error in a stack's name or file, with the fix, or None if both are valid."""
     if not stack:
         return f"STACK is empty.\n  fix: set it to one of {', '.join(files())}, or omit it"
     if stack not in files():

@@ -1,4 +1,4 @@
-"""`python -m simulator status`: shows what runs, the files of plugins, GPUs by workload, and devices of nodes."""
+"""`python -m simulator status`: shows what runs, which plugins are emulated, GPUs by workload, and devices of nodes."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _served(file: Path) -> str:
 
 
 def _clusters(console: Console) -> None:
-    """A context is named after the cluster's folder. The kubeconfig there needs no network."""
+    """Prints pools and nodes of each cluster. Contexts are named after clusters' folders."""
     config = yaml.safe_load(environment.kubeconfig_file().read_text())
     names = [context["name"] for context in config["contexts"]]
     stopped = {paths.cluster(each.id.text).name: each.id for each in records(paths.home() / "azure") if _stopped(each)}

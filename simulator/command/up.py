@@ -55,7 +55,7 @@ def up() -> None:
 
 
 def select(stack: str) -> tuple[dict[str, str], str]:
-    """Returns variables that select a stack and its cluster in one shell, and a line about both.
+    """Returns variables that select a stack and its cluster in one shell, and a line that names both.
 
     Creates the stack if it does not exist. Raises UpFailed.
     """
@@ -70,13 +70,13 @@ def select(stack: str) -> tuple[dict[str, str], str]:
 
 
 def destroy_command(stack: str, inside: str = "") -> str:
-    """Returns the command that destroys the stack, inside a network if `inside` is set. The default needs no name."""
+    """Returns the command that destroys the stack, if `inside` in a network. Omits the default stack's name."""
     command = "make down" if stack == stacks.DEFAULT else f"make down STACK={stack}"
     return f"{command} INSIDE={inside}" if inside else command
 
 
 def require_known(stack: str) -> None:
-    """Raises UpFailed for a stack that has neither state nor file, so that a typo stops nothing."""
+    """Raises UpFailed for a stack that has neither state nor file, so that a mistyped name stops nothing."""
     if not stack:
         raise UpFailed(stacks.problem(stack) or "")
     sizes, files = _sizes(), stacks.files()
@@ -111,7 +111,7 @@ def down() -> list[str]:
 
 
 def _require_free(stack: str, consumers: Sequence[str]) -> None:
-    """Raises UpFailed, before anything is destroyed, if stacks run on this one or its data is protected or locked."""
+    """Raises UpFailed before any deletion, if other stacks use this platform, or data is protected or locked."""
     kept = [
         f"stack {name} uses this platform; destroy that stack first: {destroy_command(name)}"
         for name in sorted(consumers)
@@ -182,7 +182,7 @@ def _applied(stack: str) -> dict[str, Any]:
 
 
 def _enter_network(stack: str) -> bool:
-    """Selects a network with a machine, of the stack or its platform, unless one is selected. Returns True if so."""
+    """Selects the stack's or platform's network with a jump box, unless one is selected. Returns True if so."""
     if os.environ.get(environment.INSIDE):
         return False
     machines = networks.jump_boxes()
@@ -205,7 +205,7 @@ def _next_phase(stack: str, command: str) -> str:
 
 
 def _ensure_stack(stack: str) -> None:
-    """Creates a missing stack. Selects it only if none is selected, because that is the user's choice."""
+    """Creates a missing stack. Selects it only if no stack is selected: users choose the stack."""
     listed = pulumi_cli.read("stack", "ls", "--json") or []
     if not any(entry.get("current") for entry in listed):
         pulumi_cli.quiet("stack", "select", "--create", stack)
@@ -242,11 +242,11 @@ def _print(text: str) -> None:
 
 
 def _show(workloads: list[jobs.Workload]) -> None:
-    """Lines have at most 80 columns unless names are longer."""
+    """Prints workloads in lines of at most 80 columns, unless names are longer."""
     for workload in workloads:
         colour = "green" if workload.passed else "red" if workload.failed else "yellow"
         console.print(f"\n[bold]{workload.name}[/] [{colour}]{workload.phase}[/]")
-        if workload.passed:  # the error has the commands of other workloads
+        if workload.passed:  # for other workloads, the error has the commands
             _print(f"  {workload.command}")
         for verdict in workload.report.verdicts:
             _print("\n".join(wrapped(f"  {verdict}", "    ")))

@@ -99,10 +99,10 @@ class UpdateLog:
 
     def _summary(self, summary: Object) -> None:
         changes = {op: count for op, count in summary["resourceChanges"].items() if op not in _READS}
-        if changes == {"create": 1} and self._only_stack:  # only the stack's record: settings were rejected
+        if changes == {"create": 1} and self._only_stack:  # only the stack itself: its settings were rejected
             changes = {}
         if finished := len(self._old - self._replaced):
-            changes["old resource deleted"] = finished  # the engine counts it in the interrupted update
+            changes["old resource deleted"] = finished  # the engine counts these in the interrupted update
         counts = ", ".join(f"{count} {_DONE.get(op, op)}" for op, count in changes.items()) or "none"
         self._print(f"{self._clock()} resources: {counts}")
 

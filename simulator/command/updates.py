@@ -32,7 +32,7 @@ class Update:
 def under_way() -> list[Update]:
     ours = list(_of_make())
     known = {update.stack for update in ours}
-    plain = (update for update in of_pulumi() if update.stack not in known)  # not those that `make up` started
+    plain = (update for update in of_pulumi() if update.stack not in known)  # `make up` did not start these
     return [update for update in (*ours, *plain) if update.pid != os.getpid()]
 
 
@@ -62,9 +62,9 @@ def is_working_pulumi(pid: int) -> bool:
 
 @contextmanager
 def announced(command: str, stack: str) -> Iterator[None]:
-    """Announces that a command needs the simulator, also between and after calls of pulumi.
+    """Announces that a command needs the simulator until the block ends, even while it does not run pulumi.
 
-    The kernel releases the lock of the announcement if the process dies.
+    The announcement is a file lock, which ends with the process.
     """
     file = _announcements() / f"{os.getpid()}.json"
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

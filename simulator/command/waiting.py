@@ -11,17 +11,20 @@ from simulator.command.jobs import Workload
 from simulator.tools.progress import elapsed, wrapped
 
 _LASTS_S = 10.0
-"""Seconds after which a stuck workload ends the wait. A kubelet retries after a few seconds."""
+"""Seconds for which a workload must be stuck to end the wait. A kubelet's retry may help within a few seconds."""
 _HEARTBEAT_S = 30.0
-"""The maximum seconds without a report. Before that, progress of pods is reported only with a change of phase."""
+"""The maximum seconds without a report. Within this time, progress of pods is reported only if the phase changes."""
 _REPEAT_S = 300.0
 """Seconds until a cause is reported again. Some causes come and go (ErrImagePull)."""
 _LACKS = re.compile(r"(\d+ Insufficient \S+\s*)+")
-"""Counts in the scheduler's messages, which are ignored: they change often, because it names devices in turn."""
+"""Counts in the scheduler's messages. Comparisons ignore them, because they change often."""
 
 
 def wait(observed: Callable[[], list[Workload]], timeout_s: float, write: Callable[[str], None]) -> list[Workload]:
-    """Waits until all workloads have settled, one is stuck, or time is up. `observed` waits for the next state."""
+    """Waits until all workloads have settled, one is stuck, or time is up.
+
+    `observed` waits for and returns the next state.
+    """
     start = time.monotonic()
     reporter = _Reporter(write, start)
     stuck_since: dict[str, float] = {}
@@ -62,7 +65,7 @@ class _Reporter:
             self._write("\n".join(wrapped(f"{elapsed(now - self._start)} still waiting: {', '.join(waiting)}", "  ")))
 
     def _changes(self, name: str, head: str, causes: Sequence[Finding], now: float) -> list[str]:
-        """Returns the head and the causes that are new and were not reported lately, or nothing."""
+        """Returns `head`, and causes that are new and not reported lately. Returns nothing if nothing is new."""
         texts = [head, *(cause.text for cause in causes)]
         parts = {_gist(text): text for text in texts}
         seen, self._seen[name] = self._seen.get(name, set()), set(parts)
@@ -82,7 +85,7 @@ class _Reporter:
         return next((other for other in others if part in self._seen.get(other, ())), "")
 
     def _write_all(self, news: Mapping[str, Sequence[str]]) -> None:
-        """`news` has each workload's head and new causes."""
+        """Writes heads and new causes, but each shared cause only once."""
         groups: dict[tuple[str, ...], list[str]] = {}
         for name, (_, *causes) in news.items():
             for cause in causes:
