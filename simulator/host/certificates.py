@@ -1,4 +1,4 @@
-"""Creates and keeps CA and certificates of a simulated cluster, or of simulated Azure."""
+"""Creates and stores the CA and certificates of a simulated cluster or of simulated Azure."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NO_USES = (
     "decipher_only",
 )
 FRONT_PROXY = "front-proxy-client"
-"""The common name of the API server's client certificate. Aggregated APIs trust user headers from this client."""
+"""The common name of the API server's client certificate. Aggregated APIs trust the user headers of this client."""
 _SERVICE_NAMES = ("kubernetes", "kubernetes.default", "kubernetes.default.svc", "localhost")
 
 
@@ -147,7 +147,7 @@ def rsa_key(path: Path) -> rsa.RSAPrivateKey:
 def _builder(
     subject: x509.Name, issuer: x509.Name, public_key: ec.EllipticCurvePublicKey, issuer_key: ec.EllipticCurvePublicKey
 ) -> x509.CertificateBuilder:
-    """Adds the identifiers of both keys, which Python 3.13 and newer require."""
+    """Returns a builder with both keys' identifiers, which Python 3.13 and newer require."""
     now = datetime.datetime.now(datetime.UTC)
     return (
         x509.CertificateBuilder()

@@ -22,17 +22,17 @@ Address = tuple[str, int]
 
 @dataclass(frozen=True)
 class Target:
-    """A client's request. `user` is from the proxy URL that the client uses."""
+    """A client's request. `user` is the user name in the client's proxy URL."""
 
     host: str
     port: int
     user: str = ""
     plain: bytes = b""
-    """The part of a plain HTTP request that was read, in the form for the server. Empty for CONNECT."""
+    """The part of a plain HTTP request that was read, rewritten for the server. Empty for CONNECT."""
 
 
 def read_request(client: socket.socket, *, forwards: bool = False) -> Target | None:
-    """Reads a CONNECT request, or with `forwards` plain HTTP too. Returns None if it is incomplete or refused."""
+    """Reads a CONNECT or (if `forwards`) plain HTTP request. Returns None if the request is incomplete or refused."""
     request = b""
     while b"\r\n\r\n" not in request:
         part = client.recv(_CHUNK) if len(request) < _HEADER_LIMIT else b""

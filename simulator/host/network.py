@@ -1,7 +1,7 @@
 """An HTTPS CONNECT proxy, through which the API server (egress selector) reaches addresses in the simulated cluster.
 
-The Service of a webhook resolves to a ready pod's address, and a kubelet to the address of its node. These addresses
-exist only in the simulation. So charts keep Services and webhooks, and a webhook without a ready pod fails, as on AKS.
+For a webhook, the API server dials a ready pod of its Service; for a kubelet, it dials the node. These addresses exist
+only in the simulation. So charts keep their Services, and a webhook without a ready pod fails, as on AKS.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class ClusterNetwork:
             self._doors[address] = door
 
     def serve(self, pages: Mapping[tuple[str, int], Callable[[], socket.socket]]) -> None:
-        """Sets all ports that no process serves, each with a function that connects to the port."""
+        """Replaces the ports that the simulator serves itself. Each has a function that connects to the port."""
         with self._lock:
             self._pages = dict(pages)
 

@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def home() -> Path:
-    """Returns `SIMULATOR_HOME` (tests run several simulators at once), or the state folder of this checkout."""
+    """Returns `SIMULATOR_HOME`, which tests set to run several simulators, or the state folder of this checkout."""
     return Path(os.environ.get("SIMULATOR_HOME") or ROOT / ".simulator")
 
 
@@ -22,7 +22,7 @@ def bytecode() -> Path:
 
 
 def kube_cache() -> Path:
-    """Returns the discovery cache of kubectl and helm. Without it, they use ~/.kube, where it stays forever."""
+    """Returns the discovery cache of kubectl and helm. In their default, ~/.kube, nothing would delete it."""
     return home().resolve() / "kube-cache"
 
 
@@ -36,7 +36,7 @@ def cache() -> Path:
 def tools_bin() -> Path:
     """Returns the folder with one executable per tool (pulumi, kubectl, kwok, bwrap, ...).
 
-    Its name depends on the pinned versions, so that each set of versions has its own folder.
+    Each set of pinned versions has a separate folder.
     """
     return cache() / f"bin-{_pins()}"
 
@@ -55,7 +55,7 @@ def _pins() -> str:
 def cluster(cluster_id: str) -> Path:
     """Returns the folder of an AKS cluster: `clusters/rg+aks` for `.../resourceGroups/rg/.../managedClusters/aks`.
 
-    ARM ignores case in ids, and does not allow `+` in these names.
+    Names are in lower case, because ARM ignores case in ids. ARM does not allow the separator `+` in names.
     """
     parts = cluster_id.lower().strip("/").split("/")
     group = f"{parts[parts.index('resourcegroups') + 1]}+" if "resourcegroups" in parts else ""

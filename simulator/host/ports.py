@@ -16,7 +16,7 @@ from pathlib import Path
 from simulator.host import files, paths
 
 _KERNELS_OWN = Path("/proc/sys/net/ipv4/ip_local_port_range")
-"""The kernel's range of ports for connections, which may be in use at the next start."""
+"""The kernel's range of ports for outgoing connections. These ports may be in use at the next start."""
 _LOWEST, _END = 10_000, 65_536
 _ENDING_S = 10
 
@@ -26,9 +26,10 @@ class PortTaken(Exception):
 
 
 def port(name: str) -> int:
-    """Returns the port `name` (`arm`, `dev.apiserver`, ..), or `SIMULATOR_<NAME>_PORT` (NAME: its last word) if set.
+    """Returns the port `name` (`arm`, `dev.apiserver`, ..).
 
-    Raises PortTaken for an invalid variable, or if no port is free. Never assigns a port twice.
+    `SIMULATOR_ARM_PORT` or `SIMULATOR_APISERVER_PORT` overrides it. Raises PortTaken for an invalid variable, or if no
+    port is free. Never assigns a port twice.
     """
     if chosen := _chosen(_variable(name)):
         return chosen
@@ -84,7 +85,7 @@ def _write(file: Path, ports: dict[str, int]) -> None:
 
 
 def _probe(number: int, name: str, variable: str) -> None:
-    """Waits for a port without an owner, because its process is ending. Raises PortTaken."""
+    """Raises PortTaken if the port is in use. Waits for a port whose process is ending: it has no owner in /proc."""
     deadline = time.monotonic() + _ENDING_S
     while not _is_free(number):
         owner = _owner(number)
@@ -145,7 +146,10 @@ def _owner(number: int) -> str:
 
 
 def free(avoid: set[int]) -> int:
-    """Returns a free port that is not assigned yet, outside the kernel's range for connections. Raises PortTaken."""
+    """Returns a free port that is not assigned yet, outside the kernel's range for outgoing connections.
+
+    Raises PortTaken.
+    """
     kept = avoid | set(_read(_file()).values())
     given_from = int(_KERNELS_OWN.read_text().split()[0])
     allowed = range(_LOWEST, given_from if given_from > _LOWEST else _END)

@@ -47,8 +47,8 @@ def leftovers() -> list[int]:
 def end_leftovers(timeout_s: float = 10) -> list[int]:
     """Ends the processes of a killed simulator. Returns the ids of processes that survive SIGKILL.
 
-    An ending process loses its environment, and so its mark, before it closes its ports. So processes are tracked by
-    id. Searches again, because an ending daemon may have restarted a process.
+    An ending process loses its environment, and so its mark, before it closes its ports. So this tracks processes by
+    id. It searches again, because an ending daemon may have restarted a process.
     """
     found: set[int] = set()
     for number in (signal.SIGTERM, signal.SIGKILL):
@@ -67,7 +67,7 @@ def end_leftovers(timeout_s: float = 10) -> list[int]:
 
 
 def _runs(pid: int) -> bool:
-    """A zombie counts only if other threads of it still run and hold resources."""
+    """Returns whether the process runs. A zombie runs if its other threads still hold resources."""
     try:
         state = Path("/proc", str(pid), "stat").read_text().rpartition(")")[2].split()[0]
         return state not in ("Z", "X") or len(list(Path("/proc", str(pid), "task").iterdir())) > 1

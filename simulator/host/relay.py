@@ -49,7 +49,7 @@ def _copy(source: socket.socket, sink: socket.socket) -> bool:
 
 
 def _half_close(sink: socket.socket) -> bool:
-    """Closes the sending side. Returns False if this is not possible (TLS): the connection is then over."""
+    """Closes the sending side. Returns False if this is not possible (TLS), which ends the connection."""
     if isinstance(sink, ssl.SSLSocket):
         return False
     try:

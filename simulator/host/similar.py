@@ -1,4 +1,4 @@
-"""Suggests known names for a mistyped name. Azure does not do this."""
+"""Suggests known names for a mistyped name."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A SOCKS5 proxy (RFC 1928) on 127.0.0.1 from this machine's processes to the simulated cluster.
 
-Supports only connections, without a login, because all users of this machine can reach the cluster anyway.
+Supports only CONNECT. It needs no login, because all users of this machine can reach the cluster anyway.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from simulator.host.relay import relay
 
 Dial = Callable[[str, int], socket.socket | None]
-"""Connects to an address and port. Returns None if nothing serves it; raises OSError if refused."""
+"""Connects to an address and port. Returns None if nothing serves it. Raises OSError if the connection is refused."""
 _VERSION, _CONNECT, _NO_LOGIN = 5, 1, 0
 _IPV4, _NAME, _IPV6 = 1, 3, 4
 _OK, _UNREACHABLE, _REFUSED, _NO_COMMAND = 0, 4, 5, 7

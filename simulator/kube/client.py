@@ -116,7 +116,7 @@ class KubeClient:
     # -- discovery -----------------------------------------------------------------------------------------------------
 
     def resource(self, api_version: str, kind: str) -> Resource:
-        """Returns a kind's resource. Raises NoKindMatch; the next call asks the server again."""
+        """Returns a kind's resource. Raises NoKindMatch if the server has no such kind; the next call asks again."""
         found = self._resources.get((api_version, kind))
         if found is None:
             self._discover(api_version)
@@ -221,7 +221,7 @@ class KubeClient:
         return self.raw("DELETE", self.resource(api_version, kind).path(namespace, name), json=options)
 
     def watch(self, api_version: str, kind: str, *, resource_version: str) -> Iterator[tuple[str, Object]]:
-        """Yields (type, object) of all namespaces, until the server ends the watch or no longer has the version."""
+        """Yields (type, object) of all namespaces, until the server ends the watch or the version is too old."""
         params: dict[str, Any] = {"watch": "true", "timeoutSeconds": _WATCH_S, "allowWatchBookmarks": "true"}
         params["resourceVersion"] = resource_version
         path = self.resource(api_version, kind).path(None)

@@ -12,12 +12,12 @@ _ENDED_WITH_NODES = ("DaemonSet", "Node")
 
 
 def comes_with_nodes(pod: Object) -> bool:
-    """Returns whether a DaemonSet or the node made the pod, so that it cannot move."""
+    """Returns whether a DaemonSet or the node created the pod. Such a pod cannot move."""
     return any(owner["kind"] in _ENDED_WITH_NODES for owner in pod["metadata"].get("ownerReferences", []))
 
 
 def to_move(pods: Iterable[Object], node: str) -> list[Object]:
-    """Returns the node's pods that must run elsewhere."""
+    """Returns the pods that a drain must move to other nodes."""
     here = (pod for pod in pods if pod["spec"].get("nodeName") == node)
     return [pod for pod in here if not comes_with_nodes(pod) and not has_ended(pod)]
 

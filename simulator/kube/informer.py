@@ -1,4 +1,4 @@
-"""A live copy of the objects of a kind, by list and watch, and a detector of changes."""
+"""A live copy of a kind's objects (list and watch), and a detector of changes."""
 
 from __future__ import annotations
 
