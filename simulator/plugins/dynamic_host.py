@@ -1,4 +1,7 @@
-"""Runs the SDK's server of dynamic providers until its parent ends. Otherwise, the server outlives a killed engine."""
+"""Runs the SDK's server of dynamic providers until its parent ends.
+
+Otherwise, the server would outlive a killed engine.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Converts Pulumi property values, with secrets and unknowns, between protobuf structs and plain Python.
 
-The signatures are those of Pulumi's wire protocol (pulumi/sdk, `resource.PropertyValue` marshalling). An output value
+Signatures are those of Pulumi's wire protocol (pulumi/sdk, `resource.PropertyValue` marshalling). An output value
 (`accept_outputs`) becomes its value, a Secret or UNKNOWN. Dependencies of outputs are dropped, because the engine
 tracks them if a provider returns plain values.
 """

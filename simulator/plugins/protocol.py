@@ -1,6 +1,6 @@
 """The engine's protocol (`pulumi.runtime.proto`), imported without the rest of Pulumi's SDK.
 
-Importing all of `pulumi` takes most of a plugin's start-up time, and each pulumi command starts four plugins.
+Importing all of `pulumi` takes most of a plugin's start-up time.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from pulumi import _types
 from pulumi.runtime import rpc
 
 SUFFIXES = ("InitArgs", "Args")
-"""Suffixes of the argument classes. A package uses the first if a type has the name of a resource."""
+"""Suffixes of the argument classes. A package uses the first suffix if a resource and a type have the same name."""
 
 
 def package(name: str) -> str:

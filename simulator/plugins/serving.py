@@ -13,7 +13,7 @@ import grpc
 from simulator.plugins.protocol import provider_pb2_grpc
 
 _UNLIMITED = -1
-_THREADS = 64  # the engine runs this many steps at once only in large stacks; further calls wait
+_THREADS = 64  # only large stacks have more steps at once; further calls wait
 _PARENT_POLL_SECONDS = 1.0
 
 

@@ -18,7 +18,7 @@ from simulator.plugins.protocol import provider_pb2
 
 Autonaming = provider_pb2.CheckRequest.AutonamingOptions
 GroupLocation = Callable[[Any], Any]
-"""Returns a resource group's location, UNKNOWN for an unknown name, or None if it does not exist."""
+"""Returns a resource group's location, UNKNOWN for an unknown name, or None if the group does not exist."""
 _SUFFIX = 8
 
 

@@ -61,7 +61,7 @@ def imported(definition: Definition, resource_id: str, shown: Mapping[str, Any])
 def refreshed(
     definition: Definition, inputs: Mapping[str, Any], before: Mapping[str, Any], now: Mapping[str, Any]
 ) -> Properties:
-    """Returns the inputs with the changes between the reads `before` and `now`, without values that ARM filled in.
+    """Returns `inputs` with the changes from the read `before` to the read `now`, without values that ARM filled in.
 
     Omits children that a program may manage as separate resources, unless the inputs define them inline.
     """
@@ -74,7 +74,7 @@ def refreshed(
 
 
 def _parameters(definition: Definition, resource_id: str) -> Properties:
-    """Ignores the case of the path around the parameters (provider/pkg/resources/ids.go)."""
+    """Returns the parameters in an id. Ignores the case of its fixed parts (provider/pkg/resources/ids.go)."""
     parts = [f"(?P<{part[1:-1]}>.*?)" if part.startswith("{") else part for part in definition.sdk.path.split("/")]
     found = re.fullmatch("/".join(parts), resource_id, re.IGNORECASE)
     if found is None:
@@ -83,7 +83,7 @@ def _parameters(definition: Definition, resource_id: str) -> Properties:
 
 
 def _to_body(value: Any, field: Field, previous: Any = None) -> Any:
-    """Sends null in a string set to remove a previous entry (pulumi-azure-native#4640)."""
+    """In a string set, sends null for a removed entry (pulumi-azure-native#4640)."""
     if field.string_set and isinstance(value, list):
         gone = [name for name in previous if name not in value] if isinstance(previous, list) else []
         return {**{name: {} for name in value}, **dict.fromkeys(gone)}

@@ -21,7 +21,7 @@ _REPLACING = {
     _DELETE: provider_pb2.PropertyDiff.DELETE_REPLACE,
     _UPDATE: provider_pb2.PropertyDiff.UPDATE_REPLACE,
 }
-_RENAMED_SKUS = {"name": {"Base", "Basic"}, "tier": {"Standard", "Paid"}}  # each with the new and the old name
+_RENAMED_SKUS = {"name": {"Base", "Basic"}, "tier": {"Standard", "Paid"}}  # the new and the old name
 Change = tuple[str, str, "Kind.ValueType"]
 """The path with indices (`a[0].b`), the path without indices (`a[].b`), and the kind of change."""
 
@@ -61,7 +61,7 @@ def diff(request: provider_pb2.DiffRequest) -> provider_pb2.DiffResponse:
 
 
 def _classify(definition: Definition, plain: str, kind: Kind.ValueType) -> Kind.ValueType:
-    """Marks changes of fixed properties as replacements: in an object, only updates; in a list, none."""
+    """Marks changes of fixed properties as replacements: in a fixed object, only updates; in a list, none."""
     fixed = {*definition.sdk.replaces, *definition.parameters}
     objects = [plain[:at] for at, letter in enumerate(plain) if letter == "."]
     inside = kind == _UPDATE and any(parent in fixed for parent in objects)

@@ -71,7 +71,7 @@ class AzureNativeProvider(provider_pb2_grpc.ResourceProviderServicer):
         return Empty()
 
     def CheckConfig(self, request: provider_pb2.CheckRequest, context: Context) -> provider_pb2.CheckResponse:
-        """Reports a failure before any other call if no simulator answers."""
+        """Returns a failure if no simulator answers, so that no other call fails."""
         failures = []
         try:
             self._arm().get(self._group_path(""), _GROUP_API_VERSION, self._deadline(0))
@@ -83,7 +83,7 @@ class AzureNativeProvider(provider_pb2_grpc.ResourceProviderServicer):
         return provider_pb2.DiffResponse(changes=provider_pb2.DiffResponse.DIFF_NONE)
 
     def Configure(self, request: provider_pb2.ConfigureRequest, context: Context) -> provider_pb2.ConfigureResponse:
-        """The plugin accepts no secrets: the engine reveals them, and marks outputs of the same name as secret."""
+        """Declares that the plugin accepts no secrets: the engine reveals them, and marks outputs of the same name."""
         self._settings = {name.removeprefix(_PREFIX): value for name, value in request.variables.items()}
         return provider_pb2.ConfigureResponse(supportsPreview=True, supports_autonaming_configuration=True)
 

@@ -12,7 +12,7 @@ from simulator.plugins.errors import PluginError
 
 API_VERSION = "azureApiVersion"
 CREATE_BEFORE_DELETE = "__createBeforeDelete"
-"""An input that the plugin sets with a random name, so that the old and the new resource can coexist."""
+"""An input that the plugin sets if it chose a random name: the old and the new resource can then coexist."""
 _VERSIONED = re.compile(r"(azure-native:\w+)/v(\d{4})(\d{2})(\d{2}):(\w+)")
 
 

@@ -33,9 +33,10 @@ class NamespaceMissing(Exception):
 
 
 def create(session: Session, urn: str, inputs: Object, manager: str, *, preview: bool) -> Object:
-    """Creates the object. If its namespace or kind is missing, tries six times, with doubling pauses of 1 to 32 units.
+    """Creates the object.
 
-    Raises ApiError, NoKindMatch or Cancelled, or NamespaceMissing in a preview.
+    If its namespace or kind is missing, tries six times, with pauses that double (1 to 32 retry units). Raises
+    ApiError, NoKindMatch or Cancelled, or NamespaceMissing in a preview.
     """
     wait = session.retry_unit
     for number in range(_TRIES):
@@ -60,7 +61,7 @@ def update(
     session: Session, urn: str, inputs: Object, live: Object, manager: str, ignore: Sequence[str], *, preview: bool
 ) -> Object:
     """Makes the live object match the inputs. Removes fields that the inputs lack, unless other managers own them."""
-    if is_crd(inputs):  # replaced as a whole, because a merged schema would keep removed fields
+    if is_crd(inputs):  # replaces the CRD, because a merge would keep removed fields of the schema
         version = {"resourceVersion": live["metadata"]["resourceVersion"]}
         replacement = inputs | {"metadata": inputs["metadata"] | version}
         return session.kube.replace(replacement, field_manager=manager, dry_run=preview)

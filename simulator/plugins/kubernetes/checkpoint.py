@@ -66,8 +66,8 @@ def field_manager(state: Mapping[str, Any], inputs: Object) -> str:
 def prune(live: Any, shape: Any, *, drops_empty: bool = False) -> Any:
     """Returns `live` without fields that `shape` lacks, such as the server's defaults and status.
 
-    `drops_empty`: the API server omits empty fields (False, 0, "", [], {}) of this kind. So fields that are empty in
-    `shape` and missing in `live` are added again.
+    `drops_empty`: the API server omits empty fields (False, 0, "", [], {}) of this kind, so this adds fields that are
+    empty in `shape` and missing in `live`.
     """
     if isinstance(live, dict) and isinstance(shape, dict):
         found = {name: prune(live[name], shape[name], drops_empty=drops_empty) for name in live if name in shape}

@@ -1,7 +1,8 @@
-"""Runs the command of a kubeconfig that prints credentials (kubelogin), once, when the provider is configured.
+"""Runs a kubeconfig's command for credentials (kubelogin) once, when the provider is configured.
 
 Protocol: client.authentication.k8s.io/v1. The command prints an ExecCredential with a token or certificate. The command
-has no time limit, as in client-go (plugin/pkg/client/auth/exec/exec.go, refreshCredsLocked). kubelogin ends after 60 s.
+has no time limit, as in client-go (plugin/pkg/client/auth/exec/exec.go, refreshCredsLocked). kubelogin itself gives up
+after 60 s.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _API_VERSION: Final = "client.authentication.k8s.io/v1"
 
 
 def resolve(config: Config) -> Config:
-    """Returns the kubeconfig with the credentials that the user's command prints, or unchanged without a command.
+    """Returns the kubeconfig with the printed credentials in place of the command, if any.
 
     Raises KubeconfigError if the command is missing or fails.
     """

@@ -1,7 +1,7 @@
-"""Field managers: the first update of an object that a POST created moves its fields to the resource's own manager.
+"""Field managers: the first update of an object after its creation by POST moves fields to the resource's manager.
 
-The manager gets the fields of kubectl and of the creating request, so that apply can remove them later. The official
-plugin does the same (provider/pkg/await/await.go, fixCSAFieldManagers).
+These are the fields of kubectl and of the creating request. Apply can then remove them later. The official plugin does
+the same (provider/pkg/await/await.go, fixCSAFieldManagers).
 """
 
 from __future__ import annotations
@@ -59,7 +59,10 @@ def is_pulumis(live: Object) -> bool:
 
 
 def owned(live: Object, path: tuple[str, ...], *, by: str, others: bool = False) -> bool:
-    """Returns whether the manager `by` owns the field at `path`. With `others`, whether any other manager owns it."""
+    """Returns whether the manager `by` owns the field at `path`.
+
+    With `others`, returns whether any other manager owns it.
+    """
     for entry in live.get("metadata", {}).get("managedFields") or []:
         fields: Any = entry.get("fieldsV1", {})
         for name in path:

@@ -32,10 +32,10 @@ def release_leftovers(kubeconfig: str) -> list[str]:
 
 
 def delete_forgotten(kubeconfig: str, namespaces: Iterable[str], known: Collection[tuple[str, str]]) -> list[str]:
-    """Deletes objects of Pulumi in these namespaces that the state lacks. Returns a message for each object.
+    """Deletes objects in these namespaces that Pulumi created and the state lacks. Returns a message for each object.
 
-    `known` lists the state's objects by namespace, and kind and name: (`ai`, `Job olmo`). A Job outside the state would
-    keep its claims, and a claim its volume, so a `destroy` would never end. Raises ApiError or httpx.HTTPError.
+    `known` are the state's objects, such as (`ai`, `Job olmo`). A Job that the state lacks would keep its claims, and a
+    claim would keep its volume, so a `destroy` would never end. Raises ApiError or httpx.HTTPError.
     """
     with connected(load(kubeconfig)).kube as kube:
         lost = [
@@ -61,7 +61,7 @@ def _free(session: Session, kube: KubeClient, record: records.Record) -> str:
 
 
 def _helm_runs(record: records.Record, cluster: KubeClient) -> bool:
-    """Returns False without /proc."""
+    """Returns whether helm works on the release. Returns False without /proc."""
     for process in Path("/proc").glob("[0-9]*"):
         try:
             arguments, environment = (_strings(process / name) for name in ("cmdline", "environ"))
@@ -83,7 +83,7 @@ def _works_on(arguments: list[str], record: records.Record) -> bool:
 
 
 def _speaks_to(arguments: list[str], environment: list[str], cluster: KubeClient) -> bool:
-    """Returns whether helm uses this cluster, or True for an unreadable kubeconfig: others can have this release."""
+    """Returns whether helm uses this cluster: others can have this release. True for an unreadable kubeconfig."""
     variables = dict(each.partition("=")[::2] for each in environment)
     files = variables.get("KUBECONFIG") or str(Path(variables.get("HOME", "/"), ".kube", "config"))
     if "--kubeconfig" in arguments[:-1]:

@@ -1,7 +1,7 @@
 """Imports the provider SDKs without evaluating their annotations, which would take half of the import time.
 
 As with PEP 563 (`from __future__ import annotations`), annotations stay text until Pulumi's SDK evaluates those in use
-(typing.get_type_hints). The compiled modules have separate cache files, so other processes are not affected.
+(typing.get_type_hints). Separate cache files keep other processes unaffected.
 """
 
 from __future__ import annotations

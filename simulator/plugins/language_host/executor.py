@@ -1,7 +1,7 @@
 """Runs one Pulumi program: `python -m simulator.plugins.language_host.executor '<settings as JSON>' [arguments]`.
 
-Exit codes follow the SDK's convention for language hosts: 0 for success, 32 for an error that the engine has shown (the
-host adds nothing), or the program's `sys.exit` code.
+Exit codes follow the SDK's convention for language hosts: 0 for success, 32 for an error that the engine has shown (so
+the host adds nothing), or the program's `sys.exit` code.
 """
 
 from __future__ import annotations

@@ -117,7 +117,7 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
         return empty_pb2.Empty()
 
     def stop(self) -> None:
-        """Ends running programs. Nothing is lost, because the engine has all state."""
+        """Ends running programs. The engine has all state."""
         self._stopped = True
         with self._lock, contextlib.suppress(ProcessLookupError):
             for program in self._programs:
@@ -167,7 +167,7 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
 
 
 def _environment(request: language_pb2.RunRequest) -> dict[str, str]:
-    """Returns the variables from which the SDK reads the stack's configuration, and the host's own."""
+    """Returns the host's variables, and those from which the SDK reads the stack's configuration."""
     return {
         **os.environ,
         "PULUMI_CONFIG": json.dumps(dict(request.config)),
@@ -182,4 +182,4 @@ def _describe_exit(code: int) -> str:
 def _unimplemented(context: grpc.ServicerContext, what: str) -> NoReturn:
     text = f"the simulator's Python language host cannot {what}: install Pulumi's own Python language host."
     context.abort(grpc.StatusCode.UNIMPLEMENTED, text)
-    raise AssertionError  # abort has raised
+    raise AssertionError  # not reached: abort raises

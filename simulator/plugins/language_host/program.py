@@ -45,14 +45,14 @@ def _resource(definition: Definition) -> str:
 
 
 def _fields(values: Mapping[str, Any], taken: type, indent: str) -> Iterator[tuple[str, str]]:
-    """Unknown names stay, because the SDK passes them on."""
+    """Keeps unknown names, because the SDK passes them on."""
     names, types = sdk.python_names(taken), sdk.properties(taken)
     for own, value in values.items():
         yield names.get(own, own), _literal(value, types.get(own, Any), indent)
 
 
 def _literal(value: Any, annotation: Any, indent: str) -> str:
-    """The type `annotation` of the value distinguishes property names from map keys."""
+    """Returns the value as Python code. Its type `annotation` distinguishes property names from map keys."""
     if isinstance(value, Reference):
         return ".".join((_variable(value.path[0]), *map(_snake, value.path[1:])))
     if isinstance(value, Secret):

@@ -1,8 +1,8 @@
 """A small `az`, not the Azure CLI: the commands that kubelogin calls, and `az aks show`, `start` and `stop`.
 
 The Azure CLI takes 700 MB. Before a login, `az` acts as the deployer. It stores a login in AZURE_CONFIG_DIR, as the
-Azure CLI does. Options and messages: azure-cli (profile/__init__.py, core/_profile.py) and its page "Sign in with the
-Azure CLI".
+Azure CLI does. Options and messages follow azure-cli (profile/__init__.py, core/_profile.py) and its page "Sign in with
+the Azure CLI".
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def _access_token(options: Sequence[str]) -> dict[str, Any]:
 
 
 def _cluster(action: str, options: Sequence[str]) -> None:
-    """`--query` (JMESPath) supports only names separated by dots."""
+    """Runs `az aks <action>`. `--query` (JMESPath) supports only names separated by dots."""
     parser = _Parser(prog=f"az aks {action}")
     if action == "show":
         parser.add_argument("--query", default="")

@@ -31,7 +31,7 @@ _AWAITED: Final[dict[tuple[str, str], Check]] = _CHECKED | {
     ("v1", "PersistentVolume"): storage.persistent_volume,
     ("v1", "PersistentVolumeClaim"): storage.persistent_volume_claim,
 }
-# Kinds whose deletion is not awaited with skipAwait.
+# Kinds for which skipAwait also skips the wait for deletions.
 _SKIPPED_DELETIONS: Final = {
     ("apps/v1", "DaemonSet"),
     ("apps/v1", "Deployment"),
@@ -45,7 +45,7 @@ _SKIPPED_DELETIONS: Final = {
 def until_ready(
     session: Session, urn: str, inputs: Object, made: Object, before: Object | None, timeout: float
 ) -> Object:
-    """Waits until the object is ready by the rules of its kind. `timeout` is 0 if unset.
+    """Waits until the object is ready by the rules of its kind. `timeout` 0 means the default.
 
     Returns the live object. Raises AwaitFailed.
     """

@@ -29,8 +29,8 @@ class AwaitFailed(Exception):
 class Progress:
     """The result of one check of an object.
 
-    Pulumi shows `status` next to the resource. `failed` ends the wait: the object can never become ready. With
-    `enough`, the object counts as ready at the timeout, on cancellation, and in a refresh.
+    Pulumi shows `status` next to the resource. `failed` ends the wait: the object can never become ready. `enough`: the
+    object counts as ready at the timeout, on cancellation, and in a refresh.
     """
 
     done: bool
@@ -115,7 +115,7 @@ def look_once(session: Session, live: Object, check: Check) -> None:
 
 
 def _look(session: Session, live: Object, before: Object | None, check: Check) -> tuple[Object, Progress]:
-    """Returns the object and its progress. Raises AwaitFailed with the object for an error that lasts."""
+    """Returns the object and its progress. Raises AwaitFailed, with the object, for a permanent error."""
     kind, metadata = kind_of(live), live["metadata"]
     try:
         live = session.kube.get(kind.api_version, kind.name, metadata["name"], metadata.get("namespace"))

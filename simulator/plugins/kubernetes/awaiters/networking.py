@@ -16,10 +16,10 @@ _SETTLED = timedelta(seconds=10)  # a Service older than this may have no endpoi
 
 
 def service(look: Look) -> Progress:
-    """Ready if no endpoint is unready and a load balancer has an address.
+    """Ready if no endpoint is unready, and a load balancer has its address.
 
-    A headless Service, or one without a selector, needs no endpoints. If the selector matches no pod, it is ready after
-    ten seconds or at the timeout (pulumi-kubernetes, provider/pkg/await/service.go, endpointsPending).
+    A headless Service, or a Service without a selector, needs no endpoints. If the selector matches no pod, the Service
+    is ready after ten seconds or at the timeout (pulumi-kubernetes, provider/pkg/await/service.go, endpointsPending).
     """
     spec = look.live["spec"]
     balancer = spec.get("type") == "LoadBalancer"

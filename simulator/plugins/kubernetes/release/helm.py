@@ -21,7 +21,7 @@ from simulator.plugins.kubernetes.release import tether
 from simulator.plugins.kubernetes.session import Session
 
 _LOOK_EVERY_SECONDS: Final = 0.2
-_GRACE_SECONDS: Final = 20.0  # in this time, helm marks a cancelled release as failed
+_GRACE_SECONDS: Final = 20.0  # enough for helm to mark a cancelled release as failed
 _PREFIX: Final = "kubeconfig-"
 _SETTINGS: Final = {
     "driver": "HELM_DRIVER",

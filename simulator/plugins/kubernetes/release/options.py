@@ -1,4 +1,4 @@
-"""The inputs of a Release: their defaults, and their flags of the Helm CLI."""
+"""The inputs of a Release: their defaults, and the Helm CLI's flags for them."""
 
 from __future__ import annotations
 
@@ -108,12 +108,12 @@ def install_arguments(options: Object) -> list[str]:
 
 
 def upgrade_arguments(options: Object) -> list[str]:
-    kept = ["--history-max", str(options.get("maxHistory") or 0)]  # 0 is the plugin's default; the CLI's is 10
+    kept = ["--history-max", str(options.get("maxHistory") or 0)]  # the CLI's default is 10
     return ["upgrade", options["name"], *chart_arguments(options), *_flags(options, _UPGRADE), *kept]
 
 
 def uninstall_arguments(options: Object, *, may_be_gone: bool) -> list[str]:
-    """Returns arguments that wait until the objects are deleted, unless the install did not wait either."""
+    """Returns arguments that wait until the objects are deleted, if the install also waits."""
     arguments = ["uninstall", options["name"], "--namespace", options["namespace"]]
     if options.get("atomic") or not options.get("skipAwait"):
         arguments += ["--wait", "--timeout", _timeout(options)]
@@ -148,7 +148,7 @@ def _version(options: Object) -> str:
 
 
 def _resolve(repository: str, name: str) -> tuple[str, str]:
-    """`repository` is a URL, or a name from `helm repo add`."""
+    """Returns the URL for `--repo`, and the chart. `repository` is a URL, or a name from `helm repo add`."""
     if name.startswith("oci://"):
         return "", name
     parts = urlsplit(repository)

@@ -55,7 +55,7 @@ def latest(kube: KubeClient, namespace: str, name: str) -> Record | None:
 
 
 def after(kube: KubeClient, namespace: str, name: str, before: Record | None) -> Record | None:
-    """Returns the first revision after `before`, or None. Later ones can be rollbacks of an atomic upgrade."""
+    """Returns the first revision after `before`, or None. Later revisions can be rollbacks of an atomic upgrade."""
     newer = (record for record in history(kube, namespace, name) if not before or record.revision > before.revision)
     return next(newer, None)
 
