@@ -1,1 +1,1 @@
-"""Installs the executables that simulator and checks need, released or built from source."""
+"""Installs the executables that the simulator and checks need: releases, or builds from source."""

@@ -15,7 +15,7 @@ from simulator.tools.store import Store
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Returns 0 if the tools are there, else 1, with one message on standard error."""
+    """Returns 0 if the tools are installed, else 1 with one message on standard error."""
     message = "Interrupted. Finished tools are kept; to continue, run the same command."
     return interrupts.guarded(lambda: _make(arguments), message)
 

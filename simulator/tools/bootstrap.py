@@ -1,7 +1,7 @@
 """`python3 -m simulator.tools.bootstrap`: creates the environment of locked dependencies, and prints its folder.
 
-This module needs only the standard library and Python 3.7, so that it can report a Python that is too old. A hash
-of lock files and interpreter names the environment's folder in the cache, so that checkouts share it.
+This module needs only the standard library and Python 3.7, so that it can report a Python that is too old. The
+environment's folder in the cache is named after a hash of lock files and interpreter, so that checkouts share it.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def _make(environment: Path, locks: list[Path]) -> None:
 
 
 def _run(command: list[str]) -> int:
-    """Prints the output on standard error. Also after an interruption, waits for the command's end."""
+    """Runs a command with output on standard error. Waits for the end even if interrupted."""
     process, began = subprocess.Popen(command, stdout=sys.stderr.fileno()), time.monotonic()
     try:
         while True:

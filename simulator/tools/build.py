@@ -112,6 +112,6 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def _environment(workspace: Workspace) -> dict[str, str]:
-    """Executables are static, like upstream's. Go's caches are the simulator's unless the user set them."""
+    """Returns Go's variables, for static executables like upstream's. The user's own variables for caches win."""
     ours = {"GOCACHE": str(workspace.go_caches / "build"), "GOMODCACHE": str(workspace.go_caches / "modules")}
     return {**ours, **os.environ, "CGO_ENABLED": "0", "GOWORK": "off"}

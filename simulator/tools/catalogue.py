@@ -83,7 +83,7 @@ class Pip(_Data):
 
     module: str
     executable: str = ""
-    """The executable's name; empty if the tool has the same name."""
+    """The executable's name, or empty if it is the tool's name."""
 
 
 class System(_Data):
@@ -155,7 +155,7 @@ class Catalogue(_Data):
         return [self.by_name[name] for name in names]
 
     def module_of(self, source: GoPackage | Npm | Pip) -> Path:
-        """Returns the folder with the pinned versions. A real operator's is next to its program."""
+        """Returns the folder with the pinned versions. A real operator's folder is next to its program."""
         own = self.modules / source.module
         return own if own.is_dir() else self.operators / source.module
 

@@ -32,7 +32,7 @@ _WAYS: Mapping[str, tuple[str, Callable[[Tool, Any, Workspace], None], str]] = {
     "manifests": ("making", build.make_manifests, "made"),
     "build": ("building", build.build, "built"),
 }
-"""The text during installation, the function, and the text after it, by kind of source."""
+"""The text during installation, the function that installs, and the text afterwards, by kind of source."""
 
 
 def _free_bytes(folder: Path) -> int:

@@ -1,6 +1,6 @@
 """Finds a stack file's additional tools: those of its operators, and kubelogin.
 
-The tools of an operator have its key in `needed_for`.
+In tools.yaml, tools of an operator have its key in `needed_for`.
 """
 
 from __future__ import annotations
@@ -46,5 +46,5 @@ def _settings(value: Any) -> Mapping[str, Any]:
 
 
 def _is_true(value: Any) -> bool:
-    """Pulumi may write `true` as text."""
+    """Returns whether a setting is true. Pulumi may write `true` as text."""
     return str(value).lower() == "true"

@@ -67,9 +67,10 @@ class Store:
     def exclusively(
         self, waiting: Callable[[], AbstractContextManager[object]], needed: Callable[[], bool]
     ) -> Iterator[None]:
-        """Takes the lock of the store, and waits for it in `waiting`. The kernel releases the lock if the process dies.
+        """Takes the lock of the store. Waits for the lock inside the context `waiting`.
 
-        If another run makes all that is `needed` meanwhile, the block runs without the lock.
+        The kernel releases the lock if the process dies. If another run makes all that is `needed` meanwhile, the block
+        runs without the lock.
         """
         self.root.mkdir(parents=True, exist_ok=True)
         with (self.root / "tools.lock").open("w") as lock:

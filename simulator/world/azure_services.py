@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 Changed = tuple[int, Mapping[str, str | None] | None]
-"""The number of writes to a container, and the etags by name of blobs written since a given number.
+"""The number of writes to a container, and the etags of blobs written after an earlier number, by blob name.
 
-A removed blob's etag is None. If the etag is empty, the blob must be read. None instead of the etags means that any
-blob may have changed.
+A removed blob's etag is None. If the etag is empty, read the blob. If there are no etags (None), any blob may have
+changed.
 """
 
 
@@ -25,14 +25,14 @@ class BlobService:
     url: str
     """`https://127.0.0.1:<port>/<account>`, or without `/<account>` for all accounts.
 
-    With a `proxy`, it has a host name.
+    With a `proxy`, the URL has a host name.
     """
     ca_file: Path
-    """The authority of the service's certificate (PEM)."""
+    """The CA (PEM) of the service's certificate."""
     proxy: str = ""
     """The proxy's URL, or empty for a direct connection."""
     changes: Callable[[str, int], Changed] = lambda _container, _since: UNKNOWN
-    """Returns the changes in a container since a number of writes."""
+    """Returns the changes in a container after a given number of writes."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Entra:
     audience: str
     """The audience of the tokens (claim `aud`)."""
     ca: str
-    """The authority (PEM) of the certificates at `discovery` and `guard`."""
+    """The CA (PEM) of the certificates at `discovery` and `guard`."""
     guard: str
     """URL of an authorization webhook, or empty if only the cluster's roles apply."""
     token: str

@@ -1,4 +1,4 @@
-"""Reboots of nodes. `python -m simulator reboot` records one; emulated machines and pods react."""
+"""Reboots of nodes. `python -m simulator reboot` records a reboot; emulated machines and pods react."""
 
 from __future__ import annotations
 

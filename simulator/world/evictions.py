@@ -17,7 +17,7 @@ _RATE = "rate"
 
 @dataclass(frozen=True, order=True)
 class Eviction:
-    """The eviction of one node. `drains` is whether AKS drains the node in time, which Azure never guarantees."""
+    """The eviction of one node. If `drains` is True, AKS drains the node in time, which Azure does not guarantee."""
 
     node: str
     drains: bool = True

@@ -1,4 +1,4 @@
-"""The hardware of a node. It depends only on SKU, name and faults, so every call returns the same."""
+"""The hardware of a node. It depends only on SKU, name and faults, so it is the same in every call."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ FLAPS = 3
 class Hca:
     """One HCA. `gbps` is the current rate, `rated_gbps` that of a healthy link (Gb/s). `pkey` is 0xffff on Ethernet.
 
-    `rail_gbps` is the rate of the switches behind the HCA. A single node neither sees nor needs this rate.
+    `rail_gbps` is the rate of the switches behind the HCA. A single node cannot measure this rate.
     """
 
     name: str
@@ -138,7 +138,7 @@ def pool_of(node_name: str) -> str:
 
 
 def _os_disk(sku: skus.VmSku) -> Disk:
-    """NVMe from version 6 of a VM family, else SCSI (learn.microsoft.com: nvme-overview)."""
+    """Returns an NVMe disk from version 6 of a VM family, else a SCSI disk (learn.microsoft.com: nvme-overview)."""
     version = re.search(r"_v(\d+)$", sku.name)
     sectors = OS_DISK_BYTES // SECTOR_BYTES
     if version and int(version.group(1)) >= 6:
@@ -191,7 +191,7 @@ def _gpu(sku: skus.VmSku, node: str, index: int, pci: str, faults: Sequence[Faul
 
 
 def _hcas(sku: skus.VmSku, node: str, faults: Sequence[Fault]) -> tuple[tuple[Hca, ...], list[PciDevice]]:
-    """The last HCA is the Ethernet function of accelerated networking, which every AKS node has."""
+    """Returns HCAs and PCI functions. The last HCA, on every node, is the Ethernet of accelerated networking."""
     infiniband = sku.infiniband
     domains = _domains(sku, 1, infiniband.hcas) if infiniband else []
     hcas = [
@@ -243,7 +243,7 @@ def _pkey(node: str, faults: Sequence[Fault]) -> str:
 
 
 def _domains(sku: skus.VmSku, part: int, count: int) -> list[str]:
-    """Returns PCI domains of GPUs (part 0) or HCAs (part 1), in bus order, or numbers if the topology is unknown."""
+    """Returns PCI domains of GPUs (part 0) or HCAs (part 1) in bus order, numbered if the topology is unknown."""
     if sku.topology is None:
         return [f"{index + 1 + 0x100 * part:04x}" for index in range(count)]
     numa = skus.topologies()[sku.topology].numa

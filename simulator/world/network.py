@@ -20,7 +20,7 @@ class Collective:
     """INFINIBAND or SOCKET. Only traffic between nodes uses it."""
     links: tuple[tuple[float, ...], ...] = ()
     sharp: bool = False
-    """Whether the switches reduce (SHARP)."""
+    """Whether switches compute the sums (SHARP)."""
     nvlink_sharp: bool = False
     aligned: bool = True
     """Whether NCCL pairs each GPU with the HCA on its PCI switch."""
@@ -36,7 +36,7 @@ class Collective:
 
 
 def peak(collective: Collective, numbers: Mapping[str, Any]) -> float:
-    """Returns the bus bandwidth of large messages in GB/s, which the slowest part limits."""
+    """Returns the bus bandwidth of large messages in GB/s. The slowest part limits it."""
     if collective.nodes > 1 and collective.transport == SOCKET:
         return float(numbers["socket_peak_gbs"])
     sku = numbers["skus"].get(collective.sku, {})
@@ -55,7 +55,7 @@ def peak(collective: Collective, numbers: Mapping[str, Any]) -> float:
 
 
 def bus_bandwidth(collective: Collective, size: int, numbers: Mapping[str, Any]) -> float:
-    """Returns the bus bandwidth in GB/s for messages of `size` bytes. Latency limits that of small messages."""
+    """Returns the bus bandwidth in GB/s for messages of `size` bytes. Latency limits small messages."""
     if collective.nodes == 1:
         half = float(numbers["half_bandwidth_bytes"]["nvlink"])
     else:
@@ -71,7 +71,7 @@ def seconds(collective: Collective, size: int, numbers: Mapping[str, Any]) -> fl
 
 
 def _share(links: tuple[float, ...], gpus: int) -> float:
-    """All HCAs carry equal parts, so the slowest HCA decides.
+    """Returns the share of the full speed. All HCAs carry equal parts, so the slowest decides.
 
     A GPU whose HCA is missing or unused shares the HCA of another GPU, which halves the speed of both.
     """

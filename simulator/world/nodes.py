@@ -22,11 +22,11 @@ DRIVER_ANNOTATION = "simulator/gpu-driver"
 _NO_DEVICES = skus.VmSku(name="", family="", vcpus=1, memory_gib=1, temp_gib=0)
 
 _known = functools.lru_cache(maxsize=1024)(node_hardware)
-"""Cached, because the kubelet needs the hardware of all nodes each time it checks its pods."""
+"""Returns cached hardware, because the kubelet needs that of all nodes each time it checks its pods."""
 
 
 def hardware_of(node: Object) -> NodeHardware:
-    """Returns the hardware, with the OS of the image, and the pool's OS disk and InfiniBand partition.
+    """Returns the hardware, with the image's OS, and with the OS disk and InfiniBand partition of the pool.
 
     A node whose instance type is not in the catalogue (a virtual node) has no devices.
     """

@@ -1,4 +1,4 @@
-"""Writes `world.json`, which shows nodes and pods to sandboxed commands. They read it at /run/simulator."""
+"""Writes `world.json`, from which sandboxed commands read nodes and pods (in /run/simulator)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _RAY = "ray.io/"
 """The prefix of KubeRay's labels. A cluster's head has a Service with the cluster's name and a suffix."""
 _RAY_SUFFIX = "-head-svc"
 STANDING = frozenset({"sshd"})
-"""States that are valid only while a daemon runs. The daemon locks the file until it ends."""
+"""States that are valid only while their daemon runs. A daemon locks its state's file until it ends."""
 DEFAULT_SHM_BYTES = 64 * 2**20  # the default of container runtimes without a volume at /dev/shm
 
 
@@ -91,7 +91,7 @@ def pod_key(pod: Object) -> str:
 
 
 def shm_bytes(pod: Object) -> int:
-    """Returns the bytes of /dev/shm: with a memory volume, the limit of the volume or of a container; else 64 MiB."""
+    """Returns the bytes of /dev/shm: for a memory volume, its limit or a container's; otherwise, 64 MiB."""
     spec = pod["spec"]
     mounted = {mount["name"] for mount in _each(spec, "volumeMounts") if mount["mountPath"].rstrip("/") == "/dev/shm"}
     for volume in spec.get("volumes") or []:
