@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from simulator.azure.autoscaler.profile import PACE
 
 FIRST_S, MOST_S = 5 * 60 / PACE, 30 * 60 / PACE
-"""Upstream's --initial- and --max-node-group-backoff-duration; AKS's page confirms the thirty minutes."""
+"""Upstream's --initial-node-group-backoff-duration and --max-node-group-[...]; AKS's page confirms 30 minutes."""
 _FORGOTTEN_S = 3 * 3600 / PACE
 """Upstream's --node-group-backoff-reset-timeout."""
 
@@ -34,7 +34,7 @@ class Backoff:
         self._refusals: dict[str, Refusal] = {}
 
     def refused(self, group: str, code: str, message: str, now: float) -> None:
-        """Starts a backoff. It is twice as long as a previous, expired backoff."""
+        """Starts a backoff. If a previous backoff has expired, the new one is twice as long."""
         before, lasts = self._refusals.get(group), FIRST_S
         if before and before.until < now:
             lasts = min(2 * before.lasts_s, MOST_S)
@@ -46,7 +46,7 @@ class Backoff:
         return found if found and found.until > now else None
 
     def keep(self, groups: Collection[str], now: float) -> None:
-        """Forgets old errors, and errors of pools without autoscaling (AKS's page: disabling it resets the backoff)."""
+        """Keeps only recent errors of `groups`, because disabling autoscaling resets the backoff (AKS's page)."""
         self._refusals = {
             group: refusal
             for group, refusal in self._refusals.items()

@@ -17,7 +17,7 @@ from simulator.azure.autoscaler.groups import Group
 
 PRIORITIES, KEY = "cluster-autoscaler-priority-expander", "priorities"
 Warn = Callable[[str, str], None]
-"""Records an event of the ConfigMap. Takes a reason and a message."""
+"""Records an event of the ConfigMap `PRIORITIES`. Takes a reason and a message."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Option:
 def best(
     expander: str, options: Sequence[Option], priorities: Object | None, chance: random.Random, warn: Warn
 ) -> Option | None:
-    """Returns the best option (a random one of equals), or None if the priority expander has no valid ConfigMap."""
+    """Returns the best option (if several, a random one), or None if the priority expander has no valid ConfigMap."""
     match expander:
         case "most-pods":
             left = _least(options, lambda option: -len(option.pods))
@@ -46,7 +46,7 @@ def best(
 
 
 def waste(option: Option) -> Fraction:
-    """Returns the idle share of the new nodes: the mean of CPU and memory (expander/waste)."""
+    """Returns the idle share of the new nodes: the mean of the idle shares of CPU and memory (expander/waste)."""
     has, requests = fit.capacity(option.group.template), [fit.requests_of(pod) for pod in option.pods]
     idle = (
         1 - sum((each.get(name, Fraction(0)) for each in requests), Fraction(0)) / (has[name] * option.nodes)

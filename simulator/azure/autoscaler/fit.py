@@ -28,7 +28,7 @@ class Alike:
 
 
 def is_waiting(pod: Object) -> bool:
-    """Returns whether the pod is unschedulable by upstream's rule (cluster-autoscaler/utils/kubernetes/listers.go).
+    """Returns whether upstream treats the pod as unschedulable (cluster-autoscaler/utils/kubernetes/listers.go).
 
     Volcano sets another reason on schedulable pods of a pending gang (docs/design/scheduling-reason.md). So only the
     unschedulable pods of the gang trigger a scale-up.
@@ -83,7 +83,7 @@ def may_run(pod: Object, node: Object) -> bool:
 
 
 def why_not(pod: Object, node: Object) -> str:
-    """Returns why the pod does not fit on an empty node (scheduler's text), or an empty string."""
+    """Returns why the pod does not fit on an empty node (the scheduler's text), or an empty string."""
     if not selects(pod, node):
         return "node(s) didn't match Pod's node affinity/selector"
     if taint := repelling_taint(pod, node):

@@ -32,7 +32,7 @@ class Group:
     template: Object
     """A template of new nodes, with the devices that drivers will advertise."""
     starting: Set[str]
-    """The names of all pools' new nodes that are not ready yet."""
+    """The names of new nodes (of all pools) that are not ready yet."""
 
     @property
     def id(self) -> str:
@@ -91,7 +91,7 @@ def groups(world: World, cluster: Record, found: Iterable[Object], starting: Set
 
 
 def _with_devices(pool: Record, node: Object) -> Object:
-    """The VM size sets GPUs. The pool's tags set other devices."""
+    """Adds the VM size's GPUs, and the devices in the pool's tags."""
     sku = skus.sku(pool.properties["vmSize"])
     tags = pool.properties.get("tags") or {}
     devices = {
@@ -121,7 +121,7 @@ def lacks_gpus(node: Object) -> bool:
 def increase(world: World, operations: Operations, group: Group, count: int) -> bool:
     """Sets a group's node count. Returns False if the pool is busy or already has this count or more.
 
-    Raises ArmError for exceeded quota or throttling. If Azure has no capacity, `Group.failed` is True later.
+    Raises ArmError for exceeded quota or throttling. If Azure lacks capacity, `Group.failed` becomes True later.
     """
     with world.store.lock:
         now = _idle(world, group.pool)
@@ -162,7 +162,7 @@ def _idle(world: World, pool: Record) -> Record | None:
 
 
 def _begin(world: World, operations: Operations, pool: Record) -> None:
-    """Changes the scale set, but not the pool's state in ARM: ARM still accepts updates (azure_scale_set.go)."""
+    """Changes the scale set. Keeps the pool's state in ARM, so that ARM still accepts updates (azure_scale_set.go)."""
     world.store.put(pool)
     life.allocate(world, pool, lambda seconds: None)
     operations.start(pool.id)

@@ -29,7 +29,7 @@ class Autoscaler:
     """The autoscaler of all clusters, until `stop`."""
 
     def __init__(self, world: World, operations: Operations, client: Callable[[str], KubeClient | None]) -> None:
-        """Starts the loop. `client` maps a cluster's id to its client, or to None if it does not run."""
+        """Starts the loop. `client` returns the client of a cluster (by id), or None if the cluster is not running."""
         self._world, self._operations, self._client = world, operations, client
         self._watched: dict[str, _Watched] = {}
         self._stopped = threading.Event()
@@ -78,7 +78,7 @@ class _Watched:
         synced = self._nodes.synced.is_set() and self._pods.synced.is_set()
         if synced and not cluster.busy and time.monotonic() >= self._next:
             self._next = time.monotonic() + Profile(cluster.properties.get("autoScalerProfile")).interval_s
-            # As in upstream's lister (cluster-autoscaler/utils/kubernetes/listers.go, AllPodLister.List).
+            # Upstream ignores ended pods too (cluster-autoscaler/utils/kubernetes/listers.go, AllPodLister.List).
             pods = [pod for pod in self._pods.items() if not has_ended(pod)]
             self._scaler.look(cluster, self._nodes.items(), pods)
 

@@ -13,11 +13,11 @@ from config.data import data
 PACE = 20.0
 """The factor that shortens delays: ten minutes become half a minute. Pods run in real time."""
 START_UP_PACE = 3.0
-"""The factor for time limits of new nodes, which start in real time: 15 minutes become 5."""
+"""The factor that shortens time limits of new nodes: 15 minutes become 5. Nodes start in real time."""
 _START_UP = "15m"
-"""The time limit for a node to become ready (--max-node-startup-time). AKS's profile cannot set it."""
+"""The time limit for a registered node to become ready (--max-node-startup-time). AKS's profile cannot set it."""
 LEAST_INTERVAL_S = 2.0
-"""The minimum scan interval in any profile, because each scan processes all pods."""
+"""The minimum scan interval, whatever the profile, because each scan processes all pods."""
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
 
 
@@ -36,7 +36,6 @@ class Profile:
 
     @property
     def start_up_s(self) -> float:
-        """The time limit for a registered node to become ready."""
         return seconds(_START_UP) / START_UP_PACE
 
     @property

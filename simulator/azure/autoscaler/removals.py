@@ -19,7 +19,7 @@ Delete = Callable[[Group, Collection[str]], bool]
 
 
 class Removals:
-    """A cluster's node removals. `last` is the time of the last removal, `failed` that of the last failed drain."""
+    """A cluster's node removals. `last` and `failed` are the times of the last removal and the last failed drain."""
 
     def __init__(self, kube: KubeClient, reporter: Reporter, delete: Delete) -> None:
         self._kube, self._reporter, self._delete = kube, reporter, delete
@@ -57,11 +57,11 @@ class Removals:
                     self._reporter.record_for(node, "Node", "ScaleDown", "node removed by cluster autoscaler")
 
     def _is_empty(self, node: Object, view: View) -> bool:
-        """Evicts a marked node's pods until the deadline."""
+        """Returns whether a marked node is empty. Else, evicts the pods until the deadline."""
         name = node["metadata"]["name"]
         if name not in self._until:
             if any(taint["key"] == TO_BE_DELETED for taint in node["spec"].get("taints") or []):
-                self._mark(name, [])  # left by an earlier run
+                self._mark(name, [])  # an earlier run set the taint
             return False
         moved = drain.to_move(view.pods, name)
         if moved and view.now > self._until[name]:
@@ -86,7 +86,7 @@ class Removals:
 
 
 def choose(ready: Sequence[Unneeded], removals: Removals, view: View) -> list[Unneeded]:
-    """Selects several empty nodes, or else one node to drain. Never goes below a pool's minimum count."""
+    """Selects empty nodes, or if there are none, one node to drain. Keeps each pool's minimum count."""
     bulk = int(view.profile.number("max-empty-bulk-delete"))
     empty = _within((each for each in ready if not each.pods), removals)[:bulk]
     full = [] if empty or removals.drains(view.pods) else _within((each for each in ready if each.pods), removals)[:1]

@@ -18,9 +18,9 @@ from simulator.kube import drain
 _SAFE = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 _DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 _GPU_THRESHOLD = 0.5
-"""Upstream's --scale-down-gpu-utilization-threshold. AKS's threshold is for CPU and memory (autoscaler page)."""
+"""Upstream's --scale-down-gpu-utilization-threshold. AKS's profile sets the threshold for CPU and memory only."""
 _REPLICATED = ("ReplicationController", "ReplicaSet", "Job", "StatefulSet")
-"""Owners that re-create evicted pods. Pods of other owners keep a node (--skip-nodes-with-custom-controller-pods)."""
+"""Owners that re-create evicted pods. Nodes with other pods stay (--skip-nodes-with-custom-controller-pods)."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Unneeded:
 
 
 def unneeded(view: View, budgets: Sequence[Object]) -> list[Unneeded]:
-    """Returns removable nodes in the order of the groups. For each one, reserves capacity elsewhere for its pods."""
+    """Returns removable nodes in the order of the groups. For each node's pods, reserves capacity elsewhere."""
     staying = {_name(node): node for node in view.nodes if not is_going(node)}
     free = {name: fit.free(node, view.pods) for name, node in staying.items()}
     skips = view.profile.is_true("ignore-daemonsets-utilization")
@@ -57,9 +57,9 @@ def unneeded(view: View, budgets: Sequence[Object]) -> list[Unneeded]:
 
 
 def utilization(node: Object, pods: Sequence[Object], *, skip_daemon_sets: bool) -> Fraction:
-    """Returns the utilization of GPUs, or without GPUs the higher one of CPU and memory.
+    """Returns the utilization of GPUs, or for a node without GPUs, the higher one of CPU and memory.
 
-    For a GPU node that does not advertise GPUs yet, returns 0. Skipped DaemonSets reduce the capacity
+    For a GPU node that does not advertise GPUs yet, returns 0. The capacity excludes skipped DaemonSets
     (simulator/utilization/info.go).
     """
     if lacks_gpus(node):
@@ -89,7 +89,7 @@ def keeps(pod: Object, budgets: Iterable[Object], profile: Profile) -> str:
 
 
 def _is_used(node: Object, used: Fraction, view: View) -> bool:
-    """Returns whether utilization prevents removal (eligibility.go). Since 1.35, the threshold itself does not."""
+    """Returns whether utilization prevents removal (eligibility.go). Since 1.35, it must exceed the threshold."""
     named = view.profile.number("scale-down-utilization-threshold")
     threshold = Fraction(_GPU_THRESHOLD if GPU_LABEL in node["metadata"].get("labels", {}) else named)
     return used > threshold or (used == threshold and not view.since_1_35)
@@ -102,7 +102,7 @@ def _is_kept(node: Object, moved: Iterable[Object], budgets: Sequence[Object], p
 
 
 def _moves(pods: Iterable[Object], nodes: Mapping[str, Object], free: dict[str, Resources]) -> bool:
-    """Subtracts the pods' requests from `free` only if all pods fit."""
+    """Returns whether all pods fit. If so, subtracts their requests from `free`."""
     tried, left = {name: dict(free[name]) for name in nodes}, fit.alike(pods)
     for name, node in nodes.items():
         fit.place(node, tried[name], left)

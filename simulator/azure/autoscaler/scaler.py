@@ -26,7 +26,7 @@ from simulator.kube.client import KubeClient
 _MAX_REACHED, _BACKED_OFF = "max node group size reached", "in backoff after failed scale-up"
 _UNREADY = "not ready for scale-up"
 _NO_MACHINE = "provisioning-state-failed", "Azure failed to provision a node for this node group"
-"""Upstream's error if Azure cannot allocate a machine: code and text (azure_scale_set_instance_cache.go)."""
+"""Code and text of upstream's error if Azure cannot allocate a machine (azure_scale_set_instance_cache.go)."""
 
 
 @dataclass(frozen=True)
@@ -49,12 +49,12 @@ class Scaler:
         chance: random.Random | None = None,
     ) -> None:
         self._world, self._operations, self._kube, self._clock = world, operations, kube, clock
-        self._chance = chance or random.Random()  # noqa: S311 - which of two pools
+        self._chance = chance or random.Random()  # noqa: S311 - only chooses a pool
         self._backoff, self._reporter = Backoff(), Reporter(kube)
         self._removals = Removals(kube, self._reporter, lambda *of: groups.delete(world, operations, *of))
         self._since: dict[str, float] = {}
         self._failing: dict[str, float] = {}
-        """The time since which each group has lacked machines without a running operation."""
+        """By group: the time since which machines are missing and no operation runs."""
         self._scale_ups: dict[str, ScaleUp] = {}
         self._seen: dict[str, float] = {}
         self._grown = float("-inf")
@@ -86,7 +86,7 @@ class Scaler:
     # -- more nodes ----------------------------------------------------------------------------------------------------
 
     def _note_refusals(self, view: View) -> None:
-        """Records failed and timed-out scale-ups. If the user requested the machines, first waits for a time limit."""
+        """Records failed and timed-out scale-ups. For machines that the user requested, waits until a time limit."""
         limit_s = view.profile.duration_s("max-node-provision-time")
         for group in view.groups:
             if not group.failed:
@@ -100,7 +100,7 @@ class Scaler:
                 self._refused(group, *_NO_MACHINE, view.now)
 
     def _end_scale_up(self, group: Group, view: View) -> None:
-        """Source: clusterstate.go, updateScaleRequests."""
+        """Ends a finished or late scale-up (clusterstate.go, updateScaleRequests)."""
         request = self._scale_ups.get(group.id)
         if request is None or group.pool.busy:
             return
@@ -134,7 +134,7 @@ class Scaler:
         return False
 
     def _ask(self, group: Group, count: int, now: float, pods: Sequence[Object] = ()) -> bool:
-        """Returns whether it sent a request. After a failed request, the next iteration tries another group."""
+        """Returns whether it sent a request. If Azure rejects the request, the next iteration tries another group."""
         size = f"{group.id} size to {count} instead of {group.target} (max: {group.most})"
         try:
             if not groups.increase(self._world, self._operations, group, count):
@@ -196,8 +196,8 @@ def _cannot_count(view: View) -> bool:
     """Returns whether every scale-up fails, because a node outside autoscaled pools does not advertise its GPUs.
 
     Since 1.35, each scale-up first counts the resources of all nodes (resourcequotas/usage.go and gpu_processor.go,
-    kubernetes/autoscaler#10301), and other pools have no template. Only AKS's control-plane log has the error; pods get
-    no event.
+    kubernetes/autoscaler#10301). Pools without autoscaling have no template, so this
+    fails. Only AKS's control-plane log has the error; pods get no event.
     """
     return view.since_1_35 and any(map(lacks_gpus, view.fixed))
 

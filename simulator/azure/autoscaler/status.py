@@ -25,7 +25,7 @@ _SOURCE = {"component": "cluster-autoscaler"}
 def summary(
     groups: Sequence[Group], refusals: Sequence[Refusal | None], going: Sequence[int], *, healthy: bool
 ) -> dict[str, Any]:
-    """Returns the status without times. `refusals` and `going` (numbers of removable nodes) are per group."""
+    """Returns the status without times. `refusals` and `going` (numbers of removable nodes) are by group."""
     parts = [_group(*each) for each in zip(groups, refusals, going, strict=True)]
     grows = any(group.upcoming for group in groups)
     return {
@@ -66,7 +66,7 @@ def _group(group: Group, refusal: Refusal | None, going: int) -> dict[str, Any]:
 
 
 class Reporter:
-    """Writes events, and the status after a change."""
+    """Writes events, and the status when it changes."""
 
     def __init__(self, kube: KubeClient) -> None:
         self._kube = kube

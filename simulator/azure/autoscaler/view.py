@@ -13,10 +13,7 @@ from simulator.azure.autoscaler.profile import Profile
 
 @dataclass(frozen=True)
 class View:
-    """A cluster's state at `now` (seconds of any clock).
-
-    `starting` has the names of new nodes that are not ready yet.
-    """
+    """A cluster's state at `now` (seconds of any clock). `starting`: see `Group`."""
 
     groups: Sequence[Group]
     all_nodes: Sequence[Object]
@@ -38,7 +35,7 @@ class View:
 
     @property
     def healthy(self) -> bool:
-        """Whether the autoscaler acts, because only few nodes are unready (clusterstate.go, IsClusterHealthy)."""
+        """Whether few enough nodes are unready that the autoscaler acts (clusterstate.go, IsClusterHealthy)."""
         unready = [node for node in self.all_nodes if not is_ready(node)]
         broken = sum(node["metadata"]["name"] not in self.starting for node in unready)
         return self.tolerates(broken, len(self.all_nodes))
