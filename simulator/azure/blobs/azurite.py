@@ -12,11 +12,11 @@ from simulator.azure import trust
 from simulator.host import paths, ports
 from simulator.host.processes import Process, Supervisor
 
-_READY_TIMEOUT_S = 120  # two seconds on an idle machine
+_READY_TIMEOUT_S = 120  # a start takes two seconds on an idle machine
 
 
 class Azurite:
-    """The Azurite process. It reads accounts at start, so a change of accounts restarts it (two seconds)."""
+    """The Azurite process. It reads accounts only at the start, so a change of accounts restarts it."""
 
     def __init__(self) -> None:
         self.authority = trust.authority()
@@ -41,9 +41,9 @@ class Azurite:
             return self._accounts[account][0]
 
     def set_accounts(self, accounts: Callable[[], Mapping[str, list[str]]]) -> None:
-        """Serves these accounts. Returns when ready. Raises RuntimeError with the end of the log."""
+        """Serves these accounts. Returns when Azurite is ready. Raises RuntimeError with the end of the log."""
         with self._changing:
-            # Not inside `_lock`: `accounts` takes the store's lock, and `key` may wait for `_lock` with that lock.
+            # Not inside `_lock` (deadlock): `accounts` takes the store's lock, and callers of `key` may hold it.
             wanted = dict(accounts())
             with self._lock:
                 if wanted == self._accounts:

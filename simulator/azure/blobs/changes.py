@@ -1,7 +1,7 @@
 """A log of blobs that users wrote or deleted since the simulator's start, by container.
 
 Simulated mounts are copies. Without the log, they would list the whole container for each pod
-(`simulator/kubelet/csi/contents.py`). Real blob storage has no such immediate log.
+(`simulator/kubelet/csi/contents.py`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 _ALL = ""
-"""The name in an entry if any blob may have changed."""
+"""The blob name in an entry that stands for all blobs."""
 
 
 class Changes:
@@ -34,7 +34,7 @@ class Changes:
     def since(self, account: str, container: str, count: int) -> tuple[int, Mapping[str, str | None] | None]:
         """Returns the end position of a container's log, and the last etag of each blob after position `count`.
 
-        The second value is None if any blob may have changed. Position 0 always means this.
+        The second value is None if any blob may have changed, and always for position 0.
         """
         with self._lock:
             entries = self._entries[f"{account}/{container}"]

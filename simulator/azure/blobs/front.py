@@ -26,7 +26,7 @@ _HOP_BY_HOP = {"connection", "keep-alive", "proxy-connection", "te", "trailer", 
 _READS = ("GET", "HEAD")
 _DOMAINS = (domains.BLOBS, domains.DFS)
 _TIMEOUT_S = 60
-_STARTING_S = 60.0  # how long a request waits for Azurite's start
+_STARTING_S = 60.0  # the time that a request waits for Azurite to start
 _POLL_S = 0.05
 _LOCKS = 64
 Answer = tuple[int, list[tuple[str, str]], bytes]
@@ -75,7 +75,7 @@ class _Handler(Handler):
             refusal: Refusal | None = Refusal(
                 HTTPStatus.LENGTH_REQUIRED, "MissingContentLengthHeader", "The Content-Length header was not specified."
             )
-            self.close_connection = True  # the content is not read
+            self.close_connection = True  # because the content was not read
         else:
             refusal = self.server.rule(request)
         if refusal:
@@ -110,12 +110,12 @@ class _Handler(Handler):
             try:
                 answer = self._ask(content)
                 etag = None if self._removed(answer) else _new_etag(self.command, answer)
-            finally:  # also after an error
+            finally:  # an error may come after the write
                 self.server.changes.record(path, etag)
         return answer
 
     def _removed(self, answer: Answer) -> bool:
-        """Returns whether the request deleted the blob, not a snapshot or part."""
+        """Returns whether the request deleted the blob, not only a snapshot or part of the blob."""
         query = dict(parse_qsl(urlsplit(self.path).query))
         of_it = {"comp", "snapshot", "versionid"} & query.keys() or "x-ms-delete-snapshots" in self.headers
         return self.command == "DELETE" and answer[0] == HTTPStatus.ACCEPTED and not of_it

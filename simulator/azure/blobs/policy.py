@@ -25,7 +25,7 @@ _READS = ("GET", "HEAD")
 
 @dataclass(frozen=True)
 class BlobRequest:
-    """A request with a decoded `path`. `authorization` is the header's value or empty."""
+    """A request with a decoded `path`. `authorization` is the value of the header, or empty."""
 
     method: str
     path: str
@@ -113,7 +113,7 @@ class Policy:
         return None
 
     def _by_role(self, request: BlobRequest, account: Record, rest: str, principal: str) -> Refusal | None:
-        """A user delegation SAS has the permissions of the key's owner (`principal`)."""
+        """Checks the roles of `principal`. For a user delegation SAS, this is the owner of the key."""
         container = rest.partition("/")[0]
         scope: ResourceId = account.id
         if container:
@@ -127,7 +127,7 @@ class Policy:
 
 
 def _began(text: str) -> float:
-    """Returns infinity for a missing time: Azurite rejects such a SAS."""
+    """Returns the time, or infinity if it is missing: Azurite rejects such a SAS."""
     try:
         return datetime.datetime.fromisoformat(text).timestamp()
     except ValueError:
@@ -137,7 +137,7 @@ def _began(text: str) -> float:
 def _outlives(content: bytes) -> bool:
     found = _EXPIRY.search(content)
     if found is None:
-        return False  # Azurite rejects it
+        return False  # Azurite rejects a missing time
     try:
         expiry = datetime.datetime.fromisoformat(found[1].decode())
     except ValueError:

@@ -72,7 +72,7 @@ class BlobService:
         self.azurite.stop()
 
     def _do(self, account: str, work: Callable[[BlobServiceClient], None]) -> None:
-        """Retries if Azurite restarted (on another port) after a change of accounts."""
+        """Runs `work`. Retries if Azurite restarts on another port, because the accounts changed."""
         deadline = time.monotonic() + _RETRY_S
         while True:
             key = self.azurite.key(account)  # waits while Azurite starts
