@@ -41,7 +41,7 @@ def _not_available(resource: ResourceId, body: Body, regions: Iterable[str]) -> 
 
 
 def referenced(world: World, by: ResourceId, text: str, wanted: str, path: str, location: str = "") -> Record:
-    """Returns the referenced resource. Raises ArmError if it is missing, or differs in type or region (if given)."""
+    """Returns the referenced resource. Raises ArmError if it is missing, or its type or region is wrong."""
     found = linked_id(text, path)
     record = world.store.get(found) if found.type.lower() == wanted.lower() else None
     if record is None or (location and region_of(world, record) != location):

@@ -35,7 +35,7 @@ def check(properties: Body, name: str, sku: skus.VmSku, *, scaled: bool) -> None
 
 
 def _autoscale_problem(properties: Body, *, scaled: bool) -> str:
-    """If the pool was `scaled`, AKS accepts bounds that exclude the count, and changes the count later."""
+    """If the pool was autoscaled before, AKS accepts bounds that exclude the count, and changes the count later."""
     least, most = properties.get("minCount"), properties.get("maxCount")
     if not is_scaled(properties):
         return "minCount and maxCount need enableAutoScaling." if least is not None or most is not None else ""
@@ -95,7 +95,7 @@ def _upgrade_problem(properties: Body) -> str:
 
 
 def surge(properties: Body, existing: Record | None) -> int:
-    """Returns how many nodes an upgrade must add: 0 without an upgrade, or for an upgrade in place.
+    """Returns how many nodes an update must add: 1 for a version upgrade with surge nodes, else 0.
 
     Since Kubernetes 1.35, AKS continues with one node if the quota is too small (page on rolling upgrades).
     """
@@ -120,8 +120,8 @@ def _gpu_problem(properties: Body, sku: skus.VmSku) -> str:
 def check_system(properties: Body, existing: Record | None) -> None:
     """Raises ArmError for a system pool without nodes, or a new system pool that can run fewer than 30 pods.
 
-    Sources: AKS's pages "Manage system node pools" and on Azure CNI, "Configure maximum - new clusters". An existing
-    pool can shrink (Azure/AKS#1422). The text is that of Azure/AKS#931 plus the reason.
+    Sources: AKS's page "Manage system node pools", and "Configure maximum - new clusters" in the page on Azure CNI. An
+    existing pool can shrink (Azure/AKS#1422). The error text is from Azure/AKS#931, with the reason added.
     """
     if properties["count"] < 1:
         message = "A system agent pool must have at least one node."

@@ -16,16 +16,16 @@ from simulator.azure.types.agent_pool.nodes import ADDRESSES_PER_POOL
 
 TYPE = "Microsoft.ContainerService/managedClusters/agentPools"
 INSTANCES, NEXT = "instances", "nextInstance"
-"""Keys of a pool's facts: the instance numbers of its machines in the scale set, and the next number."""
+"""Keys of a pool's facts: the machines' instance numbers in the scale set, and the next instance number."""
 STOPPED = {"code": "Stopped"}
 _NO_INTERNET = 50
 """Node set-up's exit code if mcr.microsoft.com is not reachable (Azure/AgentBaker, cse_helpers.sh)."""
 ALLOCATION_S = 3.0
-"""The time until an allocation fails. Azure takes minutes."""
+"""The time until an allocation fails. In Azure, it is minutes."""
 
 
 def of_cluster(world: World, cluster: ResourceId) -> list[Record]:
-    """Returns a cluster's pools by index, without pools that are being deleted."""
+    """Returns a cluster's pools, sorted by index, without pools that are being deleted."""
     pools = [pool for pool in world.store.within(cluster) if pool.id.type.lower() == TYPE.lower()]
     return sorted((pool for pool in pools if pool.state != "Deleting"), key=lambda pool: int(pool.facts["index"]))
 
@@ -33,8 +33,8 @@ def of_cluster(world: World, cluster: ResourceId) -> list[Record]:
 def instances(pool: Record) -> list[int]:
     """Returns the instance numbers of a pool's machines: fewer than the count if Azure lacked capacity.
 
-    If the count decreases, the highest numbers are removed, as with the default scale-in policy of scale sets (Azure's
-    page on these policies). The policy's balancing of zones is not simulated.
+    If the count decreases, the highest numbers are removed, as in the default scale-in policy of scale sets (Azure's
+    page on these policies). Balancing of zones is not simulated.
     """
     return sorted(pool.facts.get(INSTANCES, ()))[: int(pool.properties["count"])]
 

@@ -14,10 +14,10 @@ from config.data.skus import VmSku
 from simulator.world.nodes import DRIVER_ANNOTATION, PARTITION_ANNOTATION
 
 Node = dict[str, Any]
-ADDRESSES_PER_POOL = 1024  # in 10.224.0.0/16; a pool has at most 1000 nodes
+ADDRESSES_PER_POOL = 1024  # of 10.224.0.0/16; a pool has at most 1000 nodes
 _FIRST_ADDRESS = 4  # Azure reserves a subnet's first four addresses
 _EVICTION_MIB = 100  # the kubelet's eviction threshold memory.available
-_KERNEL_MIB = 160  # 112 to 316 on recorded nodes (tests/contract/recordings/nodes.yaml), without page tables
+_KERNEL_MIB = 160  # recorded nodes: 112 to 316 plus page tables (tests/contract/recordings/nodes.yaml)
 _BASE36 = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
@@ -59,7 +59,7 @@ def image(os_sku: str, kubernetes: str) -> Image:
 
 @dataclass(frozen=True)
 class Pool:
-    """The input for a pool's nodes. `properties` are those in ARM, with defaults."""
+    """The input for a pool's nodes. `properties` are ARM's, with defaults."""
 
     id: str
     name: str
@@ -71,7 +71,6 @@ class Pool:
     index: int
     """The index of the pool's address block."""
     instances: Sequence[int]
-    """The instance numbers of the pool's machines."""
     one_fabric: bool = True
     """Whether AKSInfinibandSupport was registered at the pool's creation."""
 

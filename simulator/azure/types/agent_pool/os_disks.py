@@ -14,7 +14,7 @@ _LARGEST_EPHEMERAL_GIB = 2040
 _LEAST_TEMPORARY_GIB = 128
 """The smallest temporary disk for which AKS's default OS disk is ephemeral."""
 _MANAGED_GIB = ((64, 1024), (16, 512), (8, 256), (0, 128))
-"""Pairs of minimum vCPUs and the default size of managed disks."""
+"""Pairs of a minimum of vCPUs and the default size of managed disks."""
 
 
 def fill(properties: Body, sku: VmSku) -> None:

@@ -84,7 +84,7 @@ KIND = AgentPools()
 
 
 def _upgrade_image(world: World, record: Record) -> None:
-    """Changes nothing: the simulator has one node image per OS SKU and Kubernetes version."""
+    """Does nothing, because the simulator has one node image per OS SKU and Kubernetes version."""
     KIND.check_idle(world, record)
     record.state = "UpgradingNodeImageVersion"
     world.store.put(record)
@@ -190,8 +190,8 @@ def _check_fixed(body: Body, existing: Record | None) -> None:
 def _set_count(properties: Body, existing: Record | None) -> None:
     """An autoscaled pool ignores the count in an update (Azure/AKS, release of 2019-10-28).
 
-    A new autoscaled pool does not require a count (release of 2024-08-27). The default is not documented (the
-    reference has 1; clients send minCount); here it is minCount. Without the autoscaler, a count is required.
+    A new autoscaled pool does not require a count (release of 2024-08-27). AKS's default is not documented (the
+    reference has 1). The simulator uses minCount, which clients send. Without the autoscaler, a count is required.
     """
     if not checks.is_scaled(properties):
         if "count" not in properties:
@@ -242,7 +242,7 @@ def _add_spot_marks(properties: Body) -> None:
 
 
 def _check_version(world: World, properties: Body, cluster: Record) -> None:
-    """A pool's minor version can be up to three below the control plane's, but not above."""
+    """A pool's minor version can be at most three below the control plane's version, and not above it."""
     wanted = properties["orchestratorVersion"]
     if world.subscription.kubernetes(wanted) is None:
         raise bad_request(f"Version {wanted} {checks.VERSIONS_HELP}", code="AgentPoolK8sVersionNotSupported")

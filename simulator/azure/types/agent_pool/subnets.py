@@ -38,7 +38,7 @@ _IN_OWN_NETWORKS = {
 _PATH = "properties.vnetSubnetID"
 _PODS_PER_NODE = 256  # AKS's page on CNI Overlay
 _ADDRESSES, _GROUP = "addresses", "nodeGroup"
-"""Keys of a pool's facts: the number of its IP addresses, and the resource group of its machines."""
+"""Keys of a pool's facts: the number of IP addresses, and the resource group of the machines."""
 
 
 def of(world: World, properties: Body) -> Record | None:
@@ -98,7 +98,7 @@ def uses(pool: Record) -> list[Use]:
 
 
 def check_pods(properties: Body, cluster: Record, others: list[Record]) -> None:
-    """Raises ArmError if an overlay's pod CIDR is too small for the maximum number of nodes, without surge nodes."""
+    """Raises ArmError if an overlay's pod CIDR is too small for all nodes of all pools. Ignores surge nodes."""
     network = cluster.properties["networkProfile"]
     if network.get("networkPluginMode") != "overlay":
         return
@@ -181,7 +181,7 @@ def drops_traffic(world: World, properties: Body) -> bool:
 
 
 def _clashes(world: World, cluster: Record, subnet: Record) -> Iterator[Problem]:
-    """A service range can be in a part of the network without subnets."""
+    """Yields overlaps. A service range can be in the network, but not in a subnet."""
     own, network = subnets.prefix(subnet.properties), cluster.properties["networkProfile"]
     for reserved in RESERVED:
         if own.overlaps(reserved):

@@ -15,7 +15,7 @@ TYPE = accounts.CONTAINERS
 
 
 class BlobContainers(Kind):
-    """Containers. The blob service creates and deletes each container at the same time."""
+    """Containers. The same request creates or deletes the container in the blob service."""
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
         account = _rules.found(world, record.id.parent.parent)

@@ -34,7 +34,7 @@ class ContainerRegistries(Kind):
         world.registries.remove(record.id.name)
 
     def names(self, world: World, record: Record) -> Mapping[str, Sequence[str]]:
-        """Returns the data endpoint first, because Azure assigns addresses in this order."""
+        """Returns the data endpoint's name first, because Azure assigns addresses in this order."""
         return {"registry": [_data_host(record.id, record.body), f"{record.id.name.lower()}{DOMAIN}"]}
 
     def unlinkable(self, record: Record) -> str:
@@ -72,7 +72,7 @@ def _data_host(resource: ResourceId, body: Body) -> str:
 
 
 def _check_tier(world: World, resource: ResourceId, body: Body) -> None:
-    """Only one error text has a source: Azure-Samples/dotNET-Frontend-AB-Testing-on-Azure-Container-Apps#5."""
+    """One error text has a source: Azure-Samples/dotNET-Frontend-AB-Testing-on-Azure-Container-Apps#5."""
     tier, properties = body["sku"]["name"], body["properties"]
     wanted = {
         "Disabling public network access": properties["publicNetworkAccess"] == "Disabled",

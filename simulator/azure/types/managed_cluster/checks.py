@@ -15,7 +15,7 @@ from simulator.azure.types.agent_pool.life import of_cluster
 from simulator.azure.types.role_assignment.allowed import allows
 from simulator.azure.types.user_assigned_identity import rules as user_identities
 
-_ASSIGN = f"{user_identities.TYPE}/*/assign/action"  # the asterisk is part of the action's name
+_ASSIGN = f"{user_identities.TYPE}/*/assign/action"  # the action's real name has an asterisk
 _LTS_HELP = (  # apecloud/kubeblocks#10136
     "which is only available for Long-Term Support (LTS). If you intend to onboard to LTS, please ensure the cluster "
     "is in Premium tier and LTS support plan (see https://aka.ms/aks/enable-lts). Otherwise, use [az aks get-versions] "
@@ -86,7 +86,7 @@ def kubelet_identity(world: World, resource: ResourceId, body: Body) -> None:
     """Adds the ids of a custom kubelet identity. Raises ArmError if the identity cannot be assigned to nodes.
 
     Source: AKS's page "Use a managed identity". The identity that AKS creates needs no role. Error codes: user reports.
-    Only the last error text is AKS's. For a missing identity, this error is a guess.
+    Only the error text for the missing role is AKS's. Its use for a missing identity is a guess.
     """
     properties, identity = body["properties"], body.get("identity", {})
     profile = properties.pop("identityProfile", {})
@@ -120,7 +120,7 @@ def made_kubelet_identity(cluster: ResourceId, properties: Body) -> str:
 
 
 def node_group(world: World, resource: ResourceId, properties: Body) -> None:
-    """Raises ArmError if the group exists (Azure/azure-cli#27215, hashicorp/terraform-provider-azurerm#7562)."""
+    """Raises ArmError if the name is in use (Azure/azure-cli#27215, hashicorp/terraform-provider-azurerm#7562)."""
     name = properties["nodeResourceGroup"]
     if name.lower() == str(resource.group).lower():
         message = (
@@ -138,7 +138,7 @@ def node_group(world: World, resource: ResourceId, properties: Body) -> None:
 
 
 def longest_step(minor: int) -> int:
-    """Returns by how many minor versions an upgrade can go: three from an LTS-only version, else one.
+    """Returns how many minor versions an upgrade can advance: three from an LTS-only version, else one.
 
     Source: AKS's recorded upgrade lists (tests/contract/recordings/clusters.yaml).
     """
@@ -167,7 +167,7 @@ def access(properties: Body) -> None:
 
 
 def _is_range(text: str) -> bool:
-    """A range must start at its first address (AKS's page on authorized IP ranges)."""
+    """Host bits are not allowed (AKS's page on authorized IP ranges)."""
     try:
         ip_network(text)
     except ValueError:

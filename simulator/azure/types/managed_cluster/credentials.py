@@ -68,7 +68,7 @@ def _certificate(world: World, cluster: Record, role: str, suffix: str) -> Body:
 
 
 def _kubelogin(world: World, cluster: Record) -> Body:
-    """Uses a device code login, AKS's default. Users without a browser change `--login`."""
+    """Uses a device code login, AKS's default. To log in without a browser, users change `--login`."""
     tenant = world.subscription.tenant_id
     options = {
         "environment": "AzurePublicCloud",

@@ -1,6 +1,6 @@
 """A cluster's network profile: plugin, addresses (services, pods, DNS), outbound type.
 
-Error codes: AKS's list (Azure/aks-deployer, pkg/apierror/const.go). Only `InvalidParameter` is a guess. Rules: AKS's
+Error codes: AKS's list (Azure/aks-deployer, pkg/apierror/const.go), except `InvalidParameter` (a guess). Rules: AKS's
 pages on Azure CNI ("Service address CIDR must be smaller than /12", "Don't use the first IP address in your address
 range"), and AKS's older API (Azure/acs-engine, pkg/api/agentPoolOnlyApi/v20180331: validate.go accepts /12; errors.go
 has the error texts). Sources of other error texts are next to the texts.
@@ -35,7 +35,7 @@ def fill(network: Body) -> None:
         network["networkPlugin"] = "azure"
         network.setdefault("networkPluginMode", "overlay")
     network.setdefault("networkDataplane", "azure")
-    # Cilium's data plane enforces policies itself (AKS's page on Azure CNI Powered by Cilium).
+    # Cilium's data plane also enforces network policies (AKS's page on Azure CNI Powered by Cilium).
     network.setdefault("networkPolicy", "cilium" if network["networkDataplane"] == "cilium" else "none")
     if network.get("networkPluginMode") == "overlay" or network["networkPlugin"] == "kubenet":
         network.setdefault("podCidr", "10.244.0.0/16")

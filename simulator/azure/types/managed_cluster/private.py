@@ -2,8 +2,8 @@
 
 Source: AKS's page "Create a private AKS cluster". AKS creates the API server's endpoint in the first pool's subnet. It
 stores the private name in AKS's own zone (`system`) or in the user's zone. If necessary, it links the zone to the
-network. Two rules are guesses: without a zone, a cluster has no private name; AKS deletes zones and links that it
-created with the cluster.
+network. Two rules are guesses: without a zone, a cluster has no private name; with a cluster, AKS deletes the zone
+and link that AKS created for it.
 
 Error codes: AKS's list (Azure/aks-deployer, pkg/apierror/const.go). Error texts: Microsoft's pages on
 CustomPrivateDNSZoneMissingPermissionError, CreateOrUpdateVirtualNetworkLinkFailed and LinkedAuthorizationFailed; other
@@ -35,7 +35,7 @@ _ADDRESS = "apiServer"
 """The key of the API server's address in a cluster's facts."""
 _MADE_BY = "cluster"
 """The key of the cluster's id in the facts of zones and links that AKS created."""
-_AKS_NETWORK_ADDRESS = "10.224.0.4"  # the first usable one in AKS's managed network
+_AKS_NETWORK_ADDRESS = "10.224.0.4"  # the first usable address in AKS's managed network
 _PROFILE = "properties.apiServerAccessProfile"
 _ZONE = f"{_PROFILE}.privateDNSZone"
 
@@ -77,7 +77,7 @@ def check(world: World, body: Body, existing: Record | None) -> None:
 
 
 def prepare(world: World, cluster: Record) -> None:
-    """Assigns the address and name of a private API server. Raises ArmError, so that the operation fails."""
+    """Assigns the address and name of a private API server. Raises ArmError, which fails the operation."""
     pools = of_cluster(world, cluster.id)
     subnet = pool_subnets.of(world, pools[0].properties) if pools else None
     if subnet:
@@ -112,7 +112,7 @@ def uses(world: World, cluster: Record) -> list[Use]:
 
 
 def names(cluster: Record, host: str) -> Body:
-    """Returns `fqdn` and `privateFQDN`, if they exist. `host` is the host name that AKS makes from the DNS prefix."""
+    """Returns `fqdn` and `privateFQDN`, if they exist. `host` is the label that AKS makes from the DNS prefix."""
     properties, location = cluster.properties, cluster.body["location"]
     public = {"fqdn": f"{host}.hcp.{location}.azmk8s.io"}
     if not is_private(properties):

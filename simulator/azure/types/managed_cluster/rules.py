@@ -58,7 +58,7 @@ class ManagedClusters(Kind):
         properties["provisioningState"] = "Updating" if existing else "Creating"
         record.body, record.error = body, None
         _store_pools(world, record, profiles)
-        world.store.put(record)  # last: after a kill before this line, the next start removes the pools
+        world.store.put(record)  # last: if killed before, the next start removes the pools
 
     def check_idle(self, world: World, record: Record) -> None:
         """Raises ArmError while the cluster or a pool is busy. Pools can change in parallel (Azure/AKS#1913)."""
@@ -95,7 +95,7 @@ class ManagedClusters(Kind):
             "servicePrincipalProfile": properties.get("servicePrincipalProfile") or {"clientId": "msi"},
             "agentPoolProfiles": [
                 {"name": pool.id.name, **pools.view_properties(pool), **power}
-                # AKS does not keep the order of the request either (pulumi-azure-native#1298).
+                # AKS sorts them too (pulumi-azure-native#1298).
                 for pool in sorted(of_cluster(world, record.id), key=lambda pool: pool.id.name)
             ],
         }
@@ -140,7 +140,7 @@ KIND = ManagedClusters()
 
 
 def _stop(world: World, record: Record) -> None:
-    """Stops at once. Azure takes minutes."""
+    """Stops the cluster at once. Azure takes minutes."""
     life.check_runs(record, "stopping")
     KIND.check_idle(world, record)
     record.properties["powerState"] = life.STOPPED
@@ -157,7 +157,7 @@ def _start(world: World, record: Record) -> None:
 
 
 def _rotate_certificates(world: World, record: Record) -> None:
-    """The new CA invalidates kubeconfigs. All nodes reboot."""
+    """Replaces the CA, which invalidates kubeconfigs, and reboots all nodes."""
     life.check_runs(record, "rotating certificates")
     KIND.check_idle(world, record)
     world.backend.rotate(record.id.text)
@@ -165,7 +165,7 @@ def _rotate_certificates(world: World, record: Record) -> None:
 
 
 def _store_pools(world: World, cluster: Record, profiles: list[Body]) -> None:
-    """Reverts all changes if one pool is invalid."""
+    """Stores all pools, or if one is invalid, none."""
     done: list[tuple[ResourceId, Record | None]] = []
     try:
         for profile in profiles:
@@ -238,7 +238,7 @@ def _identity(world: World, record: Record) -> Body:
 
 
 def server_names(record: Record) -> list[str]:
-    """Returns the host names of a private API server (kubeconfigs contain the first one), else an empty list."""
+    """Returns the host names of a private API server (first the name in kubeconfigs), else an empty list."""
     found = private.names(record, _host(record)) if private.is_private(record.properties) else {}
     return [found[name] for name in ("privateFQDN", "fqdn") if name in found]
 

@@ -45,7 +45,7 @@ def run(world: World, cluster: Record, body: Body) -> Record:
 
 
 def _argv(command: str) -> list[str]:
-    """Azure uses a shell. The simulator uses none, to protect this machine."""
+    """Azure uses a shell. The simulator does not, to protect this machine."""
     try:
         argv = shlex.split(command)
     except ValueError:

@@ -42,7 +42,7 @@ class PrivateDnsZones(Kind):
         links = links_of(world, record.id)
         registering = [link for link in links if link.properties["registrationEnabled"]]
         return _LIMITS | {
-            "numberOfRecordSets": 1 + len({found.name for found in names.records(world, record.id)}),  # 1: SOA
+            "numberOfRecordSets": 1 + len({found.name for found in names.records(world, record.id)}),  # 1: SOA record
             "numberOfVirtualNetworkLinks": len(links),
             "numberOfVirtualNetworkLinksWithRegistration": len(registering),
         }

@@ -1,8 +1,8 @@
 """Private endpoints: an Azure service's addresses in a subnet.
 
 Shapes: Azure/azure-cli's recording `test_network_private_endpoint_private_dns_zone_group`. Azure approves connections
-automatically if endpoint and service have the same owner. Error codes and texts are guesses; those for a wrong tier
-follow Service Bus.
+automatically if endpoint and service have the same owner. Error codes and texts are guesses (for a wrong tier,
+from Service Bus).
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ TYPE = "Microsoft.Network/privateEndpoints"
 ZONE_GROUPS = f"{TYPE}/privateDnsZoneGroups"
 _APPROVED = {"status": "Approved", "description": "Auto-Approved"}
 _BORN = "born"
-"""The key of the service's creation time in an endpoint's facts. A later service with the same name is not served."""
+"""The key of the service's creation time in an endpoint's facts, to detect a later service of the same name."""
 
 
 class PrivateEndpoints(Kind):
-    """Endpoints. Each has an address for each DNS name of its group."""
+    """Endpoints. Each has an address for each DNS name of the service's group."""
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
         _rules.check_region(world, record, body, existing)
@@ -91,7 +91,7 @@ def of_service(world: World, service: ResourceId) -> list[Record]:
 
 
 def connections(world: World, service: ResourceId, required: str) -> list[Body]:
-    """Returns a service's `privateEndpointConnections`. `required` is the property name for required actions."""
+    """Returns a service's `privateEndpointConnections`. `required` is the property for required actions."""
     return [
         {
             "id": f"{service.text}/privateEndpointConnections/{name}",

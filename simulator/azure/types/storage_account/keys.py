@@ -10,7 +10,7 @@ from simulator.azure.store import Body, Record
 
 NAMES = ("key1", "key2")
 REVOKED = "delegationKeysRevoked"
-"""The key of the revocation time in an account's facts. Older user delegation keys are invalid."""
+"""The key of a time in an account's facts. User delegation keys from before this time are invalid."""
 _BYTES = 64
 
 

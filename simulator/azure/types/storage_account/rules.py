@@ -55,7 +55,7 @@ class StorageAccounts(Kind):
         world.store.put(record)
 
     def settle(self, world: World, record: Record) -> None:
-        """Serves the account. Re-creates its containers, because a killed Azurite may have lost them."""
+        """Serves the account. Re-creates the containers, because a killed Azurite may have lost them."""
         world.blobs.set_accounts(lambda: _served(world))
         service = record.id.child("blobServices", "default")
         for container in world.store.all(CONTAINERS):
@@ -115,7 +115,7 @@ def named(world: World, name: str) -> Record | None:
 
 
 def has_blobs(record: Record) -> bool:
-    """Returns whether the blob service serves the account. The simulator has file shares only as mounts."""
+    """Returns whether the blob service serves the account. File shares exist only as mounts."""
     return bool(record.body["kind"] != FILES)
 
 

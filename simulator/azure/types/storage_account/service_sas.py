@@ -21,7 +21,7 @@ from simulator.azure.store import Body, Record
 from simulator.azure.types.storage_account import keys
 
 _VERSION = "2015-04-05"
-_PERMISSIONS = {"c": "racwdl", "b": "racwd"}  # for a container and a blob, in the signature's order
+_PERMISSIONS = {"c": "racwdl", "b": "racwd"}  # of a container and of a blob, in the order for the signature
 _PROTOCOLS = ("https", "https,http")
 _KNOWN = (
     "canonicalizedResource",

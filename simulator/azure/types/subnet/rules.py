@@ -1,7 +1,7 @@
 """Subnets of virtual networks, and their addresses.
 
 Error texts: hashicorp/terraform-provider-azurerm#7687, Microsoft's page "A public IP address/subnet/network security
-group in use can't be deleted", and sassoftware/viya4-iac-azure#108. For ranges outside the network's ranges: the tests
+group in use can't be deleted", and sassoftware/viya4-iac-azure#108. For ranges outside the network: the tests
 of Azure/go-autorest. The text for overlapping ranges is a guess.
 """
 
@@ -26,7 +26,7 @@ TYPE = "Microsoft.Network/virtualNetworks/subnets"
 _FIRST, _KEPT = 4, 5
 """The index of the first usable address, and the number of reserved addresses (Azure's FAQ on virtual networks)."""
 _NAMED = {"natGateway": gateways.TYPE, "routeTable": route_tables.TYPE}
-"""Properties that reference a resource by id, with that resource's type."""
+"""Properties with a resource's id, and the type of this resource."""
 
 
 class Subnets(Kind):

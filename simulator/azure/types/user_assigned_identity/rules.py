@@ -21,7 +21,7 @@ class UserAssignedIdentities(Kind):
         _rules.check_region(world, record, body, existing)
         record.body = body
         if existing is None:
-            # A re-created identity has new ids, and not the roles of the old identity.
+            # A re-created identity has new ids, so it does not have the old roles.
             born = str(world.faults.clock())
             record.facts |= {"client": guid(record.id.text, "client", born), "principal": guid(record.id.text, born)}
         world.store.put(record)

@@ -28,12 +28,12 @@ class VirtualNetworks(Kind):
         ranges = [_range(text) for text in body["properties"]["addressSpace"]["addressPrefixes"]]
         if inline is None:
             _check_inside(world, record, ranges)
-        body["properties"].pop("enableVmProtection", None)  # SDKs send it, but Azure's responses lack it
+        body["properties"].pop("enableVmProtection", None)  # sent by SDKs, but not in Azure's responses
         body["properties"]["provisioningState"] = "Succeeded"
         record.body = body
         if inline is not None:
             subnets.store_all(world, record, inline)
-        world.store.put(record)  # last: after a kill before this line, the next start removes the subnets
+        world.store.put(record)  # last: if killed before, the next start removes the subnets
 
     def check_delete(self, world: World, record: Record) -> None:
         for subnet in subnets.of(world, record.id):
@@ -52,7 +52,7 @@ KIND = VirtualNetworks()
 
 
 def _range(text: str) -> IPv4Network:
-    """Rejects host bits (error code: hashicorp's SDK for Azure)."""
+    """Raises ArmError for host bits (code: hashicorp's SDK for Azure)."""
     try:
         found = ip_network(text, strict=False)
     except ValueError as error:
@@ -69,7 +69,7 @@ def _range(text: str) -> IPv4Network:
 
 
 def _check_inside(world: World, record: Record, ranges: list[IPv4Network]) -> None:
-    """The error text for a removed range with subnets is a guess."""
+    """Raises ArmError (text: a guess) if a subnet is outside the new ranges."""
     for subnet in subnets.of(world, record.id):
         prefix = subnets.prefix(subnet.properties)
         if not any(prefix.subnet_of(each) for each in ranges):
