@@ -1,7 +1,6 @@
-"""AKS's lists of Kubernetes versions, upgrades and machines, and results of `az aks command`.
+"""AKS's lists of Kubernetes versions, upgrades and machines, and the results of `az aks command`.
 
-Shapes: azure-rest-api-specs, ManagedClusters_ListKubernetesVersions, _GetUpgradeProfile, AgentPools_GetUpgradeProfile,
-Machines_List.
+Response shapes: azure-rest-api-specs, ManagedClusters_ListKubernetesVersions, *_GetUpgradeProfile, Machines_List.
 """
 
 from __future__ import annotations
@@ -78,7 +77,7 @@ def _upgrades(world: World, version: str, newest: int = 99) -> Body:
 
 
 def _of_pool(world: World, cluster: Record, pool: Record) -> Body:
-    """Returns a pool's upgrades, up to the version of the control plane (AKS's page on node pool upgrades)."""
+    """Returns a pool's upgrades. None is above the control plane's version (AKS's page on node pool upgrades)."""
     return _upgrades(world, pool.properties["orchestratorVersion"], _number(cluster.properties["kubernetesVersion"]))
 
 

@@ -111,7 +111,7 @@ class Api:
         return Record(resource, {}, correlation=request.headers.get(CORRELATION, ""), facts=created)
 
     def _patch(self, request: Request, resource: ResourceId, schema: Schema, kind: Kind) -> Response:
-        """Merges the changes into the stored body (RFC 7396): the type's rules check a complete body."""
+        """Merges the changes into the stored body (RFC 7396), because the type's rules check complete bodies."""
         changes = _object(request.body)
         record = self._find(resource)
         if not kind.patches_tags:
@@ -164,7 +164,7 @@ class Api:
         self._check_group(path.id.group_id)
         listed = _schema(path).type
         scope = path.scope
-        if path.names:  # children of a resource, which must exist
+        if path.names:  # a list of child resources: the parent must exist
             scope = self._find(ResourceId(path.scope, listed.rpartition("/")[0], path.names)).id.text
         records = [record for record in self._world.store.all(listed) if record.id.key.startswith(f"{scope}/".lower())]
         records += node_group.groups(self._world) if listed == GROUP_TYPE else []
@@ -182,7 +182,7 @@ class Api:
         location = request.names.get("region", "")
         what = f"{lookup.what}/locations/{lookup.path.rpartition('/')[2]}" if location else lookup.what
         api_versions.check(request.query.get("api-version", ""), what, self._regions, location)
-        if resource_path and "group" in request.names:  # part of a resource in a group (a route)
+        if resource_path and "group" in request.names:  # for a part of a resource (a route)
             locks.check(self._world, lookup.method, resource_path)
         found = lookup.view(self._world, request)
         if isinstance(found, Response):
@@ -192,7 +192,7 @@ class Api:
         return Response(HTTPStatus.OK if found else HTTPStatus.NO_CONTENT)
 
     def _special(self, request: Request, path: Path) -> Response | None:
-        """Returns the response about an operation or a capacity reservation (both are not stored), else None."""
+        """Returns the response for an operation or a capacity reservation, which are not stored, else None."""
         if operation := self._polling.find(path):
             return operation
         if request.method == "GET" and reservations.is_about(self._world, path):
@@ -254,7 +254,7 @@ class Api:
 
 
 def _schema(path: Path, version: str = "") -> Schema:
-    """Error text: Azure/azure-sdk-for-js#4843."""
+    """Raises ArmError (404) for an unknown type (Azure/azure-sdk-for-js#4843)."""
     wanted = f"{path.type}/{path.tail}" if path.tail else path.type
     acting = kinds().get(path.type.lower())
     if acting and path.tail.lower() in acting.actions:
@@ -275,7 +275,7 @@ def _schema(path: Path, version: str = "") -> Schema:
 
 
 def _check_scope(resource: ResourceId, schema: Schema) -> None:
-    """The error's code and text are guesses."""
+    """Raises ArmError for a wrong scope. The error's code and text are guesses."""
     above = parse(resource.scope)
     in_subscription = resource.scope.count("/") == _SUBSCRIPTION_PARTS
     if schema.type == GROUP_TYPE:

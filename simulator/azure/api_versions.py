@@ -1,4 +1,4 @@
-"""Checks that API versions are between Resource Manager's first and the type's newest."""
+"""Checks that API versions are not older than Resource Manager's first or newer than the type's newest."""
 
 from __future__ import annotations
 

@@ -45,20 +45,20 @@ def _required(path: Path) -> tuple[str, str]:
     scope = path.id.text if path.names else path.scope
     if path.type == GROUP_TYPE:
         return "Microsoft.Resources/subscriptions/resourcegroups", scope
-    if path.scope.endswith(_FEATURES):  # here the path's type begins with the feature's provider
+    if path.scope.endswith(_FEATURES):  # the path's type is the feature's provider, not Microsoft.Features
         return "Microsoft.Features/providers/features", path.scope.removesuffix(_FEATURES)
     known = schemas().get(path.type.lower())
     return known.type if known else path.type, scope
 
 
 def permissions(world: World, request: PathRequest) -> Body:
-    """Returns the caller's permissions (Permissions_ListForResourceGroup, also for a subscription)."""
+    """Returns the caller's permissions on a group or subscription (Permissions_ListForResourceGroup)."""
     caller = request.caller or world.subscription.deployer
     return {"value": [dict(each) for each in held(world, (caller.object_id, *caller.groups), request["scope"])]}
 
 
 def role_definitions(world: World, request: PathRequest) -> Body:
-    """Returns the built-in roles (RoleDefinitions_List). Ignores all filters but `roleName eq`."""
+    """Returns the built-in roles (RoleDefinitions_List). Ignores all filters except `roleName eq`."""
     found = _BY_NAME.search(request.query.get("$filter", ""))
     roles = built_in().values()
     return {"value": [_role(world, role) for role in roles if not found or role["name"].lower() == found[1].lower()]}

@@ -15,10 +15,10 @@ class ClusterBackend(Protocol):
     """Kubernetes control planes, one per managed cluster. All methods are idempotent."""
 
     def create(self, cluster_id: str) -> None:
-        """Starts the control plane if it does not run. Returns when the API server is ready and accepts logins."""
+        """Starts the control plane if it is not running. Returns when the API server is ready and accepts logins."""
 
     def delete(self, cluster_id: str) -> None:
-        """Stops the control plane, if any, and removes its state."""
+        """Stops the control plane and removes its state."""
 
     def halt(self, cluster_id: str) -> None:
         """Stops a running control plane and keeps its state."""
@@ -35,7 +35,7 @@ class ClusterBackend(Protocol):
     def admin_kubeconfig(self, cluster_id: str) -> str:
         """Returns a kubeconfig (YAML) with an administrator's client certificate.
 
-        For a private cluster, it has the host name in the private DNS zone. Raises KeyError if the cluster is down.
+        For a private cluster, the server is the host name in the private DNS zone. Raises KeyError if it is down.
         """
 
     def api_port(self, cluster_id: str) -> int:
@@ -59,7 +59,7 @@ class BlobBackend(Protocol):
 
     @property
     def endpoint(self) -> str:
-        """`https://127.0.0.1:<port>`, also after restarts. An account's blobs are below `/<account>`."""
+        """`https://127.0.0.1:<port>`. Restarts keep the port. An account's blobs are below `/<account>`."""
 
     @property
     def ca_file(self) -> Path:
@@ -72,7 +72,7 @@ class BlobBackend(Protocol):
     def set_accounts(self, accounts: Callable[[], Mapping[str, list[str]]]) -> None:
         """Serves exactly these accounts with their keys. Returns when the service is ready.
 
-        Without accounts, starts nothing. Calls `accounts` under a lock, so that the last change wins.
+        Without accounts, starts nothing. After concurrent calls, the newest accounts are served.
         """
 
     def create_container(self, account: str, container: str) -> None:

@@ -67,7 +67,7 @@ class DataPlane:
 
     @property
     def proxy(self) -> str:
-        """The proxy's URL for clients in the nodes' network, or outside all networks."""
+        """The proxy's URL for the nodes' custom network. Without one, the URL for clients outside all networks."""
         network = self._network(self._cluster)
         return domains.proxy(self._gateway, inside.label(network) if network else "")
 
@@ -92,7 +92,7 @@ class DataPlane:
         )
 
     def names(self, cluster_id: str) -> Sequence[str]:
-        """Returns the host names of a private API server. Kubeconfigs contain the first one."""
+        """Returns the host names of a private API server, first the name in kubeconfigs."""
         cluster = self._world.store.get(parse_id(cluster_id))
         return clusters.server_names(cluster) if cluster else ()
 
@@ -104,7 +104,7 @@ class DataPlane:
         return federation.exchange(self._world, self._tokens, client_id, assertion, STORAGE)
 
     def share_refusal(self, cluster_id: str, group: str, account: str, *, nfs: bool) -> str | None:
-        """Returns why a cluster cannot create a share, or None. An empty `group` means the node resource group."""
+        """Returns why a cluster cannot create a share, or None. An empty `group` means the node group."""
         cluster = self._world.store.get(parse_id(cluster_id))
         return file_shares.refusal(self._world, cluster, group, account, nfs=nfs) if cluster else None
 
@@ -128,7 +128,7 @@ class DataPlane:
         kubelet = clusters.kubelet_identity(cluster) if cluster else ""
         barred = not reached.private and not container_registries.is_public(record)
         if barred or not roles.allows(self._world, (kubelet,), _PULL, record.id.text):
-            status = "403 Forbidden" if barred else "401 Unauthorized"  # AKS's page on images that cannot be pulled
+            status = "403 Forbidden" if barred else "401 Unauthorized"  # source: AKS's page on image pull errors
             return (
                 "failed to authorize: failed to fetch anonymous token: unexpected status from GET request to "
                 f"https://{host}/oauth2/token?scope=repository%3A{repository.replace('/', '%2F')}%3Apull"

@@ -15,12 +15,12 @@ MICROSOFT = (
     *("microsoft.com", "microsoftonline.com", "azure.com", "azure.net", "windows.net", "aka.ms", "live.com"),
     *("azureedge.net", "azurefd.net", "azurewebsites.net", "trafficmanager.net", "cloudapp.net", "visualstudio.com"),
     *("msauth.net", "msftauth.net", "office.com", "office365.com", "windows.com", "msecnd.net"),
-    *("169.254.169.254", "168.63.129.16"),  # the metadata service and the agent's host, if this machine runs on Azure
+    *("169.254.169.254", "168.63.129.16"),  # Azure's metadata service and DNS server, if this machine is in Azure
 )
-"""Microsoft's domains and addresses. The proxy blocks requests to them: the requests could contain simulated tokens."""
+"""Microsoft's domains and addresses. The proxy blocks them, because requests could contain simulated tokens."""
 INSIDE = "/inside/"
 IDENTITY = "/identity/token"
-"""Machines request their managed identity's tokens at this path (`managed_identity.py`)."""
+"""The path at which machines request tokens of their managed identity (`managed_identity.py`)."""
 
 
 def is_microsoft(host: str) -> bool:
@@ -28,7 +28,7 @@ def is_microsoft(host: str) -> bool:
 
 
 def proxy(port: int, label: str) -> str:
-    """Returns the proxy's URL (`gateway.py`) for a client in the network `label` (empty: outside all networks).
+    """Returns the URL of the proxy (`gateway.py`) for the network `label`. Empty means outside all networks.
 
     The URL has a password, because Python clients do not send a user name without a password.
     """

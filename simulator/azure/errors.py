@@ -1,6 +1,4 @@
 """Resource Manager's errors: `{"error": {"code", "message", "target", "details"}}` and a status.
-
-`LoginError` has another shape.
 """
 
 from __future__ import annotations
@@ -77,7 +75,7 @@ def not_allowed(method: str, what: str) -> ArmError:
 
 
 def in_progress(what: str) -> ArmError:
-    """Returns the error while an operation is pending (AKS's page on this error). azure-native does not retry."""
+    """Returns the error while an operation is pending (AKS's page on this error). azure-native does not retry it."""
     return conflict(
         f"Operation is not allowed: Another {what} is in progress, please wait for it to finish before starting a new "
         "operation. See https://aka.ms/aks-pending-operation for more details"

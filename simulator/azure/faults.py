@@ -5,9 +5,9 @@
 - Capacity: AKS's page on ZonalAllocationFailed and AllocationFailed, Azure/AKS#1272. Spot:
   Azure/karpenter-provider-azure (pkg/fake/akserrors.go), jenkins-infra/helpdesk#4337. On-demand with constraints:
   jenkins-infra/helpdesk#3584, Azure-Samples/aks-store-demo#115.
-- Price: Azure's page "Error messages for Azure Spot Virtual Machines and scale sets". A price above the maximum also
-  evicts machines (billingProfile's maxPrice in Microsoft.Compute's REST reference).
-- Roles: Azure's page "Troubleshoot Azure RBAC" (assignments take effect within ten minutes; new principals).
+- Price: Azure's page "Error messages for Azure Spot Virtual Machines and scale sets". Evictions by
+  price: billingProfile's maxPrice in Microsoft.Compute's REST reference.
+- Roles: Azure's page "Troubleshoot Azure RBAC" (delays of role assignments and of new principals).
 - Policies:
   https://learn.microsoft.com/azure/azure-resource-manager/troubleshooting/error-policy-requestdisallowedbypolicy; node
   resource group: Azure/azure-cli#7573.
@@ -47,7 +47,7 @@ _REQUIRES = "Require a tag on resource groups"
 
 
 def check_rate(world: World, method: str) -> None:
-    """Raises ArmError (429) with the seconds to wait, if requests are throttled."""
+    """If the user throttles requests, raises ArmError (429) with the seconds to wait."""
     fault = world.faults.find(FaultKind.THROTTLE)
     if fault is None:
         return
@@ -63,7 +63,7 @@ def check_rate(world: World, method: str) -> None:
 
 
 def check_policy(world: World, group: str, tags: Mapping[str, str] | None, *, inner: bool = False) -> None:
-    """Raises ArmError if a resource group lacks a tag that a policy requires. `inner` means a node resource group.
+    """Raises ArmError if a resource group (`inner`: a node resource group) lacks a tag that a policy requires.
 
     Tag names are case-insensitive (https://learn.microsoft.com/azure/azure-resource-manager/management/tag-resources).
     """
@@ -74,7 +74,7 @@ def check_policy(world: World, group: str, tags: Mapping[str, str] | None, *, in
 
 
 def policy_assignment(world: World, _request: PathRequest) -> Body:
-    """Returns the policy assignment that errors name (PolicyAssignments_Get). Raises ArmError (404)."""
+    """Returns the policy assignment whose id policy errors contain (PolicyAssignments_Get). Raises ArmError (404)."""
     for fault in world.faults.load():
         if fault.kind is FaultKind.POLICY:
             shown = {"displayName": _REQUIRES, "parameters": {"tagName": {"value": fault.tag}}}
@@ -123,7 +123,7 @@ def price_above_maximum(world: World, pool: Record) -> float | None:
 
 
 def machines_left(world: World, pool: Record, has: int, spot: int) -> int | None:
-    """Returns how many more machines the pool can get, or None without a limit.
+    """Returns how many more machines the pool can get, or None if no fault limits the number.
 
     `has` counts the pool's machines. `spot` counts Spot machines of its VM size in all pools. Capacity faults do not
     limit reserved machines.
@@ -140,7 +140,7 @@ def machines_left(world: World, pool: Record, has: int, spot: int) -> int | None
 def allocation_failure(world: World, pool: Record) -> ArmError:
     """Returns the error of a pool's operation if Azure has too few machines.
 
-    For an on-demand pool, lists constraints only if OS disks are ephemeral: fewer hosts fit these disks.
+    For an on-demand pool, the error lists constraints only if OS disks are ephemeral, because fewer hosts fit them.
     """
     properties = pool.properties
     if setup := world.faults.find(FaultKind.NODE_SETUP):

@@ -1,7 +1,6 @@
 """The subscription's preview features (`Microsoft.Features`).
 
-The azure-native plugin uses subscriptionFeatureRegistrations. The Azure CLI uses providers/features. Both show the
-same state.
+The azure-native plugin uses subscriptionFeatureRegistrations, and the Azure CLI uses providers/features.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ TYPE = "Microsoft.Features/featureProviders/subscriptionFeatureRegistrations"
 _STATE, _SINCE = "state", "since"
 REGISTERED, UNREGISTERED = "Registered", "Unregistered"
 CHANGING_S = 2.0
-"""The time that a change takes. Azure takes a quarter of an hour."""
+"""The duration of a change. In Azure, it is a quarter of an hour."""
 INFINIBAND = "Microsoft.ContainerService/AKSInfinibandSupport"
 
 
@@ -28,7 +27,7 @@ def registered(world: World, feature: str) -> bool:
 
 
 def features(world: World, request: PathRequest) -> Body:
-    """Returns one provider's or all features (Features_List, Features_ListAll)."""
+    """Returns the features of one provider (Features_List) or of all providers (Features_ListAll)."""
     above = f"{request['provider']}/".lower() if "provider" in request.names else ""
     return {"value": [_feature(world, each) for each in world.subscription.features if each.lower().startswith(above)]}
 
@@ -44,7 +43,7 @@ def registration(world: World, request: PathRequest, change: str = "") -> Body:
 
 
 def _registration(world: World, name: str) -> Body:
-    """Unregistered features have a registration too."""
+    """Returns a feature's registration, which unregistered features have too."""
     provider, _, own = name.partition("/")
     properties = {
         "subscriptionId": world.subscription.subscription_id,
@@ -73,7 +72,7 @@ def _changed(world: World, request: PathRequest, state: str) -> str:
 
 
 def _stored(world: World, name: str) -> ResourceId:
-    """The id is not a child's id, because restarts delete children without parent."""
+    """Returns an id that is not a child's id, because restarts delete children without a parent."""
     scope = f"/subscriptions/{world.subscription.subscription_id}"
     return ResourceId(scope, "Microsoft.Features/states", (name.replace("/", "."),))
 

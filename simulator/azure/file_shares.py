@@ -1,7 +1,7 @@
 """Checks for creating file shares and mounting them with NFS.
 
-Error texts are Resource Manager's; the text for an account without NFS is a guess. Source for mount.nfs: Azure's page
-"Troubleshoot NFS Azure file shares" (causes: a client outside the endpoint's network; secure transfer).
+Error texts are Resource Manager's, except the text for an account without NFS, which is a guess. Causes of mount.nfs's
+errors: Azure's page "Troubleshoot NFS Azure file shares" (a client outside the endpoint's network; secure transfer).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from simulator.azure.types.user_assigned_identity import rules as identities
 
 _NFS = 2049
 _ACTIONS = tuple(f"{accounts.TYPE}/fileServices/shares/{verb}" for verb in ("read", "write"))
-"""azurefile-csi-driver's actions in the order of its requests (azurefile.go, getFileShareQuota)."""
+"""The actions that azurefile-csi-driver needs, in the order of its requests (azurefile.go, getFileShareQuota)."""
 
 
 def refusal(world: World, cluster: Record, group: str, account: str, *, nfs: bool) -> str | None:

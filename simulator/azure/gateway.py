@@ -1,7 +1,7 @@
 """An HTTP proxy on 127.0.0.1 that routes Azure's names to simulated Azure, never to real Azure.
 
 The user name in the proxy's URL is the client's virtual network. A client without a user name is outside all
-networks. The proxy connects to hosts outside Azure as this machine does.
+networks. Hosts outside Azure are reached through the user's own proxy, if any.
 """
 
 from __future__ import annotations
@@ -26,9 +26,8 @@ class Gateway:
         """Starts the proxy.
 
         Args:
-            port: The port; 0 takes a free one.
-            world: Simulated Azure.
-            arm: Resource Manager's port, which serves Microsoft Graph and the login host too.
+            port: The proxy's port. 0 takes a free port.
+            arm: The port of Resource Manager, Microsoft Graph and the login host.
             outer: The URL of the user's own proxy, or empty.
         """
         self.world, self.outer, self._arm = world, outer, arm
@@ -40,7 +39,7 @@ class Gateway:
         self.stop = self._server.stop
 
     def destination(self, port: int) -> ResourceId | None:
-        """Returns the service that the proxy reaches through a private endpoint from its local `port`, else None."""
+        """Returns the service that the proxy's connection from `port` reaches at a private address, else None."""
         return self._origins.get(port)
 
     def serve(self, client: socket.socket) -> None:

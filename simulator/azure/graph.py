@@ -94,7 +94,7 @@ def _kind(found: Body) -> str:
 
 
 def _filter(text: str) -> Callable[[Body], bool]:
-    """Supports the Azure CLI's conditions, joined by `or` or `and`."""
+    """Parses the Azure CLI's conditions, joined by `or` or `and`. Raises ArmError."""
     if re.sub(r"\b(or|and)\b|[()\s]", "", _CONDITION.sub("", text)):
         message = f"Invalid filter clause: the simulator does not support '{text}'."
         raise bad_request(message, code="Request_UnsupportedQuery")

@@ -1,7 +1,7 @@
 """AKS's authorization webhook for Azure RBAC: authorizes a cluster's users by their Azure roles.
 
 AKS uses kubeguard/guard, the source of the messages (authz/providers/azure/rbac/checkaccessreqhelper.go). A role of the
-user or their groups, on the namespace or above, must allow the request's data action (`apps/deployments/write`). Only
+user or of a group of the user, on the namespace or above, must allow the data action (`apps/deployments/write`). Only
 built-in roles with `*` allow the data actions of custom resources.
 """
 
@@ -32,7 +32,7 @@ def review(world: World, path: str, body: Body) -> Body:
 
 
 def _action(spec: Body) -> str:
-    """An unknown verb adds nothing to the action, as in guard (getActionName)."""
+    """Returns the data action, without an unknown verb, as in guard (getActionName)."""
     attributes = spec.get("resourceAttributes") or spec["nonResourceAttributes"]
     verb = _ACTIONS.get(attributes["verb"], "")
     if (attributes.get("resource"), attributes.get("subresource")) == ("pods", "exec"):

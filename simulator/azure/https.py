@@ -47,7 +47,7 @@ class HttpsServer(Background, ThreadingHTTPServer):
         self.socket = own.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Logs only at debug level: most such clients disconnected, or do not trust the certificate."""
+        """Logs at debug level only, because most of these clients disconnected or do not trust the certificate."""
         _log.debug("request of %s ended", client_address, exc_info=True)
 
 
@@ -55,7 +55,7 @@ class Handler(BaseHTTPRequestHandler):
     """A handler that keeps connections open and writes to the simulator's log."""
 
     protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True  # headers and body are two writes
+    disable_nagle_algorithm = True  # avoids a delay between headers and body
 
     def reply(self, status: int, headers: Iterable[tuple[str, str]], content: bytes) -> None:
         self.send_response(status)

@@ -47,7 +47,7 @@ class ResourceId:
 
     @property
     def group(self) -> str | None:
-        """The name of its resource group. None for groups and outside groups."""
+        """The group's name, or None if the resource is a group or not in a group."""
         parts = self.scope.split("/")
         return parts[4] if len(parts) > 4 else None
 
@@ -72,7 +72,7 @@ class ResourceId:
         return ResourceId(self.scope, f"{self.type}/{kind}", (*self.names, name))
 
     def holds(self, other: ResourceId) -> bool:
-        """Returns whether `other` is deleted with this resource: a child, an extension, or a resource in this group."""
+        """Returns whether `other` is a child or extension of this resource, or a resource in this group."""
         return other.key.startswith(self.key + "/")
 
 

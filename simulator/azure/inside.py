@@ -1,7 +1,7 @@
 """Reachability of hosts from a virtual network, and from outside all networks.
 
-`names.py` resolves names. A private address is reachable only from its own network: peerings, VPN and gateways are not
-simulated. Error texts: Go's resolver and dialer, which kubectl, Helm and the plugins show.
+A private address is reachable only from its own network: peerings, VPN and gateways are not simulated. Error texts are
+those of Go's resolver and dialer, because kubectl, Helm and the plugins show them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ HTTPS = 443
 
 
 class Unreached(OSError):
-    """The host is not reachable, with the message of a client's resolver or dialer."""
+    """The host is not reachable. The message is that of a client's resolver or dialer."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def label(network: ResourceId) -> str:
 
 
 def find(records: Iterable[Record], text: str) -> list[ResourceId]:
-    """Returns the networks with the label or name `text`. If none matches, returns those in this resource group."""
+    """Returns the networks whose label or name is `text`, or if none matches, the networks in the group `text`."""
     networks = [record.id for record in records if record.id.type.lower() == NETWORKS.lower()]
     wanted = text.lower()
     named = [each for each in networks if wanted in (label(each).lower(), each.name.lower())]
@@ -85,7 +85,7 @@ def _is_in(world: World, network: ResourceId, service: ResourceId, address: str)
 
 
 def _https(world: World, service: ResourceId) -> int | None:
-    """Returns the server's port, or None without a server (file storage, a starting cluster)."""
+    """Returns the port of the service's server, or None if no server runs (file storage, a starting cluster)."""
     if service.type.lower() == ACCOUNTS.lower():
         account = world.store.get(service)
         return urlsplit(world.blobs.endpoint).port if account and has_blobs(account) else None

@@ -16,7 +16,8 @@ from simulator.azure.subscription import guid
 Action = Callable[[World, Record, Mapping[str, str], Body], Body | Record | None]
 """The handler of a POST action. Takes the resource, the query and the request's body. Raises ArmError.
 
-For None, the status is 204, or 202 if an operation started. For a record, clients get the record's URL.
+If it returns None, the status is 204, or 202 if an operation started. If it returns a record, clients get the
+record's URL.
 """
 
 
@@ -27,7 +28,7 @@ class Use:
     of: str
     """The used resource's id, in any case."""
     by: str
-    """The id in error messages: mostly of a part of the referencing resource."""
+    """The id in error messages, usually the id of a part of the referencing resource."""
     addresses: int = 0
     address: str = ""
 
@@ -53,11 +54,11 @@ class Kind(ABC):
     deleted_later: bool = False
     """Whether only deletion is asynchronous, with polling at a result URL."""
     shown_deleted: bool = False
-    """Whether a synchronous deletion's response contains the resource. Most have no body."""
+    """Whether the response to a synchronous deletion contains the resource."""
     patches_tags: bool = True
     """Whether PATCH accepts only tags (`TagsObject` in azure-rest-api-specs)."""
     actions: Mapping[str, Action] = {}
-    """Keys are lower-case."""
+    """POST actions by lower-case name."""
 
     @abstractmethod
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
@@ -72,18 +73,18 @@ class Kind(ABC):
             raise in_progress(f"operation ({record.state})")
 
     def check_delete(self, world: World, record: Record) -> None:  # noqa: B027 - most types have no such rule
-        """Raises ArmError if ARM rejects the deletion. For most types, children do not prevent it."""
+        """Raises ArmError if ARM rejects the deletion. Most types allow it even with children."""
 
     def uses(self, world: World, record: Record) -> Iterable[Use]:
-        """Returns references to other resources (`resource_types.uses` finds the users of a resource)."""
+        """Returns references to other resources."""
         return ()
 
     def names(self, world: World, record: Record) -> Mapping[str, Sequence[str]]:
-        """Returns its public DNS names, by the group id of private endpoints."""
+        """Returns the resource's public DNS names, by the group id of private endpoints."""
         return {}
 
     def hosts(self, world: World, record: Record) -> Mapping[str, str]:
-        """Returns names that are not aliases in public DNS. Each has its private address, or an empty string."""
+        """Returns public DNS names that are never aliases, with the private address or an empty string."""
         return {}
 
     def unlinkable(self, record: Record) -> str:
@@ -93,10 +94,10 @@ class Kind(ABC):
         return ()
 
     def removed(self, world: World, record: Record) -> None:  # noqa: B027 - most types have nothing
-        """Removes the backend. The caller then removes the record. Runs again after a kill in between."""
+        """Removes the backend. The caller then removes the record. After a kill in between, both run again."""
 
     def chosen(self, world: World, scope: str, records: Sequence[Record], text: str) -> Sequence[Record]:
-        """Returns the records that match the `$filter` in `text`, by default all. Raises ArmError."""
+        """Returns the records that match the `$filter` in `text`. Raises ArmError."""
         return records
 
     def outputs(self, world: World, record: Record) -> Body:
@@ -109,14 +110,14 @@ class Kind(ABC):
     # -- asynchronous operations ---------------------------------------------------------------------------------------
 
     def lock_owner(self, resource: ResourceId) -> ResourceId:
-        """Returns the resource that serializes its operations (a pool's cluster).
+        """Returns the resource that serializes the operations of `resource` (a pool's cluster).
 
-        If that is the resource itself, its backend starts with the simulator.
+        If it is `resource` itself, the backend of `resource` starts with the simulator.
         """
         return resource
 
     def prepare(self, world: World, record: Record, pause: Callable[[float], object]) -> None:  # noqa: B027
-        """Prepares an operation before it waits for other operations (allocates machines). Raises ArmError."""
+        """Prepares an operation, which then waits for other operations. Allocates machines. Raises ArmError."""
 
     def settle(self, world: World, record: Record) -> None:  # noqa: B027
         """Reconciles the backend with the record. Also runs at every start of the simulator."""
@@ -133,7 +134,7 @@ class Kind(ABC):
 
 
 _LOWER_CASE = ("Microsoft.ContainerService/", "Microsoft.ManagedIdentity/")
-"""Providers that write `resourcegroups` in ids (tests/contract/recordings/examples.yaml)."""
+"""Providers that write `resourcegroups` in lower case in ids (tests/contract/recordings/examples.yaml)."""
 
 
 def envelope(record: Record, body: Body) -> Body:

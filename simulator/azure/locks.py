@@ -1,4 +1,4 @@
-"""Management locks (`python -m simulator fault lock`): they block changes, and Azure lists them.
+"""Management locks (`python -m simulator fault lock`). They block changes, and clients can list them.
 
 Sources: https://learn.microsoft.com/azure/azure-resource-manager/management/lock-resources; text:
 hashicorp/terraform#17478; shape: azure-rest-api-specs, ManagementLocks_ListAtResourceGroupLevel.
@@ -54,7 +54,7 @@ def one(world: World, request: PathRequest, *, delete: bool = False) -> Body:
 
 
 def of_groups(faults: Iterable[Fault], groups: Iterable[str]) -> list[str]:
-    """Returns the locks, as text, that block the deletion of these resource groups (by name)."""
+    """Returns the texts of the locks that block the deletion of these resource groups (names)."""
     return [str(lock) for lock in faults if lock.kind is FaultKind.LOCK and any(_covers(lock, each) for each in groups)]
 
 

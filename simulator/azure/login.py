@@ -1,6 +1,6 @@
 """Simulated Entra's endpoints: discovery of the login host, token signing keys, and tokens.
 
-They serve the part of OAuth 2.0 that MSAL uses. Applications sign in with a secret (a provider with `clientId`,
+They serve the part of OAuth 2.0 that MSAL uses. Applications sign in with a secret (Pulumi providers have `clientId`,
 `clientSecret` and `tenantId`) or with another issuer's token. Users sign in with a password. Each secret and password
 must be the simulator's secret (IDENTITY_HEADER). API servers request the OpenID configuration of version 1.0 (a URL
 without `/v2.0`), as in AKS (kubeguard/guard, getMetadata in auth/providers/azure/azure.go).
@@ -33,14 +33,14 @@ _CLOUD_VERSION = "2022-09-01"
 _SUFFIXES = {"storage": "core.windows.net", "keyVaultDns": "vault.azure.net", "acrLoginServer": "azurecr.io"}
 """Azure's host name suffixes. Key vaults are not simulated."""
 _ANY = ("organizations", "common")
-"""Names that mean the caller's tenant."""
+"""Path parts that mean the caller's tenant."""
 
 
 def cloud(version: str, tokens: Tokens) -> Body:
     """Returns the cloud's endpoints for the azure-native plugin or the program. Raises ArmError.
 
-    Source: Azure's response at https://management.azure.com/metadata/endpoints, in the plugin's API version. Contains
-    the tenant and the fields that the plugin uses (pulumi-azure-native, cloud.go, FromMetadataEndpoint).
+    Source: Azure's response at https://management.azure.com/metadata/endpoints, in the plugin's API version. Returns
+    only the tenant and the fields that the plugin uses (pulumi-azure-native, cloud.go, FromMetadataEndpoint).
     """
     if version != _CLOUD_VERSION:
         message = f"The api-version '{version}' is invalid. The supported versions are '{_CLOUD_VERSION}'."
@@ -52,7 +52,7 @@ def cloud(version: str, tokens: Tokens) -> Body:
 
 
 def instance() -> Body:
-    """Returns the metadata with which MSAL trusts the login host. MSAL asks only Microsoft's login host."""
+    """Returns the metadata that makes MSAL trust the login host. MSAL requests it only at Microsoft's login host."""
     host = f"https://{domains.LOGIN}/{_ANY[0]}"
     known = {"preferred_network": domains.LOGIN, "preferred_cache": domains.LOGIN, "aliases": [domains.LOGIN]}
     return {"api-version": "1.1", "tenant_discovery_endpoint": f"{host}{_V2}{DISCOVERY}", "metadata": [known]}

@@ -48,7 +48,7 @@ _REGISTRATION = f"{_FEATURES}/featureProviders/{{provider}}/subscriptionFeatureR
 _OWN = "Microsoft.Authorization"
 _AUTHORIZATION = f"{{scope}}/providers/{_OWN}"
 View = Callable[[World, PathRequest], Body | Response]
-"""The handler of a row. Returns the response's body. For DELETE, the body only sets the status: 204 if it is empty."""
+"""The handler of a row. Returns the response's body. For DELETE, an empty body means 204, else 200 without a body."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ _TABLE = (
 
 
 def find(request: Request) -> tuple[Lookup, PathRequest] | None:
-    """Returns a request's row and path parameters, or None. Raises ArmError if only the method does not match."""
+    """Returns a request's row and path parameters, or None. Raises ArmError if the method alone does not match."""
     rows = [(row, found) for row in _TABLE if (found := row.pattern.fullmatch(request.path))]
     for row, found in rows:
         if row.method == request.method:

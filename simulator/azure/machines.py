@@ -41,7 +41,7 @@ def metadata(world: World, path: str, headers: Mapping[str, str]) -> list[Body]:
 
 
 def _address(world: World, place: ResourceId) -> str:
-    """Returns the address of the network's first machine. Without machines, returns the last usable address."""
+    """Returns the address of the network's first interface. Without one, returns the last usable address."""
     for interface in world.store.all(interfaces.TYPE):
         if interfaces.network_of(interface) == place:
             return interfaces.address(interface)
@@ -51,7 +51,7 @@ def _address(world: World, place: ResourceId) -> str:
 
 
 def signed_in(world: World, here: str) -> Principal | None:
-    """Returns the user-assigned identity of a network's first machine, or None without one.
+    """Returns the user-assigned identity, if any, of a network's first machine, else None.
 
     Raises IdentityError for several identities (azure-docs, "How to use managed identities on a VM", error handling).
     """
@@ -68,7 +68,7 @@ def signed_in(world: World, here: str) -> Principal | None:
 
 
 def run(_world: World, _request: PathRequest) -> Body:
-    """Rejects extensions and commands: no machine has an agent here. Raises ArmError (hashicorp/terraform#24626)."""
+    """Raises ArmError (hashicorp/terraform#24626) for extensions and commands, because machines have no agent here."""
     raise conflict(
         "This operation cannot be performed when extension operations are disallowed. To allow, please ensure VM Agent "
         "is installed on the VM and the osProfile.allowExtensionOperations property is true."

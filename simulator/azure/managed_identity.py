@@ -1,7 +1,7 @@
-"""Tokens of the deployer and of managed identities: an endpoint like App Service's.
+"""The token endpoint for the deployer and managed identities. It works like App Service's endpoint.
 
-It serves all identities of the subscription. Without a client id, the token is the deployer's. In a virtual network, it
-is the token of the first machine's user-assigned identity, if any.
+It serves all identities of the subscription. Without a client id, it issues the deployer's token. In a virtual network,
+it issues the token of the first machine's user-assigned identity, if any.
 
 Clients: `DefaultAzureCredential` of the program's Azure SDK, and the azure-native plugin if `ARM_USE_MSI` is true
 (pulumi-azure-native, provider/pkg/provider/auth_azidentity.go; managed_identity_client.go of azidentity). Source:

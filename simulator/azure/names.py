@@ -8,8 +8,8 @@ zones, and "Fallback to internet for Azure Private DNS zones".
 - In public DNS, the name of a service with a private endpoint is an alias: `x.blob.core.windows.net` leads to
   `x.privatelink.blob.core.windows.net`. If a zone for the alias is linked, the zone answers. Else, public DNS
   returns the service's public address, where the service may reject requests.
-- A private cluster has no public address. Its private name is only in its private zone. Its public name (unless
-  disabled) is in public DNS with the private address, which is not reachable from outside.
+- A private cluster has no public address. The private name is only in the private zone. The public name, unless it is
+  disabled, is in public DNS with the private address, which is not reachable from outside.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Answer:
 
 
 def resolve(world: World, name: str, network: ResourceId | None = None) -> Answer | None:
-    """Resolves a name in a virtual network, or outside all networks. Returns None for NXDOMAIN."""
+    """Resolves a name in a virtual network, or outside all networks. Returns None if the name does not exist."""
     fqdn = name.lower().rstrip(".")
     decided, answer = _in_zones(world, fqdn, network)
     if decided:
@@ -69,7 +69,7 @@ def private_name(name: str, zone: str) -> str:
 
 
 def _in_zones(world: World, name: str, network: ResourceId | None) -> tuple[bool, Answer | None]:
-    """Returns whether a linked zone answers, and the answer (None for NXDOMAIN)."""
+    """Returns whether a linked zone answers, and the answer (None: the name does not exist)."""
     fitting = [(zone, link) for zone, link in _linked(world, network) if name.endswith(f".{zone.name.lower()}")]
     if not fitting:
         return False, None

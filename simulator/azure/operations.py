@@ -37,7 +37,7 @@ class Operations:
         store = self._world.store
         for record in store.all():
             if record.id.is_child and store.get(record.id.parent) is None:
-                store.remove(record.id)  # a pool stored before its cluster, when the server was killed
+                store.remove(record.id)  # killed between storing a pool and storing its cluster
         for record in store.all():
             kind = kinds().get(record.id.type.lower())
             if record.busy or (kind and _owns_lock(kind, record.id)):
@@ -82,12 +82,12 @@ class Operations:
             self._delete(kind, record)
             return
         kind.settle(self._world, record)
-        # A cluster that only restarts does not end its pools' operations.
+        # A cluster without an operation does not end its pools' operations.
         for done in (*(kind.inline(self._world, record) if record.busy else ()), record):
             self._succeed(done)
 
     def _delete(self, kind: Kind, record: Record) -> None:
-        """First deletes inner resources that have their own operations (a group's clusters)."""
+        """Begins with inner resources that have their own operations (a group's clusters)."""
         for inner in self._world.store.within(record.id):
             within = kinds().get(inner.id.type.lower())
             if within is None or not _owns_lock(within, inner.id):
@@ -110,7 +110,7 @@ class Operations:
 
     def _fail(self, resource: ResourceId, began: Record, error: Body) -> None:
         store = self._world.store
-        if self._stopping.is_set():  # stopping clusters cause errors that are not the operation's
+        if self._stopping.is_set():  # the error may come from the stop of the clusters
             return
         with store.lock:
             now = store.get(resource)

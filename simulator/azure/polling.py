@@ -1,8 +1,8 @@
 """Polling of operations, at a status URL or a result URL.
 
 Clusters and pools have a status URL (Azure-AsyncOperation). New storage accounts and deleted groups have a result URL
-(Location), which returns 202 until the end. Other changes of accounts end before the response. Sources: Azure's page
-"Track asynchronous Azure operations", the REST specification, and the statuses that the azure-mgmt packages accept.
+(Location), which returns 202 until the operation ends. Other changes of accounts end before the response. Sources:
+Azure's page "Track asynchronous Azure operations", the REST specification, and the statuses in the azure-mgmt packages.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from simulator.azure.store import Body, Record
 _STATUSES, _RESULTS = "operations", "operationresults"
 _VERSION = "2025-09-01"
 _SOON = {"Retry-After": "1"}
-"""A short interval. Without it, azure-native polls every 10 seconds, and deletions every 30 (client_azcore.go)."""
+"""A short interval. azure-native's default is 10 seconds, and 30 for deletions (client_azcore.go)."""
 
 
 class Polling:
@@ -85,7 +85,7 @@ def _resource(operation: str) -> ResourceId | None:
 
 
 def _status(operation: str, record: Record | None) -> Body:
-    """A missing resource means a successful deletion."""
+    """Returns the status, for a missing resource Succeeded, because it was deleted."""
     if record is not None and record.busy:
         return {"name": operation, "status": "InProgress"}
     if record is not None and record.state == "Failed":

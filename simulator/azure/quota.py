@@ -18,7 +18,7 @@ Sources: https://github.com/Azure/azure-cli (vm/tests/latest/recordings/test_vm_
 https://learn.microsoft.com/azure/quotas/spot-quota
 """
 _NETWORK_LIMITS = {"Virtual Networks": 1000, "Public IP Addresses": 1000, "Nat Gateways": 1000, "Route Tables": 200}
-"""Limits per region, not enforced (Azure/azure-cli, network/tests/latest/recordings/test_network_usage_list.yaml)."""
+"""Listed limits per region (Azure/azure-cli, network/tests/latest/recordings/test_network_usage_list.yaml)."""
 _POOLS = "Microsoft.ContainerService/managedClusters/agentPools"
 _MORE = (
     "If you want to increase the quota, please follow this instruction: "
@@ -51,14 +51,14 @@ def check(
     names = (family,) if family == SPOT else (family, TOTAL)
     for name in names:
         limit = world.subscription.quota.get(name, 0)
-        if wanted > own and wanted > limit - used.get(name, 0):  # existing machines can stay
+        if wanted > own and wanted > limit - used.get(name, 0):  # a pool that does not grow is always allowed
             if compute:
                 raise _of_compute(name, location, limit, before.get(name, 0), wanted - own)
             raise _of_aks(name, location, max(limit - used.get(name, 0), 0), wanted)
 
 
 def _of_aks(name: str, location: str, left: int, wanted: int) -> ArmError:
-    """Sources: Azure/karpenter-provider-azure#192, reports of 2025 and 2026."""
+    """Sources: Azure/karpenter-provider-azure#192, user reports of 2025 and 2026."""
     what = f"Insufficient vcpu quota requested {wanted}, remaining {left} for family {name} for region {location}."
     if name == TOTAL:
         left_there = f"left regional vcpu quota {left}, requested quota {wanted}."
@@ -79,7 +79,7 @@ def _of_compute(name: str, location: str, limit: int, used: int, wanted: int) ->
 
 
 def usages(world: World, location: str, without: ResourceId | None) -> dict[str, int]:
-    """Returns a region's used cores by family, except the pool `without`. Unused reservations count too."""
+    """Returns a region's used cores by family, without those of the pool `without`. Unused reservations count too."""
     used: dict[str, int] = {}
     unused: dict[tuple[str, str], int] = {}
     for group, size, machines in reservations.reserved(world, location):

@@ -1,6 +1,6 @@
 """The images of simulated registries: only tags, no content.
 
-Each image is an empty file `<registry>/<repository>/<tag>`, so that a push needs no running simulator.
+Each image is an empty file `<registry>/<repository>/<tag>`, so that a push works while the simulator is stopped.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Registries:
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder or paths.home() / "registries"
         self.port: int | None = None
-        """The server's port (`registry_front.py`), or None before its start."""
+        """The server's port (`registry_front.py`), or None before the server starts."""
 
     def add(self, registry: str) -> None:
         self._of(registry).mkdir(parents=True, exist_ok=True)

@@ -20,11 +20,11 @@ from simulator.azure.types.container_registry import rules as container_registri
 Destination = Callable[[int], ResourceId | None]
 """Maps a client's port to the resource that the client reaches through a private endpoint (`gateway.py`)."""
 _CLIENT = "203.0.113.1"
-"""The client address in Azure's error text, reserved for documentation (RFC 5737)."""
+"""The client's address in the error text. The range is reserved for documentation (RFC 5737)."""
 
 
 class RegistryFront(HttpsServer):
-    """The server at a free port, which it stores in `world.registries`. It runs until `stop`."""
+    """The server. It takes a free port, stores the port in `world.registries`, and runs until `stop`."""
 
     def __init__(self, world: World, destination: Destination) -> None:
         super().__init__(0, trust.authority(), _Handler, trust.REGISTRY)
@@ -58,5 +58,5 @@ class _Handler(Handler):
 
     def _send(self, status: HTTPStatus, code: str, message: str, headers: dict[str, str] | None = None) -> None:
         content = json.dumps({"errors": [{"code": code, "message": message}]}).encode()
-        self.close_connection = True  # the request's body is not read
+        self.close_connection = True  # because the body was not read
         self.reply(status, (headers or {}).items(), content)

@@ -1,6 +1,6 @@
 """Capacity reservation groups (`Microsoft.Compute`): ARM's view, and their effect on pools and quota.
 
-They come from the data of the subscription. Requests cannot create or change them.
+The groups are in `subscription.yaml`. Requests cannot create or change them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def is_about(world: World, path: Path) -> bool:
 
 
 def view(world: World, path: Path) -> Body:
-    """Returns a group, a reservation (named after its VM size), or an identity of a group. Raises ArmError (404)."""
+    """Returns a group, a reservation (its name is the VM size), or an identity of a group. Raises ArmError (404)."""
     resource = path.id
     if resource.type.lower() == IDENTITIES.lower():
         ids = {"clientId": guid(resource.text, "client"), "principalId": guid(resource.text)}
@@ -77,7 +77,7 @@ def check(world: World, cluster: Record, properties: Body) -> None:
 
 
 def reserved(world: World, location: str) -> Iterator[tuple[str, str, int]]:
-    """Yields group, VM size and number of reserved machines. They count against the quota even if unused."""
+    """Yields group, VM size and number of reserved machines. Unused machines count against the quota too."""
     for name, group in world.subscription.reservations.items():
         if group.location == location:
             yield from ((name, size, machines) for size, machines in group.machines.items())

@@ -31,7 +31,7 @@ def known(world: World) -> Iterator[tuple[Kind, Record]]:
 
 
 def uses(world: World, resource: ResourceId, but: ResourceId | None = None) -> Iterator[Use]:
-    """Yields the uses of a resource, except by the resource `but`. Azure does not delete a used resource."""
+    """Yields the uses of a resource, except uses by the resource `but`."""
     for kind, record in known(world):
         if record.id != but:
             yield from (use for use in kind.uses(world, record) if use.of.lower() == resource.key)

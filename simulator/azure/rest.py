@@ -10,7 +10,7 @@ from simulator.azure.subscription import Principal
 
 CORRELATION = "x-ms-correlation-request-id"
 CREATOR = "x-simulator-creator"
-"""A response header of GET that Azure lacks: the `CORRELATION` of the request that created the resource."""
+"""A header of GET responses, which Azure does not have: the `CORRELATION` of the request that created the resource."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """ARM's schema of each resource type: properties, types, limits, defaults, read-only and immutable properties.
 
 A type's data is in `types/<package>/schema.yaml`. Each field in this file is a JSON type's name, a list of allowed
-strings, or a mapping with the keys of `Field`. `common` lists the fields that the type has from `_COMMON`.
+strings, or a mapping with the keys of `Field`. `common` lists the type's fields that `_COMMON` defines.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Field(BaseModel):
     pattern: str | None = None
     hint: str = ""
     checked: bool = False
-    """Whether Azure's specification has these limits, so that clients check them too."""
+    """Whether these limits are also in Azure's specification, so that clients check them."""
     required: bool = False
     read_only: bool = False
     default: Any = None
@@ -66,7 +66,7 @@ class Field(BaseModel):
     items: Field | None = None
     values: Field | None = None
     string_set: bool = False
-    """Whether only the map's keys matter. Pulumi's SDKs have a list of the keys."""
+    """Whether only the map's keys matter. In Pulumi's SDKs, the property is a list of the keys."""
 
     @model_validator(mode="before")
     @classmethod
@@ -115,15 +115,15 @@ class Published(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
     package: str
     models: list[str]
-    """The response's model, and the request's if it differs."""
+    """The model of the response, and the model of the request if it differs."""
     request: str
     """The function in the package's `operations` that builds the request."""
     name: str
-    """The parameter of the `request` function for the resource's name."""
+    """The parameter of the `request` function that takes the resource's name."""
     api_version: str = ""
     """The package's API version, if it differs from ours."""
     stricter: str = ""
-    """Azure's restriction of names that the package's request does not check."""
+    """Azure's rule for names that the function `request` does not check."""
 
 
 class Schema(BaseModel):
@@ -198,14 +198,14 @@ def _data(package: str) -> dict[str, Any]:
 
 
 def _reference(package: str) -> dict[str, Any]:
-    """Returns the schema of another type's `properties`, plus the resource's name (for inline agent pools)."""
+    """Returns the schema of another type's `properties` with a name added (for inline agent pools)."""
     source = _data(package)
     name = source["name"] | {"required": True, "checked": True}
     return {"type": "object", "fields": {"name": name} | source["body"]["fields"]["properties"]["fields"]}
 
 
 def _child(package: str) -> dict[str, Any]:
-    """Returns the schema of another type's body as an inline child with a name (for subnets)."""
+    """Returns the schema of another type's body with a name added (for inline subnets)."""
     fields = _data(package)["body"]["fields"]
     return {"type": "object", "fields": fields | {"name": {"type": "string", "required": True}}}
 
@@ -229,7 +229,7 @@ def _check(value: Any, field: Field, path: str, what: str) -> Iterator[Problem]:
 
 
 def _check_inner(value: Any, field: Field, path: str, what: str) -> Iterator[Problem]:
-    """Null is an error here, not an omitted value."""
+    """Checks an item of an array or map. Null is an error."""
     if value is None:
         yield Problem(path, f"'{path}' must be of type {field.type}, not null.")
     else:
@@ -254,7 +254,7 @@ def _check_object(value: Mapping[str, Any], field: Field, path: str, what: str) 
 
 
 def _check_map(value: Mapping[str, Any], field: Field, path: str, what: str) -> Iterator[Problem]:
-    """A map named `tags` always contains the resource's tags."""
+    """Checks a map. A map named `tags` must be valid as resource tags."""
     if path.rpartition(".")[2] == "tags":
         yield from tags.problems(what.partition(" ")[0], path, value)
     for key, item in value.items():

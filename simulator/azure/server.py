@@ -51,7 +51,7 @@ class Server:
     ) -> None:
         """Loads the store. Port 0 takes a free port. `folder` defaults to `azure/` in the simulator's folder.
 
-        Raises OSError if the port is in use, and BadRecords.
+        Raises OSError if the port is in use. Raises BadRecords.
         """
         folder = folder or paths.home() / "azure"
         registries, faults = Registries(folder.parent / "registries"), FaultStore(folder.parent)
@@ -189,7 +189,7 @@ class _Handler(Handler):
         self.reply(response.status, (*response.headers.items(), *self._ids().items()), content)
 
     def _ids(self) -> dict[str, str]:
-        """Source: Azure's page "Common API details" of the resource provider contract."""
+        """Source: Azure's page "Common API details" (resource provider contract)."""
         found = {"x-ms-request-id": str(uuid.uuid4())}
         found[CORRELATION] = self.headers.get(CORRELATION) or str(uuid.uuid4())
         given = self.headers.get(_CLIENTS_ID)

@@ -3,7 +3,7 @@
 Sources:
 
 - Azure's page on Spot scale sets (30 seconds)
-- AKS's page on node auto-drain (for Preempt: taint, cordon, and drain without guarantee)
+- AKS's page on node auto-drain (for Preempt: taint, cordon, and a drain that can fail)
 - AKS's page on its node problem detector (condition, events); texts: maksim-paskal/aks-node-termination-handler#98
 - AKS's page on Spot pools: the policy Delete removes the machine and reduces the pool's count. Deallocate stops the
   machine and keeps it.
@@ -57,12 +57,12 @@ class Evictor:
         store: EvictionStore,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Starts the loop. `client` maps a cluster's id to its client, or to None if it does not run."""
+        """Starts the loop. `client` returns the client of a cluster (by id), or None if the cluster is not running."""
         self._world, self._operations, self._client, self._store, self._clock = world, operations, client, store, clock
         self._noticed: dict[str, float] = {}
         """The time of Azure's notice, by node."""
         self._rate: Rate | None = None
-        self._random, self._next = random.Random(), 0.0  # noqa: S311 - which node, and when
+        self._random, self._next = random.Random(), 0.0  # noqa: S311 - chooses nodes and times
         self._stopped = threading.Event()
         threading.Thread(target=self._run, name="evictor", daemon=True).start()
 
@@ -88,11 +88,11 @@ class Evictor:
                 self._advance(eviction, pool, number)
 
     def _draw(self, found: Iterable[str]) -> None:
-        """Requests random evictions at the configured rate. The rate's seed makes them repeatable."""
+        """Requests random evictions at the configured rate. The rate's seed makes the evictions repeatable."""
         now, rate = self._clock(), self._store.rate()
         if rate != self._rate:
             self._rate = rate
-            self._random = random.Random(rate.seed if rate else 0)  # noqa: S311 - which node, and when
+            self._random = random.Random(rate.seed if rate else 0)  # noqa: S311 - chooses nodes and times
             self._next = now + self._pause()
         if rate and now >= self._next:
             self._next = now + self._pause()

@@ -85,7 +85,7 @@ class Store:
         self.lock = threading.RLock()
         folder.mkdir(parents=True, exist_ok=True)
         for partial in folder.glob(f"*{_PARTIAL}"):
-            partial.unlink()  # left by a process killed before it replaced the file
+            partial.unlink()  # a process was killed before it replaced the file
         self._records = {record.id.key: record for record in records(folder)}
 
     def get(self, resource: ResourceId) -> Record | None:
@@ -128,13 +128,13 @@ class Store:
 
 
 def records(folder: Path) -> list[Record]:
-    """Returns a folder's resources. Other processes than the server can call it. Raises BadRecords."""
+    """Returns a folder's resources. Processes other than the server can call this. Raises BadRecords."""
     found, bad = [], {}
     for file in sorted(folder.glob("*.json")):
         try:
             found.append(_read(file.read_bytes()))
         except FileNotFoundError:
-            continue  # just deleted
+            continue  # was just deleted
         except ValueError as error:
             bad[file] = str(error)
     if bad:

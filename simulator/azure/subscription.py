@@ -12,11 +12,11 @@ from config.data import data
 from config.data.skus import VmSku, series
 from config.data.versions import versions
 
-_SPACE = uuid.UUID("6f6b2c1e-0f0c-4d8e-9f5a-3c5b7f1d2e90")  # a constant makes simulated GUIDs repeatable
+_SPACE = uuid.UUID("6f6b2c1e-0f0c-4d8e-9f5a-3c5b7f1d2e90")  # constant, so that simulated GUIDs are repeatable
 
 
 _AZURE_CLI = "04b07795-8ddb-461a-bbee-02f9e1bf7b46"
-"""The application with which users log in: the Azure CLI, the same in every tenant."""
+"""The application with which users log in: the Azure CLI. It has this id in every tenant."""
 
 
 class Principal(BaseModel):
@@ -27,7 +27,7 @@ class Principal(BaseModel):
     client_id: str = _AZURE_CLI
     upn: str = ""
     groups: tuple[str, ...] = ()
-    """The object ids of its groups."""
+    """The object ids of the principal's groups."""
 
 
 class Reservation(BaseModel):
@@ -52,7 +52,7 @@ class Subscription(BaseModel):
     """The tenant's other principals by name, without managed identities."""
     regions: dict[str, list[str]]
     restricted: dict[str, list[str]]
-    """VM families that a region has, but not for this subscription."""
+    """VM families by region that the region offers, but not to this subscription."""
     quota: dict[str, int]
     quota_without_gpus: int = 0
     """The quota of families not in `quota`."""
@@ -79,7 +79,7 @@ class Subscription(BaseModel):
     def kubernetes_patches(self) -> dict[str, str]:
         """AKS's patch version of each minor version.
 
-        The API server of a simulated cluster always has the version of the simulator's binary instead.
+        The API server of a simulated cluster always has the version of the simulator's binary.
         """
         known = versions().kubernetes
         # AKS numbers long-term support patches from 100 (Azure/AKS, CHANGELOG.md: 1.30.100).
@@ -94,7 +94,7 @@ class Subscription(BaseModel):
         return not sku.gpus or sku.family in self.regions[location]
 
     def kubernetes(self, version: str) -> str | None:
-        """Returns AKS's patch version for `1.35` or `1.35.4`, or None if not offered."""
+        """Returns AKS's patch version for `1.35` or `1.35.4`, or None if AKS does not offer the version."""
         minor = ".".join(version.split(".")[:2])
         patch = self.kubernetes_patches.get(minor)
         return patch if patch and version in (minor, patch) else None

@@ -1,9 +1,9 @@
 """Limits of resource tags: number, names and values.
 
-Limits: https://learn.microsoft.com/azure/azure-resource-manager/management/tag-resources#limitations. Types that allow
-only 15 tags, such as DNS zones, are not simulated. Sources of error texts: for reserved characters, Microsoft's
-tutorial "Write Azure CLI commands for both Bash and PowerShell"; for lengths, scripts that repeat Azure's text. The
-text for too many tags is a guess.
+Limits: https://learn.microsoft.com/azure/azure-resource-manager/management/tag-resources#limitations. The lower
+limit of DNS zones (15 tags) is not simulated. Sources of error texts: for reserved characters, Microsoft's tutorial
+"Write Azure CLI commands for both Bash and PowerShell"; for lengths, scripts that repeat Azure's text. The text for too
+many tags is a guess.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _RESERVED = re.compile(r"[<>%&\\?/\x00-\x1f\x7f]")
 
 
 def problems(resource_type: str, path: str, tags: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yields errors in the tags at `path`, of a resource or of a pool's machines. The schema checks value types."""
+    """Yields errors in the tags (of a resource or of a pool's machines) at `path`. The schema checks value types."""
     if len(tags) > _MOST:
         text = f"The resource has {len(tags)} tags. The maximum number of tags on a resource is {_MOST}."
         yield Problem(path, text, "InvalidTagCount")

@@ -22,7 +22,7 @@ from simulator.azure.subscription import Principal, Subscription
 LIFETIME_S = 3600
 STORAGE = "https://storage.azure.com"
 GRAPH = "https://graph.microsoft.com"
-"""azure-native only reads the caller from a Graph token (auth_getclientconfig.go)."""
+"""azure-native reads only the caller from Graph tokens (auth_getclientconfig.go)."""
 AKS = "6dae42f8-4368-4678-94ff-3960e28e3630"
 """The application id of all AKS API servers, in every tenant (Azure/kubelogin)."""
 _ALGORITHM = "RS256"
@@ -31,7 +31,7 @@ _SIGNATURE_ALONE: Options = {"verify_aud": False, "verify_exp": False, "verify_i
 
 @dataclass(frozen=True)
 class Tokens:
-    """Issues and verifies tokens. `secret` is the simulator's. `key` signs tokens."""
+    """Issues and verifies tokens. `secret` is the simulator's secret. `key` signs tokens."""
 
     secret: str
     key: RSAPrivateKey

@@ -1,6 +1,6 @@
 """The certificate authority of simulated Azure's services, and the CA bundle of clients.
 
-The authority's folder also has the key with which simulated Entra signs tokens.
+The authority's folder also contains the key with which simulated Entra signs tokens.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ def token_key(home: Path | None = None) -> RSAPrivateKey:
 
 
 def bundle() -> Path:
-    """Returns clients' CA bundle (PEM): the authorities that this machine trusts, and the simulator's."""
+    """Returns the CA bundle of clients (PEM): the authorities that this machine trusts plus the simulator's own."""
     own = _folder() / "bundle.pem"
     if str(own) in (os.environ.get(name) for name in _VARIABLES) and own.exists():
-        return own  # created from the previous bundle when the user entered this environment
+        return own  # this environment already uses the bundle
     files.replace(own, _trusted_here().read_text() + "\n" + authority().pem)
     return own
 

@@ -16,7 +16,7 @@ _FILTER = re.compile(r"location eq '(\w+)'")
 
 
 def skus(world: World, request: PathRequest) -> Body:
-    """Returns the VM sizes. Raises ArmError for filters other than location."""
+    """Returns the VM sizes. Raises ArmError for a filter other than `location eq`."""
     subscription, chosen = world.subscription, request.query.get("$filter")
     match = _FILTER.fullmatch(chosen) if chosen else None
     if chosen and match is None:
