@@ -38,7 +38,7 @@ def objects(storage_profile: Mapping[str, Any]) -> list[Object]:
 
 
 def apply(kube: KubeClient, storage_profile: Mapping[str, Any]) -> None:
-    """Creates the objects of enabled add-ons and deletes those of others. Can be repeated."""
+    """Creates the objects of enabled add-ons, and deletes the objects of disabled add-ons. Can be repeated."""
     wanted = objects(storage_profile)
     names = {(obj["kind"], obj["metadata"]["name"]) for obj in wanted}
     for api, kind, namespace in _KINDS:

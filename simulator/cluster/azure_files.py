@@ -14,7 +14,7 @@ from simulator.kube.client import KubeClient
 
 DRIVER = "file.csi.azure.com"
 Refusal = Callable[[str, str, bool], str | None]
-"""Takes a group, an account, and whether the share uses NFS. Returns why a share cannot be created, or None."""
+"""Takes a group, an account, and whether the share uses NFS. Returns why it cannot be created, or None."""
 
 
 class NotMadeError(Exception):

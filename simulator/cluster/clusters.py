@@ -32,7 +32,7 @@ from simulator.kubelet.programs import ImageProgram, Offers
 
 _RUN_TIMEOUT_S = 120
 _OF_OTHERS = ("node.kubernetes.io/", "ToBeDeletedByClusterAutoscaler", "remediator.kubernetes.azure.com/")
-"""Prefixes of taints that node pools do not set."""
+"""Prefixes of taints of other owners, which updates of a pool keep."""
 _POOL_LABELS = "simulator/pool-labels"
 """The node annotation that lists the pool's labels. A label that the pool loses is removed from the node."""
 
@@ -68,10 +68,10 @@ class Clusters:
     def __init__(self, programs: Sequence[ImageProgram], offers: Offers) -> None:
         self._programs, self._offers = programs, offers
         self.cloud: Cloud = NoCloud()
-        """The simulated Azure that the nodes of later clusters use."""
+        """The simulated Azure that clusters created later use."""
         self._running: dict[str, RunningCluster] = {}
         self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
-        """Locks by cluster name, held while the cluster boots or ends."""
+        """Locks by cluster name. They are held while the cluster boots or ends."""
         self._stopped = False
 
     def create(self, cluster_id: str) -> None:
@@ -107,9 +107,9 @@ class Clusters:
             shutil.rmtree(paths.cluster(cluster_id) / "pki")
 
     def run(self, cluster_id: str, argv: Sequence[str], folder: Path, token: str) -> tuple[int, str]:
-        """Runs kubectl or helm as the owner of the token, or as administrator. Returns the exit code and the output.
+        """Runs kubectl or helm as the token's owner, or as administrator. Returns the exit code and the output.
 
-        Raises TimeoutError if the command does not end in time.
+        Raises TimeoutError.
         """
         plane = self.running(cluster_id).plane
         own = plane.authority.kubeconfig("admin", plane.server, plane.name)
@@ -209,7 +209,7 @@ def _set(kube: KubeClient, there: Object | None, wanted: Object) -> None:
 
 
 def _update(kube: KubeClient, there: Object, wanted: Object) -> None:
-    """Labels of other owners (NFD, operators) stay."""
+    """Keeps labels and taints of other owners (NFD, operators)."""
     info = wanted["status"]["nodeInfo"]
     if there["status"]["nodeInfo"]["kubeletVersion"] != info["kubeletVersion"]:
         body: Object = {"status": {"nodeInfo": info}}

@@ -33,12 +33,12 @@ class NotReady(Exception):
 
 
 class ControlPlane:
-    """Folder, ports, certificates and processes of one cluster. Data remains after a stop."""
+    """Folder, ports, certificates and processes of one cluster. `stop` keeps the data."""
 
     def __init__(self, name: str, issuer: str = "", login: Entra | None = None, names: Sequence[str] = ()) -> None:
         """Creates the certificates. `names` are the API server's DNS names.
 
-        `issuer` issues service account tokens if Azure publishes the cluster's keys. `login` is for Entra users.
+        `issuer` is the OIDC issuer of service account tokens, or empty. `login` is for Entra users.
         """
         self.name, self._names = name, names
         self._entra, self._issuer = login, issuer
@@ -151,7 +151,7 @@ class ControlPlane:
             f"--listen-peer-urls={peer}",
             f"--initial-advertise-peer-urls={peer}",
             f"--initial-cluster=default={peer}",
-            "--unsafe-no-fsync",  # data survives killed processes, which suffices here
+            "--unsafe-no-fsync",  # data need not survive a crash of the machine, only of processes
             "--log-level=warn",
         ]
 
@@ -169,7 +169,7 @@ class ControlPlane:
             *entra.flags(self._entra, self.folder),
             "--allow-privileged=true",
             f"--service-cluster-ip-range={SERVICE_CIDR}",
-            *([f"--service-account-issuer={self._issuer}"] if self._issuer else []),  # the first one issues tokens
+            *([f"--service-account-issuer={self._issuer}"] if self._issuer else []),  # tokens have the first issuer
             f"--service-account-issuer={_OWN_ISSUER}",
             f"--service-account-key-file={pki('sa', 'pub')}",
             f"--service-account-signing-key-file={pki('sa', 'key')}",
@@ -177,8 +177,8 @@ class ControlPlane:
             f"--kubelet-client-key={pki('kubelet-client', 'key')}",
             "--kubelet-preferred-address-types=InternalIP",
             f"--egress-selector-config-file={self.folder / 'egress.json'}",
-            "--enable-aggregator-routing=true",  # webhooks go to ready endpoints, which the egress proxy maps
-            # APIs that pods serve accept user headers only from a client with this certificate.
+            "--enable-aggregator-routing=true",  # webhook requests go to ready endpoints: the egress proxy maps them
+            # Pods that serve APIs accept user headers only from a client with this certificate.
             f"--proxy-client-cert-file={pki('front-proxy', 'crt')}",
             f"--proxy-client-key-file={pki('front-proxy', 'key')}",
             f"--requestheader-client-ca-file={pki('ca', 'crt')}",
@@ -198,7 +198,7 @@ class ControlPlane:
             f"--cluster-signing-cert-file={pki('ca', 'crt')}",
             f"--cluster-signing-key-file={pki('ca', 'key')}",
             "--controllers=*,-node-ipam-controller,-node-route-controller,-cloud-node-lifecycle-controller",
-            "--node-monitor-grace-period=2m",  # leases are late on a loaded machine
+            "--node-monitor-grace-period=2m",  # on a loaded machine, lease renewals are late
             "--leader-elect=false",
             "--secure-port=0",
             "--kube-api-qps=200",

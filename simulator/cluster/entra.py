@@ -2,7 +2,7 @@
 
 The API server checks tokens with the issuer's published keys (structured authentication). As in AKS's guard, the user
 name is the token's `upn`, else the object id (kubeguard/guard, getUserInfo in auth/providers/azure/azure.go). Guard
-passes the object id as the extra `oid`. Here it is the UID, because keys of extras need a domain.
+has the object id in the extra field `oid`. Here it is the UID, because extra keys need a domain.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _authentication(entra: Entra) -> dict[str, Any]:
 
 
 def _authorization(kubeconfig: Path) -> dict[str, Any]:
-    """Guard is a webhook without a cache. The API server does not ask it about system accounts."""
+    """Guard is a webhook without a cache. It does not authorize system accounts."""
     webhook = {
         "timeout": "10s",
         "failurePolicy": "Deny",

@@ -71,7 +71,7 @@ def step(kube: KubeClient) -> bool:
 
 
 def free_address(network: IPv4Network, taken: Container[str]) -> str | None:
-    """Returns the last free address of the network, or None. Nodes use the first ones (`types/agent_pool/nodes.py`)."""
+    """Returns the last free address, or None. Nodes use the first addresses (`types/agent_pool/nodes.py`)."""
     candidates = (str(network[-place]) for place in range(2, network.num_addresses))
     return next((address for address in candidates if address not in taken), None)
 
@@ -92,7 +92,7 @@ def _ensure(kube: KubeClient, service: Object, taken: set[str]) -> None:
     kept = next((address for address in _addresses(service) if ip_address(address) in network), None)
     begun = FINALIZER in _finalizers(service)
     address = kept or free_address(network, taken)
-    if begun and (kept or address is None):  # the Service has an address, or a warning that none is free
+    if begun and (kept or address is None):  # the Service has an address, or already a warning that none is free
         return
     if not begun:
         _set_finalizers(kube, service, [*_finalizers(service), FINALIZER])
@@ -125,7 +125,7 @@ def _finalizers(service: Object) -> list[str]:
 
 
 def _set_finalizers(kube: KubeClient, service: Object, names: list[str]) -> None:
-    """Fails if the Service has changed since it was read."""
+    """Raises ApiError if the Service has changed since it was read."""
     metadata = service["metadata"]
     body = {"metadata": {"finalizers": names, "resourceVersion": metadata["resourceVersion"]}}
     kube.patch("v1", "Service", metadata["name"], metadata["namespace"], body)

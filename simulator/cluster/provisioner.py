@@ -83,7 +83,7 @@ def step(
 
 
 def _is_ours(claim: Object) -> bool:
-    """Returns whether the controller-manager requests a volume. With late binding, a node must be selected first."""
+    """Returns whether the controller-manager requests a volume (with late binding, after a node is selected)."""
     metadata = claim["metadata"]
     waits = not claim["spec"].get("volumeName") and not metadata.get("deletionTimestamp")
     return waits and metadata.get("annotations", {}).get(_PROVISIONER) in SHARES
@@ -101,7 +101,7 @@ def _provision(kube: KubeClient, folder: Path, files: AzureFiles, name: str, cla
     driver = metadata["annotations"][_PROVISIONER]
     storage_class = kube.find("storage.k8s.io/v1", "StorageClass", spec["storageClassName"])
     if storage_class is None or kube.find("storage.k8s.io/v1", "CSIDriver", driver) is None:
-        return  # class or driver was just disabled: the claim stays Pending
+        return  # disabled: the claim stays Pending
     parameters = storage_class.get("parameters") or {}
     source = {"driver": driver, "volumeHandle": name, "volumeAttributes": parameters}
     if driver == DRIVER:
