@@ -30,7 +30,7 @@ def team_job(
 ) -> None:
     """Creates the job in an AppWrapper with the retry options `wrapper`, or without one if `wrapper` is None.
 
-    A change of the spec replaces the job. Because the name stays, the old job is deleted first, after its pods.
+    A change of the spec replaces the job. Both have the same name, so Pulumi first deletes the old pods and job.
     """
     types = {True: f"kubernetes:{API}:{KIND}", False: f"kubernetes:{job['apiVersion']}:{job['kind']}"}
     wrapped = wrapper is not None

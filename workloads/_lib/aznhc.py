@@ -1,7 +1,6 @@
 """Builds the configuration of aznhc for one VM size: the checks and their limits.
 
-Light checks take seconds. Checks that measure bandwidth take minutes. A pod with some of a node's GPUs only sees these
-GPUs, but all other hardware.
+A pod that requests a part of a node's GPUs sees only these GPUs, but all other hardware.
 
 Names, arguments and order come from Azure/azurehpc-health-checks v0.4.5 (customTests/*.nhc, conf/*.conf) and mej/nhc
 1.4.3 (scripts/lbnl_hw.nhc). On AKS, the first HCA is mlx5_0 (mlx5_ib0 in conf/), and a pod has no network interfaces
@@ -50,9 +49,9 @@ WITHOUT_DEVICES = frozenset(
 )
 """Checks of the node's /proc, /sys and log, without devices."""
 LOGS = frozenset({"check_gpu_xid", "check_ib_link_flapping"})
-"""Checks of the node's log, which need a host folder."""
+"""Checks that read the node's log in a host folder."""
 MEASURES = frozenset({"check_gpu_bw", "check_nccl_allreduce", "check_nccl_allreduce_ib_loopback", "check_ib_bw_gdr"})
-"""Checks that take minutes and all devices of the node."""
+"""Checks that take minutes and need all devices of the node."""
 _ALL_GPUS = frozenset({"check_hw_topology", "check_nvlink_status"})
 
 Check = tuple[str, str]
@@ -61,7 +60,7 @@ Check = tuple[str, str]
 def configuration(
     sku: VmSku, topology: str, leave_out: Iterable[str] = (), *, gpus: int | None = None, own: Iterable[Check] = ()
 ) -> str:
-    """Returns nhc's configuration file, without checks that have unknown limits.
+    """Returns nhc's configuration file. Checks without known limits are omitted.
 
     `topology` is the path of NCCL's topology file in the pod. If `gpus` is set, the pod has only that many of the
     node's GPUs, and gets only checks that it can run. Checks in `own` replace checks of the same name.
@@ -115,8 +114,8 @@ def _gpus(sku: VmSku, count: int) -> Iterator[Check]:
 
 
 def _collectives(sku: VmSku, topology: str) -> Iterator[Check]:
-    """Yields the NCCL checks. The size comes before the topology file: in the other order, as in older charts, mpirun
-    fails on every healthy node.
+    """Yields the NCCL checks. Their argument for the size comes before the topology file: in the other order (older
+    charts), mpirun fails on every healthy node.
 
     `check_nccl_allreduce` ignores the file (v0.4.5, azure_nccl_allreduce.nhc: `-x NCCL_TOPO_FILE=`).
     """

@@ -14,7 +14,7 @@ from k8s.quantities import count
 from workloads._lib.pods import NOT_AWAITED
 
 _FORCED = {"pulumi.com/patchForce": "true"}
-"""Annotation that takes over the claim's fields from an earlier run of the stack, or from another stack of the team."""
+"""Annotation that takes over the claim's fields from an earlier deployment, or from another stack of the team."""
 
 
 def kept_claim(

@@ -44,7 +44,7 @@ def container_problems(
         allowed = f"all of {needed}"
         if needed == _WRITE_HIERARCHICAL:
             allowed += f", or {_WRITE} if {path_text((*account.path, 'hierarchicalNamespace'))} is false"
-        # Without read permissions, mounts fail, so adding these permissions does not widen access.
+        # Read permissions do not widen access, because all mounts need them.
         widens = "permissions" in container.model_fields_set and not {*missing} <= {*_READ}
         fix = by_hand(where) if widens else set_command(where, better)
         yield Problem(where, what, allowed, fix)

@@ -35,8 +35,8 @@ def failure_policy(container: str, template: Manifest, hopeless: Literal["FailJo
 def indexed_job_spec(name: str, nodes: int, template: Manifest, **more: Any) -> Manifest:
     """Returns the spec of a Job with `nodes` pods in the gang that `indexed_job` creates.
 
-    The gang is explicit: without an annotation for the size, Volcano 1.10 creates a gang of one for each pod of a Job,
-    and Coscheduling needs a PodGroup. Only pods that run at the same time certainly use different nodes.
+    Pods of a gang run at the same time, and so on different nodes. The gang is explicit: otherwise Volcano 1.10 creates
+    a gang of one for each pod of a Job, and Coscheduling needs a PodGroup.
     """
     pods = in_gang(name, template)
     return {"completionMode": "Indexed", "completions": nodes, "parallelism": nodes, "template": pods, **more}

@@ -90,9 +90,9 @@ class MpiJob:
     def deploy(self, name: str, context: WorkloadContext) -> pulumi.Output[str]:
         """Creates the ConfigMap and the Volcano Job; returns the command that shows the master's log.
 
-        Volcano rejects changes of a Job's spec, so a change replaces the Job. Its name stays, so the old Job is deleted
-        first, after its pods (foreground, the provider's default). Otherwise Volcano may ignore the new Job while the
-        old pods end (volcano-sh/volcano#3968 and #5973, both open in 1.15).
+        Volcano rejects changes of a Job's spec, so a change replaces the Job. Both have the same name, so Pulumi first
+        deletes the old pods and Job (foreground, the provider's default). Otherwise Volcano may ignore the new Job
+        while the old pods end (volcano-sh/volcano#3968 and #5973, both open in 1.15).
         """
         kubernetes.apiextensions.CustomResource(
             name,

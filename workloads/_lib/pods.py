@@ -21,16 +21,16 @@ Manifest = dict[str, Any]
 NOT_AWAITED = {"pulumi.com/skipAwait": "true", "pulumi.com/deletionPropagationPolicy": "background"}
 """Annotations of resources that `pulumi up` should not wait for: jobs, Services without ready pods, claims.
 
-With the first, Pulumi also does not wait for the deletion of a Job, so a new Job of the same name would find the old
-one. With the second, the Job is deleted immediately and its pods afterwards.
+Because of the first, Pulumi also does not wait for the deletion of a Job, which could then block a new Job of the same
+name. Because of the second, the Job is deleted immediately, and its pods afterwards.
 """
 NOT_EVICTED = {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
-"""Annotation of pods that would lose work. Without it, the cluster autoscaler evicts pods of Jobs from nodes with less
-than half of the GPUs requested, if other nodes have capacity (cluster-autoscaler/FAQ.md in kubernetes/autoscaler).
+"""Annotation of pods that would lose work. Without it, if less than half of a node's GPUs are requested and other nodes
+have capacity, the cluster autoscaler evicts pods of Jobs (cluster-autoscaler/FAQ.md in kubernetes/autoscaler).
 """
 _SHM_FRACTION = 14
-"""/dev/shm gets a node's memory / 14: on ND H100 v5 (1900 GiB) and H200 (1850) at least the AKS health-check guide's
-128Gi.
+"""The node's memory divided by the size of /dev/shm. ND H100 v5 (1900 GiB) and H200 (1850 GiB) get at least the 128Gi
+of the AKS health-check guide.
 """
 
 
@@ -108,7 +108,7 @@ RDMA_RIGHTS = {"capabilities": {"add": ["IPC_LOCK"]}}
 
 
 def pod_template(spec: Manifest, mounts: Sequence[Mount]) -> Manifest:
-    """Returns the template of a pod with these volumes. Annotations replace the pod when the content changes.
+    """Returns the template of a pod with these volumes. Their annotations replace the pod when a volume's data changes.
 
     If the spec has no service account, the pod uses the account that the volumes require.
     """
@@ -142,9 +142,9 @@ def shared_memory(pool: GpuPool) -> Mount:
 
 
 def scratch(pool: GpuPool, path: str) -> Mount:
-    """Returns the mount of the node's NVMe scratch. Without scratch, mounts the pods' disk, slower and smaller.
+    """Returns the mount of the node's NVMe scratch, or of the pods' disk (slower and smaller) if the pool has none.
 
-    The type of the scratch volume makes pods wait until the scratch is mounted.
+    The type of the scratch volume makes pods wait until scratch is mounted on the node.
     """
     if pool.scratch is None:
         return Mount(name="scratch", path=path, source={"emptyDir": {}})

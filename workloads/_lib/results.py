@@ -68,7 +68,7 @@ class Results:
 
     job: str
     image: str
-    """The image of the job with the results, which nodes already have."""
+    """The image of the job that wrote the results. Nodes already have it."""
     scheduler: str
     mount: Mount
 

@@ -145,7 +145,7 @@ def bf16_sizes() -> list[VmSku]:
 
 
 def other_pool(option: Path, sizes: list[str]) -> Iterator[Way]:
-    """Yields other VM sizes as an alternative. Users enter the size themselves, because most sizes cost more."""
+    """Yields other VM sizes as an alternative, without a command, because users should first compare prices."""
     if sizes:
         yield f"a pool of {by_price(sizes)}", by_hand(option)
 

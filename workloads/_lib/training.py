@@ -18,8 +18,8 @@ def flops_per_token(*, weights: int, layers: int, width: int, sequence: int) -> 
 
     `weights` is the number of weights that multiply a token, in layers and output, without the embedding lookup. Each
     weight costs a multiplication and an addition forward, and twice as much backward. Attention over `sequence` tokens
-    adds 12 * layers * width * sequence. Recomputation and the savings of the mask do not count, as in the MFU of
-    Chowdhery et al. (PaLM, 2022, appendix B).
+    adds 12 * layers * width * sequence. Recomputation does not add operations, and the causal mask does not remove any,
+    as in the MFU of Chowdhery et al. (PaLM, 2022, appendix B).
     """
     return 6 * weights + 12 * layers * width * sequence
 

@@ -36,7 +36,7 @@ class BatchInference(Workload[BatchInferenceOptions]):
         return problems(options, candidate)
 
     def deploy(self, context: WorkloadContext, placement: Placement[BatchInferenceOptions]) -> Deployed:
-        """Creates the job, and separately scripts, token and claim, which AppWrapper may not create."""
+        """Creates the job, and its scripts, token and claim, which AppWrapper has no right to create."""
         options = placement.options
         shared = context.shared_class
         if shared is None:

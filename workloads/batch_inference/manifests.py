@@ -129,7 +129,7 @@ _CONFINED = {"allowPrivilegeEscalation": False}
 
 
 def _generator(run: Run, own: Files, mounts: list[Mount]) -> Manifest:
-    """Returns the load generator. It needs no GPU, and no token, because the server has already fetched its files."""
+    """Returns the load generator. It needs neither a GPU nor the token: the server has already downloaded the files."""
     variables = {
         "HF_HOME": _HUB,
         "HF_HUB_OFFLINE": "1",
@@ -163,9 +163,9 @@ def cache(run: Run) -> Mount:
 def job(run: Run) -> Manifest:
     """Returns a Job with one pod, without metadata.
 
-    In an AppWrapper, a failed pod ends the job, which then restarts. A plain Job creates another pod, immediately if
-    the node is lost. A podFailurePolicy would prevent that: it requires the JobSpec.podReplacementPolicy "Failed",
-    which waits until the pod ends, and so until the node returns.
+    In an AppWrapper, a failed pod ends the job, which then restarts. A plain Job creates another pod. If the node is
+    lost, it does so immediately, because it has no podFailurePolicy: that requires the JobSpec.podReplacementPolicy
+    "Failed", which would wait until the node returns.
     """
     spec = {"backoffLimit": 0 if run.options.app_wrapper else run.options.restarts, "template": template(run)}
     return {"apiVersion": "batch/v1", "kind": "Job", "spec": spec}

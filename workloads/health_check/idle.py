@@ -21,7 +21,7 @@ _IMAGE = "node-health"
 _FOLDER = "/etc/idle-checks"
 _LABEL = "app.kubernetes.io/name"
 _LATE = 2
-"""Minutes that the pod of a round may need to start. The pod ends before the next round."""
+"""Minutes that a round's Job may last beyond `MINUTES`, because its pod must start first."""
 _ENDS_S = 5
 """Grace period of a check in seconds, while a job waits for its GPUs."""
 _NOBODY = 65534
@@ -33,7 +33,7 @@ def name_of(run: Run) -> str:
 
 
 def pod_template(run: Run, priority_class: str) -> Manifest:
-    """Returns the pod that checks a node, without a name and the node. Any job's pod preempts it, and it ends fast."""
+    """Returns the pod that checks a node; its name and node are set later. Jobs' pods preempt it, and it ends fast."""
     found = template(run)
     spec = {
         "priorityClassName": priority_class,

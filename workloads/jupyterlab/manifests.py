@@ -59,7 +59,7 @@ def storage_class() -> Manifest:
 
 
 def deployment_spec(notebook: Notebook) -> Manifest:
-    """Returns a Deployment with one pod. A new pod starts after the old one ends: they share files and maybe GPUs."""
+    """Returns a Deployment that ends the old pod before it starts a new one: both use the same files and any GPUs."""
     return {
         "replicas": 1,
         "strategy": {"type": "Recreate"},

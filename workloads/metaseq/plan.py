@@ -38,12 +38,12 @@ def bytes_per_gpu(size: ModelSize, *, gpus: int, micro_batch: int) -> float:
 
 
 class Unfit(ValueError):
-    """Raised if the nodes cannot train the model size. The text, the reason, continues "model size 30b"."""
+    """Raised if the nodes cannot train the model size. The text is the reason, such as "needs 8 GPUs in one node"."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A training plan. The batch of the table of sizes is data_parallel * micro_batch * update_freq sequences."""
+    """A training plan. The model size's batch has data_parallel * micro_batch * update_freq sequences."""
 
     size: ModelSize
     gpus: int

@@ -13,9 +13,9 @@ from workloads.nccl_bisection.options import NAME, NcclBisectionOptions
 
 Run = MpiRun[NcclBisectionOptions]
 BYTES = 16 << 30
-"""Message size between whole nodes, as for published floors. Each rail has an equal share."""
+"""The message size between whole nodes, for which floors are published. Each rail sends an equal share."""
 ITERATIONS = 10
-"""Iterations, as in Azure's quick check (ai-infrastructure-on-azure 6ac01e7,
+"""The iterations of Azure's quick check (ai-infrastructure-on-azure 6ac01e7,
 skills/ai-infra/references/nccl_diagnosis.md).
 """
 _SCRIPTS = Path(__file__).parent / "scripts"
@@ -28,8 +28,8 @@ def files(pool: GpuPool) -> Files:
 def baselines(run: Run) -> dict[str, dict[str, float]]:
     """Returns bus bandwidths in GB/s by number of nodes: the minimum that passes, and that of a healthy fabric.
 
-    Values are without SHARP, because many parts are measured at once. A switch port reduces for one job at a time; on
-    HDR, a whole switch does (NVIDIA SHARP 3.13, General Information).
+    Values are without SHARP, because many parts are measured at once, and a switch port (on HDR, a whole switch)
+    reduces for only one job at a time (NVIDIA SHARP 3.13, General Information).
     """
     sku = run.pool.sku
     if sku.nccl_busbw is None:

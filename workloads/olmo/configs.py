@@ -50,7 +50,10 @@ class TrainingConfig(Facts):
         return [nodes for nodes in range(1, most + 1) if self.fits(nodes * gpus_per_node, micro_batch)]
 
     def largest_micro_batch(self, gpus: int) -> int | None:
-        """Returns the largest micro-batch, up to the config's, or None if the GPUs cannot share the batch equally."""
+        """Returns the largest divisor of the config's micro-batch that also divides a GPU's share of the batch.
+
+        Returns None if the GPUs cannot share the batch equally.
+        """
         return None if self.batch % gpus else math.gcd(self.batch // gpus, self.micro_batch)
 
 

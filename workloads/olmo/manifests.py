@@ -31,7 +31,7 @@ _DATA_TIMEOUT_S = 48 * 3600
 _DATA_SILENCE_S = 1800
 """Seconds that the training waits without a report from the preparation, which reports every minute.
 
-A retry starts after at most six minutes, and may then pull a large image.
+A retry of the preparation starts after at most six minutes, and may then pull a large image.
 """
 DATA, CHECKPOINTS, SCRATCH = "/data", "/checkpoints", "/scratch"
 _SCRIPTS = Path(__file__).parent / "scripts"
@@ -120,7 +120,7 @@ def job_spec(run: Run) -> Manifest:
 
 
 def service_spec() -> Manifest:
-    """Returns a headless Service, which resolves names of pods before they are ready: they must connect first."""
+    """Returns a headless Service. It also resolves names of pods that are not ready, because they connect earlier."""
     return {
         "clusterIP": "None",
         "publishNotReadyAddresses": True,

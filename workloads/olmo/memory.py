@@ -1,10 +1,9 @@
 """Calculates the GPU memory of an OLMo training as the sum of its tensors.
 
-The numbers are from allenai/OLMo 59a53e3 with its configs, which have no activation checkpointing, and no compilation
-except in OLMo-7B, where compilation only saves memory. AI2's scripts for OLMo2-7B and 13B confirm the numbers. For
-micro-batches of 2, they recompute one layer in four and one layer in two (configs/peteish7-google.yaml,
-scripts/augusta/peteish13.sh). Without recomputation, 13B has micro-batches of 1 and is compiled
-(scripts/beaker/peteish/peteish13-medlr.sh).
+The numbers are from allenai/OLMo 59a53e3 with its configs. These have no activation checkpointing. Only OLMo-7B is
+compiled, which saves memory. AI2's scripts for OLMo2 confirm the numbers. For micro-batches of 2, they recompute one
+layer in four with 7B (configs/peteish7-google.yaml), and one in two with 13B (scripts/augusta/peteish13.sh). Without
+recomputation, 13B has micro-batches of 1 and is compiled (scripts/beaker/peteish/peteish13-medlr.sh).
 """
 
 from __future__ import annotations
@@ -23,9 +22,10 @@ All configs have `fsdp.precision: mixed`: FSDP computes in bf16, but keeps weigh
 
 
 def micro_batch(options: OlmoOptions, size: VmSku, nodes: int) -> int:
-    """Returns the option, or the largest micro-batch up to OLMo's config that divides the batch and fits in memory.
+    """Returns the option `microBatch`. If it is unset, returns the largest micro-batch that fits in memory, divides the
+    batch, and is at most the one in OLMo's config.
 
-    If none fits, returns the smallest that divides the batch, and if none divides it, the value of OLMo's config. The
+    If none fits, returns the smallest that divides the batch. If none divides it, returns the one in OLMo's config. The
     micro-batch does not change the results, because gradients are accumulated.
     """
     training = options.training

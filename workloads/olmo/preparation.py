@@ -56,7 +56,7 @@ def job_spec(options: OlmoOptions, *, image: str, upload_secret: pulumi.Input[st
 
 
 def check_spec(run: Run) -> Manifest:
-    """Returns a Job that lists the data of the config in a custom image, and rejects data that is not OLMo's."""
+    """Returns a Job that lists the data of the config in a custom image, and fails for data that is not OLMo's."""
     own = manifests.files(run.pool)
     container = {
         "name": "check",

@@ -32,9 +32,9 @@ def problems(options: OlmoOptions, candidate: Candidate) -> Iterator[Problem]:
 def _seen_by_all(options: OlmoOptions, candidate: Candidate) -> Iterator[Problem]:
     """Yields a problem if nodes see new checkpoints too late.
 
-    Rank 0 creates and renames a checkpoint's folder, and other ranks wait at most 10 s to see it (allenai/OLMo 59a53e3,
-    olmo/checkpoint.py, _temporary_wd; olmo/util.py, wait_for), already before the first step (scripts/train.py). Ranks
-    on one node share a mount, which shows changes immediately.
+    Rank 0 creates and renames a checkpoint's folder. Other ranks wait at most 10 s to see it (allenai/OLMo 59a53e3,
+    olmo/checkpoint.py, _temporary_wd; olmo/util.py, wait_for). The first checkpoint is written before the first step
+    (scripts/train.py). Ranks on one node share a mount, which shows changes immediately.
     """
     name = options.checkpoint_container
     account = candidate.storage.by_container().get(name)

@@ -34,7 +34,7 @@ class PytorchPretraining(Workload[PretrainingOptions]):
         return problems(options, candidate)
 
     def deploy(self, context: WorkloadContext, placement: Placement[PretrainingOptions]) -> Deployed:
-        """Creates the job, and separately script and claim, which AppWrapper may not create."""
+        """Creates the job, and its script and claim, which AppWrapper has no right to create."""
         options = placement.options
         shared_class = context.shared_class.name if context.shared_class else ""
         run = Run.in_team(context, placement, NAME, size=kept_bytes(options), shared_class=shared_class)

@@ -93,8 +93,8 @@ def template(run: Run, restart_policy: str) -> Manifest:
 def pytorch_job(run: Run) -> Manifest:
     """Returns a PyTorchJob without metadata: one pod on each node; the first is the master.
 
-    In an AppWrapper, a failed pod ends the job, and all pods restart, because torchrun's ranks cannot join later. In a
-    plain job, the failed pod restarts and waits for the others.
+    In an AppWrapper, a failed pod ends the job, and all pods restart, because torchrun's ranks cannot join later.
+    Without an AppWrapper, the failed pod restarts and waits for the others.
     """
     wrapped = run.options.app_wrapper
     policy = "Never" if wrapped else "OnFailure"

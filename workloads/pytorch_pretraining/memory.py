@@ -14,7 +14,8 @@ from workloads._lib.team_training import claim_gib, usable_bytes
 from workloads.pytorch_pretraining.options import PretrainingOptions
 
 PER_LAYER, PER_LAYER_FP8, PER_LAYER_RECOMPUTED, PER_SYMBOL = 28, 21, 2, 2.4
-"""Bytes per token that are kept for backward, per unit of a layer's width and of the vocabulary (docs/performance.md).
+"""Bytes per token that are kept for the backward pass, for each unit of a layer's width (in bf16, in FP8, recomputed)
+and for each entry of the vocabulary (docs/performance.md).
 """
 GATHERED_BLOCK, GATHERED_REST = 8, 2
 """Bytes per parameter that FSDP gathers at once: in a block, and outside blocks."""
@@ -72,15 +73,16 @@ def kept_bytes(options: PretrainingOptions) -> int:
 def saving_seconds(options: PretrainingOptions, nodes: int, shared_class: str) -> int:
     """Returns the seconds that pods get to save after the stop signal: the checkpoint being written, then the last one.
 
-    `shared_class` is the class of the claim, if any. Nodes divide the rate of a file share, but not of a container.
+    `shared_class` is the class of the claim, if any. All nodes share the rate of a file share; for a container, each
+    node has its own rate.
     """
     rate = nodes * _CONTAINER_BYTES_S if options.checkpoint_container else _share_bytes_s(shared_class, options)
     return _LAST_STEP_S + math.ceil(2 * checkpoint_bytes(options) / rate)
 
 
 def _share_bytes_s(shared_class: str, options: PretrainingOptions) -> float:
-    """Returns the rate of a file share. Larger premium shares are faster (same page, provisioned v1). All other shares
-    count as standard.
+    """Returns the rate of a file share. Larger premium shares are faster (Azure Files, provisioned v1). All other
+    shares count as standard.
     """
     if shared_class != SHARED_CLASS and "premium" not in shared_class:
         return _STANDARD_BYTES_S

@@ -22,7 +22,7 @@ no wget (ray-operator 1.6.2, controllers/ray/common/pod.go, supportsUnifiedHealt
 """
 AUTH_OPTIONS = {"mode": "token"}
 """Token authentication. By default, Ray's jobs API needs no credentials, so every pod in the cluster could run code.
-KubeRay creates a token for each Ray cluster, in a Secret of that name, and passes it to head, workers and submitter
+KubeRay creates a token for each Ray cluster, in a Secret with its name, and passes it to head, workers and submitter
 (ray-operator 1.6.2, controllers/ray/common/pod.go, SetContainerTokenAuthEnvVars; rayjob_controller.go,
 configureSubmitterContainer).
 """
@@ -42,8 +42,8 @@ _HEAD_LOST: Manifest = {
     "timeoutSeconds": 20,
     "failureThreshold": 4,
 }
-"""Liveness probe that ends the submitter if the head's node is dead. The submitter would follow the log forever (Ray
-2.60.0, job/sdk.py, tail_job_logs: a WebSocket without heartbeat), and KubeRay fails the job only after the submitter.
+"""Liveness probe that ends the submitter if the head's node is dead. Otherwise it would follow the log forever (Ray
+2.60.0, job/sdk.py, tail_job_logs: a WebSocket without heartbeat), and KubeRay would wait for it.
 """
 _AWAY_FROM_HEADS: Manifest = {
     "weight": 100,
@@ -170,7 +170,7 @@ def ray_job(run: Run) -> Manifest:
         "submissionMode": "K8sJobMode",
         "submitterPodTemplate": submitter(run),
         "shutdownAfterJobFinishes": True,
-        # Retries follow every failure except a passed deadline: KubeRay ignores exit codes (ray-operator 1.6.2,
+        # KubeRay ignores exit codes, and retries after every failure except a passed deadline (ray-operator 1.6.2,
         # controllers/ray/rayjob_controller.go, checkBackoffLimitAndUpdateStatusIfNeeded).
         "backoffLimit": run.options.restarts,
         "rayClusterSpec": {

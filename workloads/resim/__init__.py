@@ -59,7 +59,7 @@ class Resim(Workload[ResimOptions]):
 
 
 def _owner(context: WorkloadContext) -> None:
-    """Creates the owner of batches' Jobs. It does not depend on the templates: batches continue if they change."""
+    """Creates the owner of batches' Jobs. It is separate from the templates, so that batches survive their change."""
     about = "Owns the Jobs of submitted batches, which are deleted with it, before volumes, nodes and namespace."
     kubernetes.core.v1.ConfigMap(
         OWNER,

@@ -15,7 +15,7 @@ failed and parallel indexes (pkg/apis/batch/validation/validation.go, completion
 """
 MAX_NAME = 100
 MAX_BATCH_NAME = 40
-"""The limit for the host name of a pod, `<batch>-<run>-<index>`, of at most 63 characters."""
+"""The limit that keeps a pod's host name, `<batch>-<run>-<index>`, within 63 characters."""
 SCENARIO = re.compile(rf"[A-Za-z0-9](?:[A-Za-z0-9._-]{{0,{MAX_NAME - 2}}}[A-Za-z0-9_-])?")
 BATCH = re.compile(rf"[a-z]([a-z0-9-]{{0,{MAX_BATCH_NAME - 2}}}[a-z0-9])?")
 NAMES = f"at most {MAX_NAME} letters, digits, '.', '_' and '-'; the first a letter or digit, the last not '.'"
@@ -77,7 +77,7 @@ def default_name(scenarios: Iterable[str]) -> str:
 def parse(content: bytes, source: str) -> list[str]:
     """Returns a file's scenarios, one per line, without empty lines and comments. Raises Refused with the first errors.
 
-    The file is in UTF-8, or in UTF-16 or UTF-32, which PowerShell writes. As in JSON, the first character is ASCII.
+    The file is in UTF-8, or in UTF-16 or UTF-32, which PowerShell writes. Its first character must be ASCII.
     """
     try:
         text = content.decode(json.detect_encoding(content))

@@ -22,13 +22,13 @@ from workloads.resim.options import NAME, ResimOptions
 
 TEMPLATES = f"{NAME}-templates"
 OWNER = f"{NAME}-batches"
-"""The ConfigMap that owns the Jobs of submitted batches. They are deleted with the stack."""
+"""The ConfigMap that owns the Jobs of submitted batches, so that they are deleted with the stack."""
 TEST_IO = "test-io"
 BATCH_LABEL = "ai-on-aks/batch"
 RUN_LABEL = "ai-on-aks/run"
 DIGEST_ANNOTATION = "ai-on-aks/scenarios"
 GRACE_S = 25
-"""Grace period in seconds. Azure announces an eviction 30 seconds before, and a drain starts a little later."""
+"""Grace period in seconds. Azure announces an eviction 30 seconds before it. The drain starts a little later."""
 _INPUT, _OUTPUT = "/input", "/output"
 _SCRIPTS = Path(__file__).parent / "scripts"
 
@@ -178,12 +178,12 @@ def job_spec(made_of: Mapping[str, Any], batch: Batch, count: int) -> Manifest:
 
 
 def owner(uid: str) -> Manifest:
-    """Returns the owner reference that ties a Job to the stack, by its ConfigMap's uid.
+    """Returns the reference to the ConfigMap with this uid as owner, so that a Job is deleted with the stack.
 
-    Without an owner, the deletion of a namespace would hang, because it deletes pods before their Jobs (kubernetes,
-    pkg/controller/namespace/deletion/namespaced_resources_deleter.go, OrderedNamespaceDeletion). The Job controller
+    Without an owner, the deletion of a namespace would hang. Kubernetes would delete pods before their Jobs
+    (pkg/controller/namespace/deletion/namespaced_resources_deleter.go, OrderedNamespaceDeletion). The Job controller
     keeps an interrupted pod until it creates the next pod of the same index (pkg/controller/job/job_controller.go,
-    canRemoveFinalizer), which it cannot do in such a namespace. Both as of 1.33.5.
+    canRemoveFinalizer), which it cannot do in a namespace that is being deleted (1.33.5).
     """
     return {"apiVersion": "v1", "kind": "ConfigMap", "name": OWNER, "uid": uid}
 

@@ -69,7 +69,7 @@ def _permissions(account: Account, name: str, key: str, needed: str) -> Iterator
         where: Path = (*account.path_of(name), "permissions")
         better = "".join(letter for letter in _WRITE if letter in needed or letter in given)
         what = f"is {given}, but {key} of workload {NAME} also needs {''.join(missing)}"
-        # Without read permissions, mounts fail, so adding these permissions does not widen access.
+        # Read permissions do not widen access, because all mounts need them.
         widens = "permissions" in container.model_fields_set and not {*missing} <= {*_READ}
         fix = by_hand(where) if widens else set_command(where, better)
         yield Problem(where, what, f"all of {needed}", fix)

@@ -141,7 +141,7 @@ def _covered(spans: Iterable[tuple[float, float]]) -> float:
 
 
 def cost(hours: Mapping[str, float], pools: Mapping[str, tuple[str, bool]], region: str) -> Cost:
-    """Returns the cost of the node hours. `pools` has VM size and Spot flag, by the ARM name in node names."""
+    """Returns the cost of the node hours. `pools` has each pool's VM size and whether it is Spot, by ARM name."""
     total, spot = 0.0, False
     for node, spent in hours.items():
         size, is_spot = next((found for arm, found in pools.items() if node.startswith(f"aks-{arm}-")), ("", False))
@@ -153,7 +153,7 @@ def cost(hours: Mapping[str, float], pools: Mapping[str, tuple[str, bool]], regi
 
 
 def evicted(attempts: Mapping[tuple[str, str], Collection[str]], known: Collection[str]) -> int:
-    """Returns the number of attempts that ended without success or failure. Pods in `known` have not failed."""
+    """Returns the number of attempts without success or failure. Ignores attempts of `known` pods: they may go on."""
     return sum(FAILED not in files and pod not in known for (_, pod), files in attempts.items())
 
 
