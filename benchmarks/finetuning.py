@@ -163,7 +163,7 @@ def profile(run: Any) -> None:
 
 
 def check(_: argparse.Namespace) -> dict[str, Any]:
-    """Returns the loss of one batch (fp32, CPU) with our packs and with peft's padding, and how far gradients differ."""
+    """Returns the loss of one batch (fp32, CPU), packed by us and padded by peft, and how far the gradients differ."""
     examples = data.synthetic(VOCABULARY, 1, 4, (16, 64))
     options = settings(batch=8, pack=128, longest=64)
     training = train.Training(options, base("tiny", "cpu", torch.float32), examples)

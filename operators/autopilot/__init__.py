@@ -24,7 +24,7 @@ IMAGE_TAG = "v2.1.3"
 """
 NEVER_HOURS = 10 * 365 * 24
 """The interval that disables invasive checks, which take all GPUs of a node and bypass queue and scheduler
-(pkg/utils/functions.go, CreateJob: `nodeName`). 0 ends Autopilot: `time.NewTicker` panics.
+(pkg/utils/functions.go, CreateJob: `nodeName`).
 """
 CHECKS, LAST = ("pciebw", "remapped", "gpupower"), "ping"
 """The checks of a round. A check that cannot run ends the round (pkg/healthcheck/healthcheck.go, RunHealthLocalNode),
