@@ -23,7 +23,7 @@ class Machines:
         self._left: set[Path] = set()
 
     def sync(self, nodes: Mapping[str, Object], pods: Sequence[Object]) -> set[str]:
-        """Writes the files of all nodes, with effects of faults. Returns the nodes that rebooted since the last call."""
+        """Writes the files of all nodes, with effects of faults. Returns nodes that rebooted since the last call."""
         booted = set()
         roots = {name: folders.of_machine(self._folder, node) for name, node in nodes.items()}
         for name, root in roots.items():

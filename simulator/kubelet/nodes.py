@@ -92,7 +92,7 @@ class NodeKeeper:
         return self._devices.allocate(pod, self.hardware(node), offered, runs=runs)
 
     def _mark_fault(self, node: Object, pods: Sequence[Object], *, up: bool) -> None:
-        """When a node goes down, marks it Unknown and its pods not ready. The controller-manager waits for a timeout."""
+        """When a node goes down, marks it Unknown and its pods not ready. In Kubernetes, this takes a timeout."""
         name = node["metadata"]["name"]
         marked = FAULT in node["metadata"].get("annotations", {})
         if up == (not marked):

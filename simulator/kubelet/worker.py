@@ -189,7 +189,7 @@ class PodWorker:
         return None
 
     def _waiting(self, ctx: ContainerContext) -> Waiting | None:
-        """Returns what the container waits for, or None. Like kubelets, checks first volumes, then image, environment."""
+        """Returns what the container waits for, or None. Checks first volumes, then image, then environment."""
         spec = self._pod["spec"]
         containers = [*spec.get("initContainers", []), *spec["containers"]]
         names = {mount["name"]: None for c in containers for mount in c.get("volumeMounts", [])}

@@ -1,4 +1,4 @@
-"""The operators of the program's charts. Some are real. Others are emulated, and act on the same custom resources.
+"""The operators of the charts that a stack installs. Some operators are real. All others are emulated.
 
 `PROGRAMS` maps container images to programs and to readiness conditions of pods.
 """
@@ -18,7 +18,7 @@ _PLUGIN_IMAGE = "k8s-device-plugin"
 
 REAL = _real.find()
 
-# Programs with the same image differ by a word in the command. The first match runs.
+# Programs with the same image differ in `command`. If several match, the first runs.
 PROGRAMS: tuple[ImageProgram, ...] = (
     *(program for operator in REAL for program in operator.programs),
     ImageProgram(_NETWORK_IMAGE, OneShot(crds.apply_crds("network-operator")), "/apply-crds"),

@@ -23,7 +23,7 @@ IDLE_S = 10.0
 
 
 class Nodes(Protocol):
-    """The part of KubeClient that sets labels and annotations."""
+    """The method of KubeClient that sets labels and annotations."""
 
     def patch(self, api_version: str, kind: str, name: str, namespace: str | None, body: Any) -> Object: ...
 
@@ -37,8 +37,8 @@ def reconcile(
 ) -> None:
     """Calls `step` every `seconds` until `stop` is set.
 
-    With `watched` kinds, calls it only after an object of these kinds changed, and every IDLE_S for other changes. Logs
-    an error of the API server once, and retries.
+    If `watched` has kinds, calls `step` only when an object of these kinds has changed or IDLE_S seconds have passed.
+    After an error of the API server, retries. Logs a repeated error once.
     """
     with contextlib.closing(Changes(ctx.kube, watched)) as changes:
         reported, due = "", 0.0
@@ -56,7 +56,7 @@ def reconcile(
 
 
 class Applier:
-    """Applies objects server-side. Applies an unchanged object again only if it is lost, or after RESYNC_S."""
+    """Applies objects server-side. If an object has not changed, applies it only if it is lost or after RESYNC_S."""
 
     def __init__(self, kube: KubeClient, manager: str) -> None:
         self._kube, self._manager = kube, manager
@@ -79,7 +79,7 @@ class Operator(ABC):
     """The base class of operators of custom resources. `step` reads all objects and acts on them once."""
 
     def __init__(self, ctx: PodContext, manager: str, resource: tuple[str, str]) -> None:
-        """`manager` is the field manager; `resource` is the kind that the operator acts on."""
+        """`manager` is the field manager. `resource` is the kind of custom resource that the operator acts on."""
         self._ctx, self._kube = ctx, ctx.kube
         self._watched = (resource, ("v1", "Node"), ("v1", "Pod"), ("apps/v1", "DaemonSet"))
         self._namespace: str = ctx.pod["metadata"]["namespace"]
@@ -102,7 +102,7 @@ class Operator(ABC):
 
 
 def is_rolled_out(daemonset: Object) -> bool:
-    """Returns whether all pods are up to date and available. Also returns True without pods."""
+    """Returns whether all pods are up to date and available. True if the DaemonSet has no pods."""
     status = daemonset.get("status", {})
     desired = status.get("desiredNumberScheduled", 0)
     if status.get("observedGeneration") != daemonset["metadata"]["generation"]:
@@ -124,7 +124,7 @@ def labelled(objects: Iterable[Object], name: str, value: str | None = None) -> 
 
 
 def set_labels(kube: Nodes, node: Object, wanted: Mapping[str, str | None]) -> bool:
-    """Sets labels of a node, or removes those that are None. Returns False if nothing changed."""
+    """Sets the labels of a node. Removes labels with the value None. Returns False if nothing changed."""
     labels = node["metadata"].setdefault("labels", {})
     changes = {key: value for key, value in wanted.items() if labels.get(key) != value}
     if changes:

@@ -1,8 +1,8 @@
-"""Finds real operators: folders with a tools.yaml, which names their executables.
+"""Finds real operators: folders with a tools.yaml, which names the operator's executables.
 
-`PROGRAMS` in `programs.py` maps the chart's containers to executables and arguments. `make status` shows `STATUS`. A
-folder without `programs.py` has a manager without options for addresses or certificates, which therefore runs in a
-sandbox (`simulator/sandbox/recipes`).
+In `programs.py`, `PROGRAMS` maps the chart's containers to executables and arguments, and `make status` shows `STATUS`.
+A folder without `programs.py` is for a manager that runs in a sandbox (`simulator/sandbox/recipes`), because it has no
+options for addresses or certificates.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Pins:
 
     version: str
     tools: tuple[str, ...]
-    """The executables. The first use of one builds all, because they share most of the build."""
+    """The executables. The first use of an executable builds all, because they share most of the build."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def serves(*ports: int) -> Callable[[PodContext], Mapping[int, int]]:
 
 
 def configuration(ctx: PodContext, path: str, program: str) -> dict[str, Any]:
-    """Returns a YAML configuration file of the pod. Raises ValueError if it is missing or not a YAML mapping."""
+    """Returns a YAML configuration file of the pod. Raises ValueError if the file is missing or not a YAML mapping."""
     try:
         return dict(yaml.safe_load(ctx.file(path) or b""))
     except (yaml.YAMLError, TypeError, ValueError):

@@ -1,7 +1,7 @@
-"""Emulates IBM's Autopilot, because its Go module is not available, and its checks are CUDA and DCGM programs.
+"""Emulates IBM's Autopilot. Its Go module is not available, and its checks are CUDA and DCGM programs.
 
-Emulates readiness, exits after wrong flags, checks, the node's label, storage claims and GPU metrics. In the check
-`ping`, nodes always reach each other. Source: IBM/autopilot, autopilot-v2.1.3, pkg/cmd/main.go and
+Emulates the readiness, the errors for wrong flags, the checks, the node's label, storage claims and GPU metrics. In the
+check `ping`, nodes always reach each other. Source: IBM/autopilot, autopilot-v2.1.3, pkg/cmd/main.go and
 pkg/healthcheck/healthcheck.go.
 """
 
@@ -26,7 +26,7 @@ from simulator.world.performance import numbers
 
 IMAGE, METRICS_PORT = "autopilot/autopilot", 8081
 HOUR_S = 10.0
-"""Seconds of a simulated hour between checks."""
+"""The real seconds for each hour between checks."""
 STATUS = "Autopilot: emulated labels, claims and GPU metrics; an hour between checks lasts 10 s"
 _FLAG = re.compile(r"--?(w|invasive-check-timer)[ =](\S+)")
 _CLAIM_S = 90.0
@@ -34,9 +34,9 @@ _CLAIM_S = 90.0
 
 
 def gate(ctx: PodContext) -> str | None:
-    """Waits for nvidia-smi, like the init container. NVIDIA's runtime mounts it, as the pod's class or the default.
+    """Waits for nvidia-smi, like the init container. The pod has it if NVIDIA's runtime is its class or the default.
 
-    With AKS's driver, the runtime is the default (AgentBaker, pkg/agent/baker.go, containerd's default_runtime_name).
+    With AKS's driver, this runtime is the default (AgentBaker, pkg/agent/baker.go, containerd's default_runtime_name).
     """
     if reason := gates.runtime_gate(ctx):
         return reason
@@ -63,7 +63,7 @@ def run(ctx: PodContext, stop: threading.Event) -> None:
 
 
 def intervals(argv: Sequence[str]) -> tuple[int, int]:
-    """Returns the hours between checks and between invasive checks. Raises ValueError unless they are integers."""
+    """Returns the hours between checks and between invasive checks. Raises ValueError if a flag is not an integer."""
     given = {"w": "24", "invasive-check-timer": "4", **dict(_FLAG.findall(" ".join(argv)))}
     for name, text in given.items():
         if not text.isdecimal():
@@ -77,7 +77,7 @@ def _round(ctx: PodContext, stop: threading.Event) -> None:
     checks = env.get("PERIODIC_CHECKS", "").split(",")
     if "ping" in checks and not ctx.pod["metadata"].get("annotations"):
         ctx.log("TypeError: 'NoneType' object is not subscriptable")  # network/ping-entrypoint.py, check_local_ifaces
-        checks = checks[: checks.index("ping")]  # an error ends the round without counting as a failure
+        checks = checks[: checks.index("ping")]  # the error ends the round, but is not a failed check
     failed = [f"{name} {where}" for name, where in failures(hardware_of(ctx.node)) if name in checks]
     if "pvc" in checks and not _claim_is_bound(ctx, env.get("PVC_TEST_STORAGE_CLASS", ""), stop):
         failed.append("pvc")
@@ -89,8 +89,8 @@ def _round(ctx: PodContext, stop: threading.Event) -> None:
 
 
 def failures(hardware: NodeHardware) -> Iterator[tuple[str, str]]:
-    """Yields failed checks, each with the GPU. If a GPU is lost, yields nothing, because Autopilot skips GPU checks
-    after an error of nvidia-smi (utils/briefings.sh, "cannot be run").
+    """Yields failed checks and their GPUs. Yields nothing if a GPU is lost, because after an error of nvidia-smi,
+    Autopilot skips all GPU checks (utils/briefings.sh, "cannot be run").
     """
     gpus = nvidia_gpus(hardware)
     if all(gpu.healthy for gpu in gpus):
@@ -99,7 +99,7 @@ def failures(hardware: NodeHardware) -> Iterator[tuple[str, str]]:
 
 
 def _claim_is_bound(ctx: PodContext, storage_class: str, stop: threading.Event) -> bool:
-    """Creates a claim with the pod's name, and deletes it. Returns False if it was not bound in time."""
+    """Creates a claim with the pod's name, waits, and deletes it. Returns False if the claim was not bound in time."""
     name, namespace = ctx.pod["metadata"]["name"], ctx.pod["metadata"]["namespace"]
     claim = ("v1", "PersistentVolumeClaim", name, namespace)
     spec = {
@@ -110,7 +110,7 @@ def _claim_is_bound(ctx: PodContext, storage_class: str, stop: threading.Event) 
     metadata = {"name": name, "namespace": namespace}
     try:
         ctx.kube.create({"apiVersion": "v1", "kind": claim[1], "metadata": metadata, "spec": spec})
-    except ApiError as error:  # the claim exists or was denied: no failure, as in Autopilot
+    except ApiError as error:  # if the claim exists or is denied, Autopilot reports no failure
         ctx.log(f"[PVC Create] Failed. ABORT. {error}")
         return True
     until = time.monotonic() + _CLAIM_S
@@ -125,7 +125,7 @@ def _is_bound(claim: Object) -> bool:
 
 
 def text(hardware: NodeHardware, _: Sequence[Holder]) -> str:
-    """Returns the measurements of the last checks, without those of DCGM. Skipped checks do not change them."""
+    """Returns the measurements of the last checks, without the measurements of DCGM."""
     found = Family("autopilot_health_checks", "Summary of the health checks measurements on compute nodes.")
     bandwidth = (skus.sku(hardware.sku).health.gpu_host_gbs or 0) * float(numbers()["health_over_limit"])
     for gpu in nvidia_gpus(hardware):

@@ -1,4 +1,4 @@
-"""Emulates the hook Jobs with which charts create CRDs."""
+"""Emulates hook Jobs of charts that create CRDs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def apply_crds(chart: str) -> Callable[[PodContext], None]:
 
 
 def _apply(chart: str, ctx: PodContext) -> None:
-    """Creates missing CRDs, and updates only the simulator's own."""
+    """Creates missing CRDs. Updates existing CRDs only if the simulator has created them."""
     for file in sorted((paths.ROOT / "simulator" / "charts" / chart / "crds").glob("*.yaml")):
         for crd in yaml.safe_load_all(file.read_text(encoding="utf-8")):
             name = crd["metadata"]["name"]

@@ -1,4 +1,4 @@
-"""Computes the extended resources of a node's device plugins."""
+"""Computes the extended resources that a node's device plugins offer."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ Configs = Callable[[Object, str], bytes | None]
 
 
 class PluginConfigError(ValueError):
-    """A configuration that a device plugin would reject at its start."""
+    """A configuration that the real device plugin rejects at its start."""
 
 
 @dataclass(frozen=True)
 class Pool:
-    """A resource in a plugin's configuration. `shared` pods can share its devices; 0 means one pod per device."""
+    """A resource in a plugin's configuration. `shared` is how many pods share a device; 0 means no sharing."""
 
     resource: str
     selectors: tuple[Mapping[str, Any], ...]
@@ -44,13 +44,13 @@ def extended_resources(
 ) -> dict[str, int]:
     """Returns the node's extended resources. `configs` returns a pod's mounted file, or None.
 
-    Skips configurations that a plugin rejects. The plugin's pod reports the error.
+    Skips a configuration that its plugin rejects, because the plugin's pod reports the error.
     """
     pods = [pod for pod in pods_on_node if is_ready(pod)]
     resources: dict[str, int] = {}
     for pod in labelled(pods, "app", DEVICE_PLUGIN_APP):
         if has_driver(node, pods):
-            with contextlib.suppress(SharingError):  # the pod's gate reports it
+            with contextlib.suppress(SharingError):  # the pod's gate reports the error
                 shared = _sharing(node, pod, configs, hardware)
                 resources[shared.resource] = shared.shares * sum(gpu.healthy for gpu in nvidia_gpus(hardware))
     has_ofed = bool(labelled(pods, OFED_POD_LABEL))
@@ -59,7 +59,7 @@ def extended_resources(
         try:
             resources |= _count(_pools(pod, configs), hcas)
         except PluginConfigError:
-            continue  # the pod's gate reported it, so the pod soon becomes unready
+            continue  # the pod's gate reports the error, and the pod becomes unready
     return resources
 
 
@@ -92,7 +92,7 @@ def _pools(pod: Object, configs: Configs) -> list[Pool]:
 
 
 def _count(pools: Sequence[Pool], hcas: Sequence[Hca]) -> dict[str, int]:
-    """Counts devices by resource. The first pool that selects a device takes it, unless the pool is shared."""
+    """Counts devices by resource. A device belongs only to the first pool that selects it, unless this pool is shared."""
     counts: dict[str, int] = {}
     free = list(hcas)
     for pool in pools:
@@ -106,7 +106,7 @@ def _count(pools: Sequence[Pool], hcas: Sequence[Hca]) -> dict[str, int]:
 
 
 def _offered(hca: Hca, *, has_ofed: bool) -> bool:
-    """The port must be active. InfiniBand also needs DOCA OFED."""
+    """Returns whether plugins offer the HCA. Its port must be active. InfiniBand also needs DOCA OFED."""
     return hca.state == "ACTIVE" and (has_ofed or hca.link_layer != "InfiniBand")
 
 
@@ -140,12 +140,12 @@ def _selectors(entry: Mapping[str, Any], devices: str = "devices") -> tuple[Mapp
 
 
 def _is_choice(value: Any) -> bool:
-    """`isRdma` is a boolean."""
+    """Returns whether a selector's value is a list of texts, or a boolean (`isRdma`)."""
     return isinstance(value, bool | None) or (isinstance(value, list) and all(isinstance(each, str) for each in value))
 
 
 def _selected(selector: Mapping[str, Any], hca: Hca) -> bool:
-    """Empty lists match all HCAs. Every HCA supports RDMA and uses the driver mlx5_core."""
+    """Returns whether a selector matches. Empty lists match all HCAs. All HCAs have RDMA and the driver mlx5_core."""
     facts = {"vendors": MELLANOX, "devices": hca.device, "pciAddresses": hca.pci, "drivers": "mlx5_core"}
     if any(selector.get(key) and fact not in selector[key] for key, fact in facts.items()):
         return False

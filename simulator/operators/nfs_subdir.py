@@ -1,7 +1,7 @@
-"""Emulates the NFS provisioner: creates a folder for each claim of its class, and later archives, keeps or deletes it.
+"""Emulates the NFS provisioner, which creates a folder for each claim, and later archives, keeps or deletes the folder.
 
-It acts like image v4.0.2 (kubernetes-sigs/nfs-subdir-external-provisioner, cmd/.../provisioner.go, on
-sig-storage-lib-external-provisioner v6.0.0, controller.go). Its Go module is not available.
+The Go module is not available. Source: image v4.0.2 (kubernetes-sigs/nfs-subdir-external-provisioner,
+cmd/.../provisioner.go, on sig-storage-lib-external-provisioner v6.0.0, controller.go).
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from simulator.kubelet.programs import PodContext
 from simulator.operators._loop import reconcile
 
 _ROOT = "/persistentvolumes"
-"""The path where the pod mounts the server's folder."""
+"""The path in the pod where the NFS server's folder is mounted."""
 _PROVISIONER = "volume.beta.kubernetes.io/storage-provisioner"
-"""The annotation by which the controller-manager names a claim's provisioner."""
+"""The annotation of a claim in which the controller-manager writes the claim's provisioner."""
 _CLAIM, _VOLUME, _CLASS = (
     ("v1", "PersistentVolumeClaim"),
     ("v1", "PersistentVolume"),
@@ -33,7 +33,7 @@ def run(ctx: PodContext, stop: threading.Event) -> None:
 
 
 class Provisioner:
-    """The provisioner of a pod, configured by the pod's environment."""
+    """The provisioner in a pod. The pod's environment configures it."""
 
     def __init__(self, ctx: PodContext) -> None:
         env = ctx.env()
@@ -63,7 +63,7 @@ class Provisioner:
         metadata, spec = claim["metadata"], claim["spec"]
         made_by = self._kube.find(*_CLASS, spec["storageClassName"])
         if made_by is None or made_by["provisioner"] != self._name:
-            return  # the class has changed, and may change back
+            return  # the class has another provisioner now, but may change back
         if spec.get("selector"):
             why = f'failed to provision volume with StorageClass "{spec["storageClassName"]}"'
             self._warn(claim, "ProvisioningFailed", f"{why}: claim Selector is not supported")
@@ -93,7 +93,7 @@ class Provisioner:
     def _delete(self, volume: Object) -> None:
         name, class_name = volume["metadata"]["name"], volume["spec"]["storageClassName"]
         folder = self._root / Path(volume["spec"]["nfs"]["path"]).name
-        if folder.is_dir():  # skips folders of an earlier server
+        if folder.is_dir():  # missing if the volume is from another server
             made_by = self._kube.find(*_CLASS, class_name)
             if made_by is None:
                 why = f'storageclasses.storage.k8s.io "{class_name}" not found'
@@ -104,7 +104,7 @@ class Provisioner:
         self._ctx.log(f"volume {name} deleted")
 
     def _warn(self, obj: Object, reason: str, message: str) -> None:
-        """Records an event once per object and cause, because failed operations are retried."""
+        """Records an event, but only once for each object and message, because failed operations are retried."""
         key = (obj["metadata"]["uid"], message)
         if key not in self._reported:
             self._reported.add(key)
@@ -112,7 +112,7 @@ class Provisioner:
 
 
 def _dispose(folder: Path, parameters: Object) -> None:
-    """`onDelete` overrides `archiveOnDelete`. Archiving is the default."""
+    """Deletes, keeps or archives the folder. `onDelete` overrides `archiveOnDelete`. The default is to archive."""
     on_delete = parameters.get("onDelete")
     if on_delete == "delete" or (on_delete != "retain" and parameters.get("archiveOnDelete") == "false"):
         shutil.rmtree(folder)

@@ -1,8 +1,8 @@
 """Upgrades a driver node by node after its DaemonSet (OnDelete) has changed, like NVIDIA's operators.
 
-Source of states and order: NVIDIA/k8s-operator-libs, pkg/upgrade, in gpu-operator v26.7.0 (common_manager.go,
-upgrade_inplace.go, pod_manager.go, drain_manager.go). Not simulated: requests by annotation, safe load, and timeouts
-(waiting, evictions, validation).
+Source of the states and their order: NVIDIA/k8s-operator-libs, pkg/upgrade, in gpu-operator v26.7.0 (common_manager.go,
+upgrade_inplace.go, pod_manager.go, drain_manager.go). Requests by annotation, safe load and timeouts (of waiting,
+evictions and validation) are not simulated.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ class Driver:
     prefix: str
     """The prefix of labels and annotations: `nvidia.com/<driver>-driver-upgrade`."""
     uses: Callable[[Object], bool] | None = None
-    """Selects pods that are evicted even without a drain."""
+    """Returns whether a pod uses the driver. Such pods are evicted even without a drain."""
     validator: str = ""
-    """A label selector of pods that must be ready before the node is uncordoned."""
+    """A label selector of pods. They must be ready before the node is uncordoned."""
     same: Callable[[Object, Object], bool] = lambda running, wanted: False
-    """Whether two pod specs install the same driver. If so, the restart of the driver's pod evicts no jobs."""
+    """Returns whether two pod specs install the same driver. If so, the driver's pod restarts without evicting jobs."""
 
 
 @dataclass(frozen=True)
 class Round:
-    """The cluster's state. By node: `pods` of the driver, and `templates` that are newer than the node's pod."""
+    """The cluster's state. By node: the driver's pod (`pods`), and its newer pod template, if any (`templates`)."""
 
     policy: Mapping[str, Any]
     pods: Mapping[str, Object]
@@ -63,7 +63,7 @@ class Upgrader:
     def step(
         self, policy: Mapping[str, Any], daemonsets: Sequence[Object], pods: Sequence[Object], nodes: Sequence[Object]
     ) -> None:
-        """Runs a round. `policy` is the upgradePolicy, `pods` are the driver's. Without autoUpgrade, removes states."""
+        """Runs a round for the driver's `pods`. If `policy` (upgradePolicy) has no autoUpgrade, removes the states."""
         if not policy.get("autoUpgrade"):
             for node in nodes:
                 if label(node, self._label) is not None:
@@ -107,7 +107,7 @@ class Upgrader:
             self._set(node, DONE)
 
     def _begin(self, node: Object, now: Round, free: int) -> bool:
-        """Returns whether the upgrade started. Cordoned nodes do not wait for others."""
+        """Starts the node's upgrade, and returns whether it did. If `free` is 0, only a cordoned node starts."""
         if free <= 0 and not node["spec"].get("unschedulable"):
             return False
         name = node["metadata"]["name"]
@@ -130,7 +130,7 @@ class Upgrader:
             self._set(node, POD_DELETION)
 
     def _delete_users(self, node: Object, now: Round) -> None:
-        """Evicts pods that use the driver. If one must not be evicted, drains the node, or marks it as failed."""
+        """Evicts pods that use the driver. If a pod must not be evicted, drains the node or marks it as failed."""
         if not (uses := self.driver.uses):
             self._set(node, DRAIN)
         elif not (users := [pod for pod in self._pods(node) if uses(pod) and not has_ended(pod)]):
@@ -168,7 +168,7 @@ class Upgrader:
         self._set(node, DONE, None if leave else False, **{self._was_cordoned: None})
 
     def _look_again(self, node: Object, now: Round) -> None:
-        """A user may have restarted the driver after the failure."""
+        """Continues if the driver's pod is new and ready. A user may have restarted it after the failure."""
         name = node["metadata"]["name"]
         if name not in now.templates and is_ready(now.pods[name]):
             self._set(node, UNCORDON)
@@ -184,7 +184,7 @@ class Upgrader:
         return f"{self.driver.prefix}.node-initial-state.unschedulable"
 
     def _free(self, policy: Mapping[str, Any], managed: Sequence[Object]) -> int:
-        """Returns how many nodes may start (GetUpgradesAvailable)."""
+        """Returns how many nodes may start their upgrade (GetUpgradesAvailable)."""
         states = [label(node, self._label) or "" for node in managed]
         most = policy.get("maxParallelUpgrades", 1)
         free = states.count(REQUIRED) if most == 0 else most - sum(state not in _IDLE for state in states)
@@ -198,7 +198,7 @@ class Upgrader:
         return self.kube.list("v1", "Pod", labels=selector, fields=f"spec.nodeName={node['metadata']['name']}")
 
     def _evict(self, node: Object, pods: Sequence[Object], rules: Mapping[str, Any]) -> bool:
-        """Evicts the pods. If one must not be evicted, evicts none and returns False."""
+        """Evicts the pods and returns True. If any pod must not be evicted, evicts no pod and returns False."""
         for pod in pods:
             if reason := obstacle(pod, rules):
                 self._report(node, f"cannot go on: pod {pod['metadata']['name']} {reason}")
@@ -210,7 +210,7 @@ class Upgrader:
             try:
                 self.kube.raw("POST", path, json=eviction)
             except ApiError as error:
-                if not error.not_found and error.reason != "TooManyRequests":  # a disruption budget: retries
+                if not error.not_found and error.reason != "TooManyRequests":  # the next round retries
                     raise
         return True
 
@@ -240,7 +240,7 @@ def newer_template(pod: Object, daemonsets: Sequence[Object]) -> Object | None:
 
 
 def obstacle(pod: Object, rules: Mapping[str, Any]) -> str | None:
-    """Returns why the pod must not be evicted (kubectl drain's rules), or None."""
+    """Returns why the pod must not be evicted by the rules of kubectl drain, or None if it may be evicted."""
     if not pod["metadata"].get("ownerReferences") and not rules.get("force"):
         return "declares no controller and force is false"
     if any("emptyDir" in volume for volume in pod["spec"].get("volumes", [])) and not rules.get("deleteEmptyDir"):
@@ -253,7 +253,7 @@ def _of_daemon_set(pod: Object) -> bool:
 
 
 def _amount(most: Any, of: int) -> int:
-    """Returns a number, or a percentage of `of` rounded up. Returns `of` if `most` is None."""
+    """Returns `most` as a number. A percentage is a part of `of`, rounded up. None means `of`."""
     if most is None:
         return of
     text = str(most)

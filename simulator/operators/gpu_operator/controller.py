@@ -50,7 +50,7 @@ def run(ctx: PodContext, stop: threading.Event) -> None:
 
 
 class Controller(Operator):
-    """The operator, with one round per `step`."""
+    """The operator. Each `step` is one reconciliation."""
 
     def __init__(self, ctx: PodContext) -> None:
         super().__init__(ctx, "gpu-operator", (API, KIND))
@@ -83,7 +83,7 @@ class Controller(Operator):
             self._kube.patch("v1", "Node", node["metadata"]["name"], None, body)
 
     def _tell_conflict(self, node: Object, policy: Object) -> None:
-        """Warns about a node with a driver in its image (docs/simulator.md, Cause and effect)."""
+        """Warns about a node whose image has a driver already (docs/simulator.md, Cause and effect)."""
         name = node["metadata"]["name"]
         if name in self._conflicts or not policy["spec"]["driver"].get("enabled"):
             return
@@ -136,7 +136,7 @@ class Controller(Operator):
     # -- objects -------------------------------------------------------------------------------------------------------
 
     def _pre_requisites(self, policy: Object) -> None:
-        """Creates missing runtime classes. The operator has no permission to patch them."""
+        """Creates missing runtime classes. Does not change existing ones: the operator may not patch them."""
         existing = {item["metadata"]["name"] for item in self._kube.list("node.k8s.io/v1", "RuntimeClass")}
         for name in RUNTIME_CLASSES:
             if name not in existing:
@@ -156,7 +156,7 @@ class Controller(Operator):
                 obj["metadata"]["ownerReferences"] = [owner_reference(policy, controller=True)]
                 self._create_or_update(obj)
         found = live.get(operand.daemonset)
-        return found is not None and is_rolled_out(found)  # true also if no node matches
+        return found is not None and is_rolled_out(found)  # True if no node matches
 
     def _create_or_update(self, wanted: Object) -> None:
         """Creates an object, or replaces it if its spec differs. The operator has no permission to patch it."""
@@ -192,7 +192,7 @@ class Controller(Operator):
 
 
 def _os_tag(labels: Mapping[str, str]) -> str:
-    """Returns `ubuntu24.04` from NFD's labels. Raises LookupError if NFD's system source is off."""
+    """Returns the OS in NFD's labels, such as `ubuntu24.04`. Raises LookupError if NFD's system source is off."""
     for name in (OS_LABEL, OS_VERSION_LABEL):
         if name not in labels:
             raise LookupError(f"unable to retrieve the OS of the GPU nodes from label {name}")

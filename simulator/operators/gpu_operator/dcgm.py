@@ -18,9 +18,9 @@ _MIB_PER_GB = 10**9 / 2**20
 
 
 def text(hardware: NodeHardware, holders: Sequence[Holder]) -> str:
-    """Returns the metrics. For a GPU that fell off the bus, there is only the last Xid.
+    """Returns the metrics. A GPU that fell off the bus has only the metric of the last Xid.
 
-    A GPU is busy if the pod that holds it is running and will end by itself, unlike a notebook or server.
+    A GPU is busy if its pod is running with a restartPolicy other than Always. So notebooks and servers are idle.
     """
     util = Family("DCGM_FI_DEV_GPU_UTIL", "GPU utilization (in %).")
     used = Family("DCGM_FI_DEV_FB_USED", "Framebuffer memory used (in MiB).")

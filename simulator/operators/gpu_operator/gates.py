@@ -23,7 +23,7 @@ DRIVER_ROOT_FILE = "run/nvidia/driver/usr/bin/nvidia-smi"
 
 
 def driver_gate(ctx: PodContext) -> str | None:
-    """Emulates k8s-driver-manager: rejects a driver if the node image has one. For GPUDirect RDMA, waits for OFED."""
+    """Emulates k8s-driver-manager. Rejects the driver if the node image has one. GPUDirect RDMA waits for OFED."""
     if has_host_driver(ctx.node):
         set_labels(ctx.kube, ctx.node, {DEPLOY_DRIVER: DRIVER_PREINSTALLED})
         return (
@@ -32,7 +32,7 @@ def driver_gate(ctx: PodContext) -> str | None:
         )
     env = ctx.env()
     if env.get("GPU_DIRECT_RDMA_ENABLED") == "true" and env.get("USE_HOST_MOFED") != "true":
-        # Counts all Mellanox functions, also that of accelerated networking, like the driver manager.
+        # Like the driver manager, counts all Mellanox functions, even the function for accelerated networking.
         has_nic = any(function.vendor == MELLANOX for function in hardware_of(ctx.node).pci)
         if has_nic and not any(is_ready(pod) for pod in labelled(ctx.pods_on_node(), OFED_POD_LABEL)):
             return "GPUDirectRDMA is enabled, waiting for MOFED to be installed"
@@ -51,7 +51,7 @@ def runtime_gate(ctx: PodContext) -> str | None:
 
 
 def device_plugin_gate(ctx: PodContext) -> str | None:
-    """Waits like `runtime_gate`. The plugin also fails without a GPU (FAIL_ON_INIT_ERROR)."""
+    """Waits like `runtime_gate`. The plugin also needs a valid configuration and a GPU (FAIL_ON_INIT_ERROR)."""
     if reason := runtime_gate(ctx):
         return reason
     try:
@@ -73,5 +73,5 @@ def has_driver(node: Object, pods: Sequence[Object]) -> bool:
 
 
 def has_runtime(node: Object, pods: Sequence[Object]) -> bool:
-    """Returns whether the node has the container toolkit: in an image with a driver, or by a ready pod."""
+    """Returns whether the node has the container toolkit, in its image together with a driver, or by a ready pod."""
     return has_host_driver(node) or any(is_ready(pod) for pod in labelled(pods, "app", TOOLKIT_APP))

@@ -1,4 +1,4 @@
-"""Emulates gpu-feature-discovery (GFD): creates a NodeFeature, from which NFD's master labels the node."""
+"""Emulates gpu-feature-discovery (GFD), which creates a NodeFeature. NFD's master labels the node from it."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def node_feature(ctx: PodContext) -> Object:
 
 
 def driver_version(ctx: PodContext) -> str:
-    """Returns the version in the tag of the driver's image (`595.91.07-ubuntu24.04`). Empty without a driver pod."""
+    """Returns the driver's version from its image's tag (`595.91.07-ubuntu24.04`). Empty without a driver pod."""
     for pod in ctx.pods_on_node():
         if label(pod, "app") == DRIVER_APP:
             tag: str = pod["spec"]["containers"][0]["image"].rpartition(":")[2]
@@ -101,7 +101,7 @@ def labels(hardware: NodeHardware, driver: str, mig_strategy: str, shared: Shari
 
 
 def _product(name: str, shared: Sharing) -> str:
-    """Appends `-MIG-<partition>` for a partition, and `-SHARED` for a shared resource that is not renamed."""
+    """Returns the product's name. Partitions add `-MIG-<partition>`. Sharing under the old resource name adds `-SHARED`."""
     parts = [name, *(["MIG", shared.partition] if shared.partition else [])]
     renamed = shared.resource != GPU_RESOURCE
     return "-".join([*parts, *(["SHARED"] if shared.replicas > 1 and not renamed else [])]).replace(" ", "-")

@@ -1,7 +1,7 @@
-"""Emulates a node's MIG manager: one label requests a partitioning of the GPUs, another label shows the state.
+"""Emulates a node's MIG manager. A label requests a partitioning of the GPUs. Another label shows the state.
 
-States are those of NVIDIA/mig-parted (deployments and reconfigure_mig.go): `pending`, or `rebooting` if GPUs that need
-a reset change their mode, and then `success` or `failed`.
+The states are from NVIDIA/mig-parted (deployments and reconfigure_mig.go): first `pending` (`rebooting` if the change
+needs a reset of the GPUs), then `success` or `failed`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def step(ctx: PodContext) -> None:
 
 
 def _problem(ctx: PodContext, node: Object, wanted: str, now: str) -> str:
-    """Custom configurations are not simulated."""
+    """Returns why the node cannot have a configuration, or an empty string. Custom ones are not simulated."""
     gpus = nvidia_gpus(hardware_of(node))
     if wanted != DISABLED and not any(wanted in mig_profiles(gpu.product) for gpu in gpus):
         return "the GPUs of this node do not have it (or it is not simulated)"
@@ -60,9 +60,9 @@ def _changes_mode(wanted: str, now: str) -> bool:
 
 
 def _needs_reset(node: Object) -> bool:
-    """Only A100 needs a reset for another mode (NVIDIA's MIG User Guide, deployment considerations).
+    """Returns whether GPUs need a reset to turn MIG on or off (NVIDIA's MIG User Guide, deployment considerations).
 
-    A VM cannot reset a GPU (inferred).
+    Only A100 needs it. A VM cannot reset a GPU (inferred).
     """
     models = gpu_models()
     return any(models[gpu.model].family == "ampere" for gpu in nvidia_gpus(hardware_of(node)) if gpu.model in models)

@@ -36,7 +36,7 @@ def has_gpu(labels: Mapping[str, str]) -> bool:
 
 
 def wanted_labels(labels: Mapping[str, str]) -> dict[str, str | None]:
-    """Returns labels to set (None: remove). Keeps existing values, by which the driver manager pauses operands."""
+    """Returns labels to set (None: remove). Keeps existing values, because the driver manager pauses operands there."""
     if not has_gpu(labels):
         present: dict[str, str | None] = {GPU_PRESENT: "false"} if labels.get(GPU_PRESENT) == "true" else {}
         return present | _removed(labels)

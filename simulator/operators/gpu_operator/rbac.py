@@ -1,4 +1,4 @@
-"""Service accounts of the operands, and those RBAC rules that the emulation uses (gpu-operator's assets)."""
+"""Builds service accounts of the operands, and the RBAC rules that the emulation uses (gpu-operator's assets)."""
 
 from __future__ import annotations
 

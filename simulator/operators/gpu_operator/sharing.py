@@ -14,18 +14,18 @@ from simulator.operators._loop import label
 from simulator.operators.gpu_operator.daemonsets import CONFIG_FOLDER
 
 MIG_ANNOTATION = "simulator/mig"
-"""The node annotation with the partitioning of the GPUs."""
+"""The node annotation with the current partitioning of the GPUs."""
 
 
 class SharingError(ValueError):
-    """A configuration that the device plugin rejects at its start."""
+    """A configuration that the real device plugin rejects at its start."""
 
 
 @dataclass(frozen=True)
 class Sharing:
     """The number of `partitions` of each GPU, and of `replicas` of each partition.
 
-    `partition` is the name of the partitions in nvidia-smi, empty for whole GPUs.
+    `partition` is the partitions' name in nvidia-smi, or empty if GPUs are not partitioned.
     """
 
     resource: str = GPU_RESOURCE
@@ -39,9 +39,9 @@ class Sharing:
 
 
 def sharing(node: Object, env: Mapping[str, str], config: Callable[[str], bytes | None], product: str) -> Sharing:
-    """Returns how a plugin with this environment shares the node's GPUs. `config` returns a file, or None.
+    """Returns how a plugin with the environment `env` shares the node's GPUs. Raises SharingError.
 
-    Raises SharingError.
+    `config` returns a mounted file, or None.
     """
     try:
         resource, replicas = _time_slicing(node, env, config)

@@ -1,7 +1,7 @@
 """Runs the real KubeRay operator with the release's version and arguments.
 
-Only listening addresses and kubeconfig differ. The operator reaches Ray's dashboards through the API server's proxy,
-because pod addresses do not exist on this machine.
+Only listening addresses and kubeconfig differ from AKS. The operator reaches Ray's dashboards through the API server's
+proxy, because pod addresses do not exist on this machine.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ STATUS = f"KubeRay: real {_PINS.version}, built when a stack first uses it; Ray 
 
 
 def _argv(ctx: PodContext) -> list[str]:
-    """Own flags are last, because the last of repeated flags counts."""
+    """Returns the command. The simulator's flags are at the end, because the last of repeated flags counts."""
     own = [f"{flag}=127.0.0.1:{ctx.local_port(port)}" for flag, port in _LISTENS.items()]
     own += [f"--leader-election-namespace={ctx.pod['metadata']['namespace']}", "--use-kubernetes-proxy"]
     return ["env", f"KUBECONFIG={ctx.kubeconfig()}", str(paths.tool(_OPERATOR)), *ctx.argv()[1:], *own]

@@ -1,6 +1,6 @@
 """Runs the real Kueue manager with the chart's version, configuration and arguments.
 
-Only listening addresses differ. Webhooks, CRD conversion and the visibility API use their Services, as on AKS.
+Only listening addresses differ from AKS. Webhooks, CRD conversion and the visibility API use Services, as on AKS.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _LISTENS = {
     ("webhook", "port"): 9443,
     ("visibilityServer", "bindPort"): 8082,
 }
-"""The fields with the port of each part, and upstream's default ports."""
+"""The configuration's fields (part, name) with ports, and Kueue's default ports."""
 _PINS = pins(Path(__file__).parent)
 (_MANAGER,) = _PINS.tools
 STATUS = f"Kueue: real {_PINS.version}, built when a stack first uses it"
 
 
 def local(config: Mapping[str, Any], ctx: PodContext) -> dict[str, Any]:
-    """Returns the configuration with local ports, and with the namespace, which a real pod reads from a file."""
+    """Returns the configuration with local ports and the namespace. A real pod reads the namespace from a file."""
     namespace = ctx.pod["metadata"]["namespace"]
     ports = {part: ctx.local_port(port) for (part, _), port in _container_ports(config).items()}
     own = {
@@ -54,7 +54,7 @@ def _part(config: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def _argv(ctx: PodContext) -> list[str]:
-    """Runs the manager in a folder with the files that the image has at its root."""
+    """Returns the command, which runs in a folder with the files at the root of the real image."""
     kubeconfig = Path(ctx.kubeconfig())
     folder = kubeconfig.with_name("manager")
     folder.mkdir(exist_ok=True)

@@ -1,6 +1,6 @@
-"""Emulates kube-webhook-certgen: the chart's hooks use it to create a certificate and to set the CA of webhooks.
+"""Emulates kube-webhook-certgen, by which hooks of the chart create a certificate and set the CA of webhooks.
 
-Its Go module is not available. Source: README in kubernetes/ingress-nginx (images/kube-webhook-certgen). The keys of
+The Go module is not available. Source: README in kubernetes/ingress-nginx (images/kube-webhook-certgen). The keys of
 the Secret are the names of the files that the chart's operator reads.
 """
 
@@ -30,7 +30,7 @@ def create(ctx: PodContext) -> None:
 
 
 def patch(ctx: PodContext) -> None:
-    """Sets the Secret's CA in all webhooks of a configuration, and the failure policy if an option sets it."""
+    """Sets the Secret's CA in all webhooks of a configuration. Sets the failure policy if an option asks for it."""
     options = _options(ctx)
     secret = ctx.kube.get("v1", "Secret", options["--secret-name"], options["--namespace"])
     for option, kind in _KINDS.items():

@@ -1,4 +1,4 @@
-"""Emulates node exporters, for InfiniBand ports only."""
+"""Emulates the metrics of node exporters about InfiniBand ports."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from simulator.world.hardware import NodeHardware
 
 _PORT = 9100
 _STATES = {"ACTIVE": 4, "INIT": 2, "DOWN": 1}
-"""Port states in the kernel's ib_verbs.h. The collector `infiniband` of node_exporter reports them."""
+"""Numbers of port states (the kernel's ib_verbs.h), which node_exporter's collector `infiniband` reports."""
 
 
 def port(container: Object) -> int:
@@ -19,7 +19,7 @@ def port(container: Object) -> int:
 
 
 def text(hardware: NodeHardware, _: Sequence[Holder]) -> str:
-    """Returns the states of ports, and their rates in bytes per second."""
+    """Returns the ports' states, and their rates in bytes per second."""
     ports = [(hca, {"device": hca.name, "port": "1"}) for hca in hardware.hcas if hca.link_layer == "InfiniBand"]
     state = Family(
         "node_infiniband_state_id", "State of the InfiniBand port (0: no change, 1: down, 2: init, 4: active)"

@@ -1,7 +1,7 @@
 """Runs the real operator, Prometheus and kube-state-metrics of kube-prometheus-stack, with the pods' arguments.
 
-Only listening addresses and file paths differ. Alertmanager and Grafana do not run. Emulated node exporters report
-simulated nodes.
+Only listening addresses and file paths differ from AKS. Alertmanager and Grafana do not run. Node exporters are
+emulated, because they report simulated nodes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _operator(ctx: PodContext) -> list[str]:
 
 
 def _prometheus(ctx: PodContext) -> list[str]:
-    """The reloader writes the configuration. Prometheus detects changes of the file."""
+    """Returns the command. Prometheus detects when the reloader changes the configuration file."""
     given = [each for each in ctx.argv() if each.startswith("--") and not each.startswith(_UNKNOWN)]
     kept = [each for each in given if not each.startswith((_CONFIG_FLAG, _DATA_FLAG, "--web.config.file"))]
     own = [
@@ -68,7 +68,7 @@ PROGRAMS = (
     ),
     ImageProgram("kube-webhook-certgen", OneShot(certgen.create), command="create"),
     ImageProgram("kube-webhook-certgen", OneShot(certgen.patch), command="patch"),
-    # The hook changes the owner of Grafana's disk. Simulated disks have no owner.
+    # This init container changes the owner of Grafana's disk. Simulated disks have no owner.
     ImageProgram(
         "library/busybox", OneShot(lambda ctx: ctx.log("simulated: disks have no owners")), "chown -R 472:472"
     ),

@@ -1,4 +1,4 @@
-"""Emulates the config reloader: converts the configuration in the operator's Secret for Prometheus on this machine."""
+"""Emulates the config reloader. Adapts the configuration in the operator's Secret to Prometheus on this machine."""
 
 from __future__ import annotations
 
@@ -46,9 +46,7 @@ def argument(ctx: PodContext, flag: str) -> str:
 
 
 def local(config: Any, ctx: PodContext) -> Any:
-    """Returns the configuration for this machine: local paths, a kubeconfig, and a proxy for scrape targets and
-    alertmanagers.
-    """
+    """Returns the configuration for this machine, with local paths, a kubeconfig, and a proxy to pods."""
     found = _with_files(config, ctx)
     for client in (*found.get("scrape_configs", []), *found.get("alerting", {}).get("alertmanagers", [])):
         client["proxy_url"] = ctx.cluster_proxy()

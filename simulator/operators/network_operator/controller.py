@@ -19,7 +19,7 @@ API = "mellanox.com/v1alpha1"
 KIND = "NicClusterPolicy"
 NAME = "nic-cluster-policy"
 METRICS_PORT = 8080
-# States of the operator that are not simulated, by the field of the policy.
+# Fields of the policy with the operator's states that are not simulated.
 NOT_SIMULATED = {
     "secondaryNetwork": "state-multus-cni",
     "ibKubernetes": "state-ib-kubernetes",
@@ -35,7 +35,7 @@ OFED = Driver("OFED", "nvidia.com/ofed-driver-upgrade")
 
 @dataclass(frozen=True)
 class World:
-    """The objects that the controller reads each round."""
+    """The objects that the controller reads in each `step`."""
 
     nodes: Sequence[Object]
     daemonsets: Sequence[Object]
@@ -47,7 +47,7 @@ def run(ctx: PodContext, stop: threading.Event) -> None:
 
 
 def text(_: NodeHardware, __: Sequence[Holder]) -> str:
-    """Returns the only metric of controller-runtime (v0.22.5) that does not depend on past events."""
+    """Returns one metric of controller-runtime (v0.22.5). All other metrics depend on past events."""
     found = Family(
         "controller_runtime_max_concurrent_reconciles", "Maximum number of concurrent reconciles per controller"
     )
@@ -56,7 +56,7 @@ def text(_: NodeHardware, __: Sequence[Holder]) -> str:
 
 
 class Controller(Operator):
-    """The operator, with one round per `step`."""
+    """The operator. Each `step` is one reconciliation."""
 
     def __init__(self, ctx: PodContext) -> None:
         super().__init__(ctx, "network-operator", (API, KIND))
@@ -131,7 +131,7 @@ class Controller(Operator):
         names = {obj["metadata"]["name"] for obj in wanted if obj["kind"] == "DaemonSet"}
         stale = {name: ds for name, ds in live.items() if name not in names}
         self._delete(stale)
-        # A state without a matching node is not ready.
+        # If no node matches, the state is not ready.
         ready = names and not stale and all(name in live and _is_rolled_out_on_a_node(live[name]) for name in names)
         return {"name": state, "state": "ready" if ready else "notReady"}
 

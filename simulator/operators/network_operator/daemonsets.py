@@ -47,7 +47,7 @@ class PolicyError(ValueError):
 
 @dataclass(frozen=True, order=True)
 class HostGroup:
-    """A group of nodes with the same OS, kernel and architecture. Each group has an OFED DaemonSet."""
+    """A group of nodes with the same OS, kernel and architecture. Each group has its own DaemonSet for OFED."""
 
     os: str
     os_version: str
@@ -56,7 +56,7 @@ class HostGroup:
 
     @property
     def name(self) -> str:
-        """The part of the DaemonSet's name for the group, `ubuntu24.04-<hash of the kernel>`."""
+        """The group's name in the name of the DaemonSet, such as `ubuntu24.04-<hash of the kernel>`."""
         return f"{self.os}{self.os_version}-{digest_of(self.kernel)[:10]}"
 
 
@@ -75,7 +75,7 @@ def host_groups(nodes: Iterable[Object], tolerations: Sequence[Object]) -> list[
 
 
 def image(component: Mapping[str, Any], policy: Mapping[str, Any]) -> str:
-    """Returns `repository/image:version`. Repository and version default to spec.global."""
+    """Returns `repository/image:version`. spec.global has the default repository and version."""
     common = policy.get("global", {})
     parts = {key: component.get(key) or common.get(key, "") for key in ("repository", "version")}
     for key, value in parts.items():
@@ -86,7 +86,7 @@ def image(component: Mapping[str, Any], policy: Mapping[str, Any]) -> str:
 
 
 def ofed(policy: Mapping[str, Any], groups: Iterable[HostGroup], namespace: str) -> list[Object]:
-    """Returns the service account, and for each group the DaemonSet that installs DOCA OFED."""
+    """Returns the service account, and a DaemonSet for each group, which installs DOCA OFED."""
     account = service_account("ofed-driver", namespace, "state-OFED")
     return [account, *(ofed_daemonset(policy, group, namespace) for group in groups)]
 

@@ -16,7 +16,7 @@ from simulator.operators.device_plugins import (
 
 OFED_IMAGE = "doca-driver"
 OFED_READY_FILE = "run/mellanox/drivers/.driver-ready"
-"""The file on nodes with loaded OFED (gpu-operator v26.7.0, cmd/nvidia-validator/main.go, runValidation of MOFED)."""
+"""A node has this file while OFED is loaded (gpu-operator v26.7.0, cmd/nvidia-validator/main.go, MOFED)."""
 
 
 def sriov_gate(ctx: PodContext) -> str | None:

@@ -1,6 +1,6 @@
 """Runs the real nfd-master, nfd-worker and nfd-gc with the chart's version and arguments.
 
-A worker reads the simulated /sys and /etc/os-release below its working directory (tools.yaml), where links lead to the
+A worker reads the simulated /sys and /etc/os-release in its working directory (tools.yaml). Links there lead to the
 volumes of the pod.
 """
 
@@ -19,7 +19,7 @@ from simulator.world.nodes import hardware_of
 
 IMAGE = "node-feature-discovery"
 SOURCES = ("kernel", "pci", "system")
-"""Feature sources with files on simulated nodes. Other sources would report this machine's CPU, or log errors."""
+"""Feature sources that simulated nodes have files for. Other sources would report this machine's CPU, or log errors."""
 _PORT = 8080
 _HOST = "/host-"
 _CONFIG = "/etc/kubernetes/node-feature-discovery/{tool}.conf"
@@ -30,7 +30,7 @@ STATUS = f"NFD: real {_PINS.version}, on the simulated nodes' /sys"
 
 
 def sources(config: bytes | None) -> list[str]:
-    """Returns the simulated sources that nfd-worker.conf enables by name or `all`, and does not exclude by `-name`.
+    """Returns the simulated sources that nfd-worker.conf enables (`<name>` or `all`) and does not exclude (`-<name>`).
 
     Ignores errors in the file, because NFD reports them.
     """
@@ -59,7 +59,7 @@ def _argv(tool: str) -> Callable[[PodContext], list[str]]:
 
 
 def _on_node(ctx: PodContext) -> list[str]:
-    """Returns the start of a command that sees the mounts in its folder and the node's kernel version in /proc."""
+    """Returns words before a command, by which it sees the mounts in its folder and the node's kernel in /proc."""
     folder = Path(ctx.kubeconfig()).with_name("host")
     for path in (mount["mountPath"] for mount in ctx.container.get("volumeMounts", [])):
         if path.startswith(_HOST):
@@ -75,7 +75,7 @@ def _on_node(ctx: PodContext) -> list[str]:
 
 
 def _ports(ctx: PodContext) -> Mapping[int, int]:
-    """Returns the port for health and metrics. The hook that removes labels (`-prune`) has no port."""
+    """Returns the port for health and metrics. Empty for the hook that removes labels (`-prune`)."""
     words: Sequence[str] = ctx.argv()
     if "-prune" in words:
         return {}

@@ -1,7 +1,7 @@
 """Runs the scheduler and controller of scheduler-plugins 0.33.5 with the chart of 0.34.7.
 
-Version 0.34.7 does not build. The scheduler rejects fields of the chart's configuration that 0.33.5 does not know. Only
-listening addresses and kubeconfig differ.
+Version 0.34.7 does not build. If the chart's configuration has fields that 0.33.5 does not know, the scheduler rejects
+them. Only listening addresses and kubeconfig differ from AKS.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _scheduler(ctx: PodContext) -> list[str]:
 
 
 def _controller(ctx: PodContext) -> list[str]:
-    """The chart sets arguments, but no command."""
+    """Returns the command. The chart sets only its arguments."""
     own = [f"{flag}=127.0.0.1:{ctx.local_port(port)}" for flag, port in _CONTROLLER_PORTS.items()]
     return ["env", f"KUBECONFIG={ctx.kubeconfig()}", str(paths.tool(_CONTROLLER)), *ctx.argv(), *own]
 

@@ -1,7 +1,7 @@
 """A proxy for vc-webhook-manager 1.10, because the chart of 1.15 has webhooks that 1.10 does not know.
 
-Allows PodGroups (1.15 only checks that their queue is open). Denies kinds that have no controller in 1.10. Forwards
-other requests.
+Allows all PodGroups, for which 1.15 only checks that the queue is open. Denies kinds that have no controller in 1.10.
+Forwards all other requests.
 Run with PORT UPSTREAM_PORT CERTIFICATE KEY -- vc-webhook-manager ...
 """
 

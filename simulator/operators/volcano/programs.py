@@ -1,7 +1,7 @@
 """Runs the real vc-scheduler, vc-controller-manager and vc-webhook-manager 1.10 with the chart of 1.15.
 
-Newer versions do not build from their modules. Passes on arguments that 1.10 knows, drops arguments without effect for
-a single replica, and rejects other arguments by name.
+Newer versions do not build from their Go modules. Passes on arguments that 1.10 knows, drops arguments that have no
+effect on a single replica, and rejects all other arguments with an error.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _HARMLESS = {
     "--sharding-configmap-namespace": None,
     "--graceful-shutdown-time": None,
 }
-"""Arguments newer than 1.10, and the values with which they can be dropped (None: any value)."""
+"""Arguments that 1.10 does not know. They are dropped if they have one of these values (None: any value)."""
 _FILES = ("--scheduler-conf", "--tls-cert-file", "--tls-private-key-file", "--ca-cert-file", "--admission-conf")
 _HANDLED = ("--healthz-address", "--listen-address", "--kubeconfig", "--port", "--plugins-dir")
 _SOCKETS = "/tmp/klog-socks"
-_BEHIND_FRONT = 18443  # of the real manager, in no manifest
+_BEHIND_FRONT = 18443  # the port of the real manager, which no manifest has
 _FRONT = Path(__file__).with_name("admission_front.py")
 ANSWERED = ALLOWED | frozenset(REFUSED)
 
@@ -46,11 +46,14 @@ def _known_flags(tool: str) -> frozenset[str]:
 
 
 def map_arguments(args: list[str], known: frozenset[str], path: Callable[[str], str]) -> list[str]:
-    """Returns the chart's arguments for 1.10. `path` maps a mounted file. Raises ValueError for unsupported ones."""
+    """Returns the chart's arguments as 1.10 needs them. `path` returns a mounted file's path on this machine.
+
+    Raises ValueError with unsupported arguments.
+    """
     mapped, refused = [], []
     for arg in args:
         flag, _, value = arg.partition("=")
-        if flag in _HANDLED or not arg.startswith("-"):  # such as the chart's "2>&1", which has no effect
+        if flag in _HANDLED or not arg.startswith("-"):  # words such as the chart's "2>&1" have no effect
             continue
         if flag in _FILES:
             mapped.append(f"{flag}={path(value)}")
@@ -89,7 +92,7 @@ def _front(ctx: PodContext, mapped: list[str]) -> list[str]:
 
 
 def _trust(ctx: PodContext) -> None:
-    """Sets the CA of webhooks that 1.10 does not know. For the other webhooks, 1.10 sets the CA itself."""
+    """Sets the CA of webhooks that 1.10 does not know. Version 1.10 itself sets the CA of all other webhooks."""
     authority = ctx.file(_option(ctx, "--ca-cert-file")) or b""
     service = _option(ctx, "--webhook-service-name")
     bundle = base64.b64encode(authority).decode()
@@ -137,7 +140,7 @@ def make_admission_secret(ctx: PodContext) -> None:
 
 
 def _options(argv: list[str]) -> dict[str, str]:
-    """Returns options and their values, also if they are in one shell command."""
+    """Returns options and their values. They may all be in one argument, a shell command."""
     words = " ".join(argv).replace("=", " ").split()
     return {word: words[i + 1] for i, word in enumerate(words[:-1]) if word.startswith("--")}
 
@@ -148,4 +151,4 @@ PROGRAMS = (
     ImageProgram("vc-webhook-manager", OneShot(make_admission_secret), command="gen-admission-secret"),
     *(ImageProgram(tool, HostProcess(_argv(tool), _ports, _PINS.tools)) for tool in _PINS.tools),
 )
-"""The images have the names of the executables."""
+"""The programs. Each image has the name of its executable."""
