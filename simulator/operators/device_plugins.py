@@ -92,7 +92,7 @@ def _pools(pod: Object, configs: Configs) -> list[Pool]:
 
 
 def _count(pools: Sequence[Pool], hcas: Sequence[Hca]) -> dict[str, int]:
-    """Counts devices by resource. A device belongs only to the first pool that selects it, unless this pool is shared."""
+    """Counts devices by resource. The first pool that selects a device takes it, but shared pools do not take any."""
     counts: dict[str, int] = {}
     free = list(hcas)
     for pool in pools:

@@ -101,7 +101,7 @@ def labels(hardware: NodeHardware, driver: str, mig_strategy: str, shared: Shari
 
 
 def _product(name: str, shared: Sharing) -> str:
-    """Returns the product's name. Partitions add `-MIG-<partition>`. Sharing under the old resource name adds `-SHARED`."""
+    """Returns the product's name. Partitions add `-MIG-<partition>`. Sharing without a new resource adds `-SHARED`."""
     parts = [name, *(["MIG", shared.partition] if shared.partition else [])]
     renamed = shared.resource != GPU_RESOURCE
     return "-".join([*parts, *(["SHARED"] if shared.replicas > 1 and not renamed else [])]).replace(" ", "-")
