@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from simulator.azure.autoscaler.profile import PACE
 
 FIRST_S, MOST_S = 5 * 60 / PACE, 30 * 60 / PACE
-"""Upstream's --initial-node-group-backoff-duration and --max-node-group-[...]; AKS's page confirms 30 minutes."""
+"""Upstream's --initial-node-group-backoff-duration and --max-node-group-backoff-duration (AKS's page: 30m)."""
 _FORGOTTEN_S = 3 * 3600 / PACE
 """Upstream's --node-group-backoff-reset-timeout."""
 

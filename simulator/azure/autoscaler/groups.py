@@ -111,7 +111,7 @@ def is_ready(node: Object) -> bool:
 
 
 def lacks_gpus(node: Object) -> bool:
-    """Returns whether a GPU node advertises no GPUs, for example while its driver is built.
+    """Returns whether a GPU node advertises no GPUs, for example during a driver build.
 
     Source: cluster-autoscaler/processors/customresources/gpu_processor.go.
     """

@@ -57,7 +57,7 @@ class Removals:
                     self._reporter.record_for(node, "Node", "ScaleDown", "node removed by cluster autoscaler")
 
     def _is_empty(self, node: Object, view: View) -> bool:
-        """Returns whether a marked node is empty. Else, evicts the pods until the deadline."""
+        """Returns whether a marked node is empty. If not, evicts the pods until the deadline."""
         name = node["metadata"]["name"]
         if name not in self._until:
             if any(taint["key"] == TO_BE_DELETED for taint in node["spec"].get("taints") or []):

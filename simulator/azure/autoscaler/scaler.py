@@ -54,7 +54,7 @@ class Scaler:
         self._removals = Removals(kube, self._reporter, lambda *of: groups.delete(world, operations, *of))
         self._since: dict[str, float] = {}
         self._failing: dict[str, float] = {}
-        """By group: the time since which machines are missing and no operation runs."""
+        """The time, by group, since which machines are missing and no operation runs."""
         self._scale_ups: dict[str, ScaleUp] = {}
         self._seen: dict[str, float] = {}
         self._grown = float("-inf")
@@ -196,8 +196,8 @@ def _cannot_count(view: View) -> bool:
     """Returns whether every scale-up fails, because a node outside autoscaled pools does not advertise its GPUs.
 
     Since 1.35, each scale-up first counts the resources of all nodes (resourcequotas/usage.go and gpu_processor.go,
-    kubernetes/autoscaler#10301). Pools without autoscaling have no template, so this
-    fails. Only AKS's control-plane log has the error; pods get no event.
+    kubernetes/autoscaler#10301). This fails, because pools without autoscaling have no template. Only AKS's
+    control-plane log has the error; pods get no event.
     """
     return view.since_1_35 and any(map(lacks_gpus, view.fixed))
 

@@ -25,7 +25,7 @@ _SOURCE = {"component": "cluster-autoscaler"}
 def summary(
     groups: Sequence[Group], refusals: Sequence[Refusal | None], going: Sequence[int], *, healthy: bool
 ) -> dict[str, Any]:
-    """Returns the status without times. `refusals` and `going` (numbers of removable nodes) are by group."""
+    """Returns the status without times. `refusals` and `going` (numbers of removable nodes) follow `groups`."""
     parts = [_group(*each) for each in zip(groups, refusals, going, strict=True)]
     grows = any(group.upcoming for group in groups)
     return {

@@ -33,7 +33,7 @@ Answer = tuple[int, list[tuple[str, str]], bytes]
 
 
 class Front(HttpsServer):
-    """The server. It runs until `stop`. It buffers whole requests and responses: simulated blobs are small."""
+    """The server. It runs until `stop`. It buffers whole requests and responses, because blobs are small here."""
 
     def __init__(
         self, port: int, upstream_port: Callable[[], int], authority: Authority, rule: Rule, changes: Changes

@@ -72,7 +72,7 @@ class BlobService:
         self.azurite.stop()
 
     def _do(self, account: str, work: Callable[[BlobServiceClient], None]) -> None:
-        """Runs `work`. Retries if Azurite restarts on another port, because the accounts changed."""
+        """Runs `work`. Retries if a change of accounts restarts Azurite (on another port)."""
         deadline = time.monotonic() + _RETRY_S
         while True:
             key = self.azurite.key(account)  # waits while Azurite starts
