@@ -77,7 +77,7 @@ def _upgrades(world: World, version: str, newest: int = 99) -> Body:
 
 
 def _of_pool(world: World, cluster: Record, pool: Record) -> Body:
-    """Returns a pool's upgrades. None is above the control plane's version (AKS's page on node pool upgrades)."""
+    """Returns a pool's upgrades, at most to the control plane's version (AKS's page on node pool upgrades)."""
     return _upgrades(world, pool.properties["orchestratorVersion"], _number(cluster.properties["kubernetesVersion"]))
 
 

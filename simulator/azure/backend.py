@@ -35,7 +35,7 @@ class ClusterBackend(Protocol):
     def admin_kubeconfig(self, cluster_id: str) -> str:
         """Returns a kubeconfig (YAML) with an administrator's client certificate.
 
-        For a private cluster, the server is the host name in the private DNS zone. Raises KeyError if it is down.
+        For a private cluster, the server is the name in the private DNS zone. Raises KeyError if the cluster is down.
         """
 
     def api_port(self, cluster_id: str) -> int:

@@ -92,7 +92,7 @@ class DataPlane:
         )
 
     def names(self, cluster_id: str) -> Sequence[str]:
-        """Returns the host names of a private API server, first the name in kubeconfigs."""
+        """Returns the host names of a private API server. The first name is in kubeconfigs."""
         cluster = self._world.store.get(parse_id(cluster_id))
         return clusters.server_names(cluster) if cluster else ()
 

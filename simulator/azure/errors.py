@@ -1,5 +1,4 @@
-"""Resource Manager's errors: `{"error": {"code", "message", "target", "details"}}` and a status.
-"""
+"""Resource Manager's errors: `{"error": {"code", "message", "target", "details"}}` and a status."""
 
 from __future__ import annotations
 

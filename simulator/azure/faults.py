@@ -5,8 +5,8 @@
 - Capacity: AKS's page on ZonalAllocationFailed and AllocationFailed, Azure/AKS#1272. Spot:
   Azure/karpenter-provider-azure (pkg/fake/akserrors.go), jenkins-infra/helpdesk#4337. On-demand with constraints:
   jenkins-infra/helpdesk#3584, Azure-Samples/aks-store-demo#115.
-- Price: Azure's page "Error messages for Azure Spot Virtual Machines and scale sets". Evictions by
-  price: billingProfile's maxPrice in Microsoft.Compute's REST reference.
+- Price: Azure's page "Error messages for Azure Spot Virtual Machines and scale sets". Evictions by price:
+  billingProfile's maxPrice in Microsoft.Compute's REST reference.
 - Roles: Azure's page "Troubleshoot Azure RBAC" (delays of role assignments and of new principals).
 - Policies:
   https://learn.microsoft.com/azure/azure-resource-manager/troubleshooting/error-policy-requestdisallowedbypolicy; node
@@ -47,7 +47,7 @@ _REQUIRES = "Require a tag on resource groups"
 
 
 def check_rate(world: World, method: str) -> None:
-    """If the user throttles requests, raises ArmError (429) with the seconds to wait."""
+    """Raises ArmError (429) with the seconds to wait if requests are throttled."""
     fault = world.faults.find(FaultKind.THROTTLE)
     if fault is None:
         return
@@ -74,7 +74,7 @@ def check_policy(world: World, group: str, tags: Mapping[str, str] | None, *, in
 
 
 def policy_assignment(world: World, _request: PathRequest) -> Body:
-    """Returns the policy assignment whose id policy errors contain (PolicyAssignments_Get). Raises ArmError (404)."""
+    """Returns the policy assignment that policy errors mention (PolicyAssignments_Get). Raises ArmError (404)."""
     for fault in world.faults.load():
         if fault.kind is FaultKind.POLICY:
             shown = {"displayName": _REQUIRES, "parameters": {"tagName": {"value": fault.tag}}}

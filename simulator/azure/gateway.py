@@ -23,12 +23,9 @@ class Gateway:
     """The proxy server. It runs until `stop`."""
 
     def __init__(self, port: int, world: World, arm: int, outer: str = "") -> None:
-        """Starts the proxy.
+        """Starts the proxy. Port 0 takes a free port.
 
-        Args:
-            port: The proxy's port. 0 takes a free port.
-            arm: The port of Resource Manager, Microsoft Graph and the login host.
-            outer: The URL of the user's own proxy, or empty.
+        `arm` is the port of Resource Manager, Graph and the login host. `outer` is the user's own proxy, or empty.
         """
         self.world, self.outer, self._arm = world, outer, arm
         self._origins: dict[int, ResourceId] = {}

@@ -32,7 +32,7 @@ def review(world: World, path: str, body: Body) -> Body:
 
 
 def _action(spec: Body) -> str:
-    """Returns the data action, without an unknown verb, as in guard (getActionName)."""
+    """Returns the data action. Leaves out an unknown verb, as guard does (getActionName)."""
     attributes = spec.get("resourceAttributes") or spec["nonResourceAttributes"]
     verb = _ACTIONS.get(attributes["verb"], "")
     if (attributes.get("resource"), attributes.get("subresource")) == ("pods", "exec"):

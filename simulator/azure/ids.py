@@ -1,4 +1,4 @@
-"""ARM resource ids and request paths. ARM compares them case-insensitively."""
+"""ARM resource ids and request paths. They are case-insensitive."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ GROUP_TYPE = "Microsoft.Resources/resourceGroups"
 
 @dataclass(frozen=True, eq=False)
 class ResourceId:
-    """A resource's id. Ids that differ only in case are equal.
+    """A resource's id.
 
     `scope` is the text before the last `/providers/`. For a resource group, it is the subscription.
     """

@@ -48,7 +48,7 @@ class Kind(ABC):
     """A resource type with default methods. The caller of `put` first checks the body, the name and the parent."""
 
     asynchronous: bool = False
-    """Whether changes run as operations (`provisioningState`). This class's second half is for these types."""
+    """Whether changes run as operations (`provisioningState`)."""
     creation_alone: bool = False
     """Whether only creation is asynchronous, with polling at a result URL. Other changes end before the response."""
     deleted_later: bool = False

@@ -23,7 +23,7 @@ from simulator.azure.store import Body, Record
 _STATUSES, _RESULTS = "operations", "operationresults"
 _VERSION = "2025-09-01"
 _SOON = {"Retry-After": "1"}
-"""A short interval. azure-native's default is 10 seconds, and 30 for deletions (client_azcore.go)."""
+"""A short polling interval. azure-native's default is 10 seconds, and 30 for deletions (client_azcore.go)."""
 
 
 class Polling:
@@ -85,7 +85,7 @@ def _resource(operation: str) -> ResourceId | None:
 
 
 def _status(operation: str, record: Record | None) -> Body:
-    """Returns the status, for a missing resource Succeeded, because it was deleted."""
+    """Returns the status. If the resource is missing, its deletion succeeded."""
     if record is not None and record.busy:
         return {"name": operation, "status": "InProgress"}
     if record is not None and record.state == "Failed":

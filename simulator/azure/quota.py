@@ -18,7 +18,7 @@ Sources: https://github.com/Azure/azure-cli (vm/tests/latest/recordings/test_vm_
 https://learn.microsoft.com/azure/quotas/spot-quota
 """
 _NETWORK_LIMITS = {"Virtual Networks": 1000, "Public IP Addresses": 1000, "Nat Gateways": 1000, "Route Tables": 200}
-"""Listed limits per region (Azure/azure-cli, network/tests/latest/recordings/test_network_usage_list.yaml)."""
+"""Limits per region, only for lists (Azure/azure-cli, network/tests/latest/recordings/test_network_usage_list.yaml)."""
 _POOLS = "Microsoft.ContainerService/managedClusters/agentPools"
 _MORE = (
     "If you want to increase the quota, please follow this instruction: "

@@ -23,7 +23,7 @@ class Request:
     headers: Mapping[str, str] = field(default_factory=dict)
     body: Any = None
     caller: Principal | None = None
-    """The caller, or None for the deployer."""
+    """None for the deployer."""
 
 
 @dataclass(frozen=True)

@@ -98,7 +98,7 @@ class Sdk(BaseModel):
     """The last parameter is the resource's name."""
     autoname: Literal["random", "copy", "uuid"]
     replaces: frozenset[str] = frozenset()
-    """Properties (SDK paths) that the provider cannot update: it replaces the resource."""
+    """Properties (SDK paths) that the provider cannot update. A change replaces the resource."""
     maintained: frozenset[str] = frozenset()
     """Lists of children that can also be separate resources."""
     defaults: dict[str, bool | str] = {}

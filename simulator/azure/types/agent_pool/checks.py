@@ -97,7 +97,7 @@ def _upgrade_problem(properties: Body) -> str:
 def surge(properties: Body, existing: Record | None) -> int:
     """Returns how many nodes an update must add: 1 for a version upgrade with surge nodes, else 0.
 
-    Since Kubernetes 1.35, AKS continues with one node if the quota is too small (page on rolling upgrades).
+    Since Kubernetes 1.35, AKS continues with one surge node if the quota is too small (page on rolling upgrades).
     """
     if existing is None or existing.properties["orchestratorVersion"] == properties["orchestratorVersion"]:
         return 0

@@ -91,7 +91,7 @@ def _upgrade_image(world: World, record: Record) -> None:
 
 
 def _delete_machines(world: World, record: Record, body: Body) -> None:
-    """Does not drain the nodes (AKS's page on deleting machines)."""
+    """Deletes machines without a drain (AKS's page on deleting machines)."""
     KIND.check_idle(world, record)
     there, names = life.by_node([record]), body.get("machineNames") or []
     if unknown := sorted(set(names) - there.keys()):

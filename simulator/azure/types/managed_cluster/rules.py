@@ -95,7 +95,7 @@ class ManagedClusters(Kind):
             "servicePrincipalProfile": properties.get("servicePrincipalProfile") or {"clientId": "msi"},
             "agentPoolProfiles": [
                 {"name": pool.id.name, **pools.view_properties(pool), **power}
-                # AKS sorts them too (pulumi-azure-native#1298).
+                # AKS does not keep the request's order either (pulumi-azure-native#1298).
                 for pool in sorted(of_cluster(world, record.id), key=lambda pool: pool.id.name)
             ],
         }
@@ -238,7 +238,7 @@ def _identity(world: World, record: Record) -> Body:
 
 
 def server_names(record: Record) -> list[str]:
-    """Returns the host names of a private API server (first the name in kubeconfigs), else an empty list."""
+    """Returns the host names of a private API server (the first is in kubeconfigs), else an empty list."""
     found = private.names(record, _host(record)) if private.is_private(record.properties) else {}
     return [found[name] for name in ("privateFQDN", "fqdn") if name in found]
 

@@ -1,8 +1,8 @@
 """Private endpoints: an Azure service's addresses in a subnet.
 
 Shapes: Azure/azure-cli's recording `test_network_private_endpoint_private_dns_zone_group`. Azure approves connections
-automatically if endpoint and service have the same owner. Error codes and texts are guesses (for a wrong tier,
-from Service Bus).
+automatically if endpoint and service have the same owner. Error codes and texts are guesses (for a wrong
+tier, from Service Bus).
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def of_service(world: World, service: ResourceId) -> list[Record]:
 
 
 def connections(world: World, service: ResourceId, required: str) -> list[Body]:
-    """Returns a service's `privateEndpointConnections`. `required` is the property for required actions."""
+    """Returns a service's `privateEndpointConnections`. `required` is the property name for required actions."""
     return [
         {
             "id": f"{service.text}/privateEndpointConnections/{name}",

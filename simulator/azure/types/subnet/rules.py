@@ -1,8 +1,8 @@
 """Subnets of virtual networks, and their addresses.
 
 Error texts: hashicorp/terraform-provider-azurerm#7687, Microsoft's page "A public IP address/subnet/network security
-group in use can't be deleted", and sassoftware/viya4-iac-azure#108. For ranges outside the network: the tests
-of Azure/go-autorest. The text for overlapping ranges is a guess.
+group in use can't be deleted", and sassoftware/viya4-iac-azure#108. For ranges outside the network: the tests of
+Azure/go-autorest. The text for overlapping ranges is a guess.
 """
 
 from __future__ import annotations
