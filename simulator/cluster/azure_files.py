@@ -49,7 +49,7 @@ class AzureFiles:
         }
 
     def record_failure(self, kube: KubeClient, claim: Object, error: NotMadeError) -> None:
-        """Records a warning event, once per claim and cause. The provisioner tries again."""
+        """Records a warning event, once per claim and cause."""
         metadata = claim["metadata"]
         message = f'failed to provision volume with StorageClass "{claim["spec"]["storageClassName"]}": {error}'
         if (metadata["uid"], message) not in self._reported:

@@ -151,7 +151,7 @@ class ControlPlane:
             f"--listen-peer-urls={peer}",
             f"--initial-advertise-peer-urls={peer}",
             f"--initial-cluster=default={peer}",
-            "--unsafe-no-fsync",  # data need not survive a crash of the machine, only of processes
+            "--unsafe-no-fsync",  # data must survive crashes of processes, but not of the machine
             "--log-level=warn",
         ]
 
@@ -177,7 +177,7 @@ class ControlPlane:
             f"--kubelet-client-key={pki('kubelet-client', 'key')}",
             "--kubelet-preferred-address-types=InternalIP",
             f"--egress-selector-config-file={self.folder / 'egress.json'}",
-            "--enable-aggregator-routing=true",  # webhook requests go to ready endpoints: the egress proxy maps them
+            "--enable-aggregator-routing=true",  # webhook requests go to ready endpoints, which the egress proxy maps
             # Pods that serve APIs accept user headers only from a client with this certificate.
             f"--proxy-client-cert-file={pki('front-proxy', 'crt')}",
             f"--proxy-client-key-file={pki('front-proxy', 'key')}",

@@ -101,7 +101,7 @@ def _provision(kube: KubeClient, folder: Path, files: AzureFiles, name: str, cla
     driver = metadata["annotations"][_PROVISIONER]
     storage_class = kube.find("storage.k8s.io/v1", "StorageClass", spec["storageClassName"])
     if storage_class is None or kube.find("storage.k8s.io/v1", "CSIDriver", driver) is None:
-        return  # disabled: the claim stays Pending
+        return  # class or driver disabled: the claim stays Pending
     parameters = storage_class.get("parameters") or {}
     source = {"driver": driver, "volumeHandle": name, "volumeAttributes": parameters}
     if driver == DRIVER:

@@ -36,6 +36,6 @@ def _behind_webhooks(kube: KubeClient) -> Iterator[list[Object]]:
 
 
 def _waits(endpoints: list[Object], is_ready: Callable[[str], bool]) -> bool:
-    """Returns whether no pod answers. Calls `is_ready`, because endpoints may still show old pods."""
+    """Returns whether pods exist, but none answers. Endpoints may be old, so `is_ready` decides."""
     answering = (each["conditions"].get("ready") and is_ready(each["targetRef"]["uid"]) for each in endpoints)
     return bool(endpoints) and not any(answering)
