@@ -19,7 +19,7 @@ class _Gangs:
     api_version: str
     marks: Literal["annotations", "labels"]
     mark: str
-    """The annotation or label in which pods have the name of their PodGroup."""
+    """The annotation or label of pods that contains the name of their PodGroup."""
     more: Manifest = field(default_factory=dict)
 
 

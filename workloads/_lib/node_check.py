@@ -85,7 +85,7 @@ class NodeCheck:
     def _variables(self, pool: GpuPool, gpus: int | None, topology: str) -> dict[str, str]:
         out = {*(() if self.depth == "full" else MEASURES), *(LOGS if self.of_team else ())}
         if pool.sku.health.ib_loopback_gbs is not None and not topology:
-            out |= {"check_nccl_allreduce_ib_loopback"}  # without the file, the result would not be comparable
+            out |= {"check_nccl_allreduce_ib_loopback"}  # without a topology, results are not comparable
         return {
             "CHECKS": configuration(pool.sku, topology, out, gpus=gpus),
             "BEFORE_JOB": "true",

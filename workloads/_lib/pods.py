@@ -44,7 +44,7 @@ class Mount:
     """The volume's source in the pod spec, such as {"configMap": {...}}."""
     read_only: bool = False
     annotations: Mapping[str, pulumi.Input[str]] = field(default_factory=dict)
-    """Annotations of pods that mount the volume. If the content changes, they change too, and replace the pods."""
+    """Annotations of pods that mount the volume. They change with the volume's data, which replaces the pods."""
     service_account: pulumi.Input[str] | None = None
     """The only service account that can mount the volume, or None if all can."""
 

@@ -34,7 +34,7 @@ def fits(options: BatchInferenceOptions, sku: VmSku, gpus: int) -> bool:
 
 
 def shares(options: BatchInferenceOptions, gpus: int) -> bool:
-    """Returns whether the GPUs can share the model: each has whole heads, and whole key heads or a copy of one.
+    """Returns whether the GPUs can share the model: each GPU has whole heads, and whole key heads or a copy of one.
 
     vLLM v0.33.0: vllm/config/model.py, verify_with_parallel_config; model_executor/models/llama.py, LlamaAttention.
     """

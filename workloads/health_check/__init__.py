@@ -35,7 +35,7 @@ class HealthCheck(Workload[HealthCheckOptions]):
         run = Run.placed(context, placement, "aksnhc", name=placement.name, taint_effect=context.taint_effect)
         made = [files(run).deploy(context)]
         indexed_job(run.name, job_spec(run), context, made)
-        if run.taint_effect:  # without it, pods may not read their node
+        if run.taint_effect:  # otherwise, pods may not read their node
             indexed_job(*job_without_devices(run), context, made)
         if run.options.idle_checks:
             idle_checks(run, context, made)

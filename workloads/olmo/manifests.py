@@ -120,7 +120,7 @@ def job_spec(run: Run) -> Manifest:
 
 
 def service_spec() -> Manifest:
-    """Returns a headless Service. It also resolves names of pods that are not ready, because they connect earlier."""
+    """Returns a headless Service. It resolves names of pods before they are ready, because pods must connect first."""
     return {
         "clusterIP": "None",
         "publishNotReadyAddresses": True,

@@ -6,7 +6,7 @@ import sys
 
 
 def _command() -> int:
-    """Runs the command. Imports are inside, because they take seconds and the user may interrupt them."""
+    """Runs the command. Imports are in this function, because they take seconds and the user may interrupt them."""
     try:
         from workloads.resim.cli.arguments import main
 

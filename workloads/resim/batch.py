@@ -53,7 +53,7 @@ class Layout:
 
     @property
     def results(self) -> str:
-        """The folder with one folder per finished scenario. Each appears complete, by a rename."""
+        """The folder with one folder per finished scenario. A rename makes each complete folder appear at once."""
         return f"{self.root}/results/"
 
     @property

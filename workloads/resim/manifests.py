@@ -183,7 +183,7 @@ def owner(uid: str) -> Manifest:
     Without an owner, the deletion of a namespace would hang. Kubernetes would delete pods before their Jobs
     (pkg/controller/namespace/deletion/namespaced_resources_deleter.go, OrderedNamespaceDeletion). The Job controller
     keeps an interrupted pod until it creates the next pod of the same index (pkg/controller/job/job_controller.go,
-    canRemoveFinalizer), which it cannot do in a namespace that is being deleted (1.33.5).
+    canRemoveFinalizer), which it cannot do in a namespace that is being deleted (Kubernetes 1.33.5).
     """
     return {"apiVersion": "v1", "kind": "ConfigMap", "name": OWNER, "uid": uid}
 

@@ -153,7 +153,7 @@ def cost(hours: Mapping[str, float], pools: Mapping[str, tuple[str, bool]], regi
 
 
 def evicted(attempts: Mapping[tuple[str, str], Collection[str]], known: Collection[str]) -> int:
-    """Returns the number of attempts without success or failure. Ignores attempts of `known` pods: they may go on."""
+    """Returns the number of attempts without success or failure, except of pods in `known`, which have not failed."""
     return sum(FAILED not in files and pod not in known for (_, pod), files in attempts.items())
 
 
