@@ -43,7 +43,7 @@ class Answer:
 
 
 def resolve(world: World, name: str, network: ResourceId | None = None) -> Answer | None:
-    """Resolves a name in a virtual network, or outside all networks. Returns None if the name does not exist."""
+    """Resolves a name in `network` (None: outside all networks). Returns None if the name does not exist."""
     fqdn = name.lower().rstrip(".")
     decided, answer = _in_zones(world, fqdn, network)
     if decided:

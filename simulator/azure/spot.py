@@ -57,7 +57,7 @@ class Evictor:
         store: EvictionStore,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Starts the loop. `client` returns the client of a cluster (by id), or None if the cluster is not running."""
+        """Starts the loop. `client` returns the client of a cluster (by id), or None if it is not running."""
         self._world, self._operations, self._client, self._store, self._clock = world, operations, client, store, clock
         self._noticed: dict[str, float] = {}
         """The time of Azure's notice, by node."""

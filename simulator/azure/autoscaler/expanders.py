@@ -46,7 +46,7 @@ def best(
 
 
 def waste(option: Option) -> Fraction:
-    """Returns the idle share of the new nodes: the mean of the idle shares of CPU and memory (expander/waste)."""
+    """Returns the idle share of the new nodes: the mean of CPU's and memory's (expander/waste)."""
     has, requests = fit.capacity(option.group.template), [fit.requests_of(pod) for pod in option.pods]
     idle = (
         1 - sum((each.get(name, Fraction(0)) for each in requests), Fraction(0)) / (has[name] * option.nodes)

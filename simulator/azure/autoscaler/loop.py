@@ -29,7 +29,7 @@ class Autoscaler:
     """The autoscaler of all clusters, until `stop`."""
 
     def __init__(self, world: World, operations: Operations, client: Callable[[str], KubeClient | None]) -> None:
-        """Starts the loop. `client` returns the client of a cluster (by id), or None if the cluster is not running."""
+        """Starts the loop. `client` returns the client of a cluster (by id), or None if it is not running."""
         self._world, self._operations, self._client = world, operations, client
         self._watched: dict[str, _Watched] = {}
         self._stopped = threading.Event()

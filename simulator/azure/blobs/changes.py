@@ -1,6 +1,6 @@
 """A log of blobs that users wrote or deleted since the simulator's start, by container.
 
-Simulated mounts are copies. Without the log, they would list the whole container for each pod
+Mounts are copies. Without the log, they would list the whole container for each pod
 (`simulator/kubelet/csi/contents.py`).
 """
 

@@ -15,7 +15,7 @@ TYPE = "Microsoft.Network/natGateways"
 
 
 class NatGateways(Kind):
-    """Gateways with their addresses. For a gateway in use, the code is in several clients; the text is a guess."""
+    """Gateways with their addresses. The error text for a gateway in use is a guess. Several clients have the code."""
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
         _rules.check_region(world, record, body, existing)

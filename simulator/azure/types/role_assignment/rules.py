@@ -41,10 +41,7 @@ class RoleAssignments(Kind):
         world.store.put(record)
 
     def chosen(self, world: World, scope: str, records: Sequence[Record], text: str) -> Sequence[Record]:
-        """Filters as in Azure's page "List Azure role assignments using the REST API".
-
-        `atScope()` selects assignments on the scope or above.
-        """
+        """Filters as in Azure's page "List Azure role assignments using the REST API"."""
         found = _FILTER.fullmatch(text)
         if found is None:
             ours = "atScope(), assignedTo('<id>') and principalId eq '<id>'"

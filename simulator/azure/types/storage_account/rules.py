@@ -26,7 +26,7 @@ _KEPT_SKUS = {"Standard_ZRS", "Premium_LRS", "Premium_ZRS"}
 
 
 class StorageAccounts(Kind):
-    """Accounts, each with two keys. They are ready when the blob service serves them."""
+    """Accounts, each with two keys."""
 
     asynchronous = True
     patches_tags = False
