@@ -22,7 +22,7 @@ _PARTS = ("Pulumi.yaml", "__main__.py", "components", "config", "docker", "opera
 
 @dataclass(frozen=True)
 class Run:
-    """The times of one program: preview, up, preview and up again without changes, and destroy."""
+    """The times of one program: preview, up, a second preview and up without changes, destroy."""
 
     preview: Timing
     up: Timing
@@ -49,7 +49,7 @@ class Measures:
 
 
 def measure(folder: Path, report: Callable[[str], None]) -> Measures:
-    """Empties `folder` and runs both programs there in turn, so that other load on the machine affects both.
+    """Empties `folder` and runs both programs there in turn, so that other load affects both.
 
     Returns medians, because the first round also compiles imports. Raises BenchFailed.
     """

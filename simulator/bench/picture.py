@@ -19,7 +19,7 @@ _CRITICAL, _OTHER = "#c0392b", "#7f8c8d"
 
 
 def shown(slots: Sequence[Slot]) -> list[Slot]:
-    """Returns slots of at least 5 s, and on the critical path of at least 0.1 s."""
+    """Returns slots of at least 5 s, or 0.1 s on the critical path."""
     return [slot for slot in slots if slot.end - slot.start >= (0.1 if slot.critical else _LEAST_S)]
 
 

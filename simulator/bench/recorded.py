@@ -50,7 +50,7 @@ def _entry(resource: Mapping[str, Any], labels: Mapping[str, str], resources: li
 
 
 def opened(value: Any) -> Any:
-    """Returns the value as a program passes it: with secrets in plain text, without inputs that plugins add."""
+    """Returns the value as a program passes it: with plain secrets, and without inputs that plugins add."""
     if isinstance(value, dict):
         if _SECRET in value:
             return json.loads(value[_PLAIN])

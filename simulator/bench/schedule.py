@@ -18,7 +18,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Slot:
-    """The start and end of work in seconds. If the work is `critical`, its delay delays the schedule's goal."""
+    """The start and end of work in seconds. A delay of `critical` work delays the goal."""
 
     name: str
     start: float

@@ -113,7 +113,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _wide() -> Console:
-    """Returns a console that does not cut names if stdout is a pipe, because users copy the names."""
+    """Returns a console that does not cut names in pipes, because users copy names."""
     console = Console()
     return console if console.is_terminal else Console(width=200)
 
@@ -259,7 +259,7 @@ def bring_up() -> None:
 
 
 def push_images(names: Sequence[str]) -> None:
-    """Registers images in the simulated registries without a build and push. Also works if the simulator is stopped."""
+    """Registers images in the simulated registries without a build and push, even if the simulator is stopped."""
     try:
         pushed = images.push_all(names=names)
     except UnknownImage as error:

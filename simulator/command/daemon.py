@@ -51,8 +51,8 @@ class NotResumed(Exception):
 class KubeconfigFile:
     """Writes `.simulator/kubeconfig` for kubectl in `make shell`, with a context for each running cluster.
 
-    A private cluster's server has the DNS name that AKS gives to users; the simulator itself uses other kubeconfigs. If
-    local accounts are disabled, kubectl authenticates with kubelogin as the user of `az login`.
+    A private cluster's server has the DNS name that AKS gives to users. If local accounts are disabled, kubectl
+    authenticates with kubelogin as the user of `az login`.
     """
 
     def __init__(self, clusters: Clusters, store: Store) -> None:

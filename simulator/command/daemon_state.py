@@ -1,4 +1,4 @@
-"""The state of the daemon that uses this state folder, for commands that do not import the daemon."""
+"""The daemon's state, for commands that do not import the daemon."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def state_file() -> Path:
 
 
 def code() -> str:
-    """Returns a digest of the daemon's code in this checkout, which shows whether a daemon runs older code."""
+    """Returns a digest of this checkout's code, to recognize a daemon that runs older code."""
     digest = hashlib.sha256()
     for folder in ("simulator", "config", "diagnosis", "k8s"):
         for suffix in ("*.py", "*.yaml"):

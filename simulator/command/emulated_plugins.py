@@ -1,9 +1,8 @@
-"""Installs the emulated plugins for the pulumi CLI.
+"""Installs the emulated plugins in the plugin folder of PULUMI_HOME, with the requested version.
 
-The plugins go to the plugin folder of PULUMI_HOME, with the requested version. If they were on PATH, every command
-would warn about them. If a version exists twice, the CLI starts the plugin with build metadata, which is the emulated
-one (pulumi/pulumi v3.246.0, sdk/go/common/workspace/plugins.go, SelectCompatiblePlugin). So the launchers in
-`simulator/plugins/bin` start the official plugin if it is installed.
+If they were on PATH, every command would warn about them. If a version exists twice, the CLI starts the plugin with
+build metadata, which is the emulated one (pulumi/pulumi v3.246.0, sdk/go/common/workspace/plugins.go,
+SelectCompatiblePlugin). So the launchers in `simulator/plugins/bin` start the official plugin if it is installed.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ def settings() -> dict[str, str]:
         "KUBECONFIG": str(kubeconfig_file()),
         "KUBECACHEDIR": str(paths.kube_cache()),
         "PULUMI_HOME": str(home / "pulumi"),
-        # The backend writes no metadata files, because it does not write them atomically. If pulumi is killed during a
+        # Skips metadata files, because the backend does not write them atomically. If pulumi is killed during a
         # write, no command can read the stack any more ("error: EOF").
         "PULUMI_BACKEND_URL": f"file://{home / 'state'}?metadata=skip",
         "PULUMI_CONFIG_PASSPHRASE_FILE": str(passphrase),

@@ -1,6 +1,6 @@
-"""Registers images of `docker/` in the registries without building them. Tags are hashes of the content.
+"""Registers images of `docker/` in the registries without building them. Tags are content hashes.
 
-The simulated content is in `simulator/sandbox/recipes/`.
+`simulator/sandbox/recipes/` has what simulated containers run.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Restricts a state folder to one checkout and user, so that no other checkout changes its stacks.
 
-Otherwise, a shell with another checkout's `SIMULATOR_HOME` could.
+A shell may still have `SIMULATOR_HOME` of another checkout.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _IN_EVERY_CHECKOUT = Path("simulator", "__main__.py")  # all versions have this 
 
 
 class Foreign(Exception):
-    """The state belongs to another checkout. The message names both, and how to use this checkout's state."""
+    """The state belongs to another checkout. The message names the owner, and how to use this checkout's state."""
 
 
 def claim() -> None:

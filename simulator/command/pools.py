@@ -58,7 +58,7 @@ def table(found: Iterable[Pool], title: str) -> Table:
 
 
 def plain_table(title: str, *columns: str) -> Table:
-    """Returns a narrow table, because a node's name and devices must fit into 80 columns. Names are not truncated."""
+    """Returns a narrow table, because a node's name and devices must fit into 80 columns. Long names wrap."""
     layout: dict[str, Any] = {"box": box.SIMPLE_HEAD, "show_edge": False, "pad_edge": False, "padding": (0, 1, 0, 0)}
     shown = Table(title=f"\n{title}", title_justify="left", **layout)
     for column in columns:

@@ -51,10 +51,10 @@ def recover(stack: str, report: Callable[[str], None]) -> None:
 
 
 def continuation(stack: str, report: Callable[[str], None]) -> dict[str, str]:
-    """Returns variables that make the kubernetes plugin continue a failed update. Empty after a success.
+    """Returns variables that make the kubernetes plugin continue a failed update.
 
-    If the plugin was killed, the state may lack an object that it created, or have an object that it deleted. Raises
-    PulumiFailed.
+    The result is empty after a successful update. If the plugin was killed, the state may lack an object that it
+    created, or have an object that it deleted. Raises PulumiFailed.
     """
     history = read("stack", "history", "--json", "--page-size", "10", stack=stack) or []
     last = next((each["result"] for each in history if each["kind"] not in LOOKS_ONLY), "succeeded")

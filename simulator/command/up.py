@@ -19,7 +19,7 @@ from simulator.tools.progress import elapsed, wrapped
 
 JOBS_TIMEOUT_S = 600
 CLUSTER = "cluster"
-"""The cluster's name in a stack. The cluster is protected while its claims keep files."""
+"""The cluster's name in a stack. Pulumi protects the cluster while claims keep files in it."""
 _WORKLOADS = "workloadDetails"
 """An output that is missing while the network of a private stack is not reachable."""
 console = Console(soft_wrap=True, highlight=False)
@@ -57,7 +57,7 @@ def up() -> None:
 def select(stack: str) -> tuple[dict[str, str], str]:
     """Returns variables that select a stack and its cluster in one shell, and a line that names both.
 
-    Creates the stack if it does not exist. Raises UpFailed.
+    Creates a missing stack. Raises UpFailed.
     """
     try:
         _ensure_stack(stack)
@@ -70,7 +70,7 @@ def select(stack: str) -> tuple[dict[str, str], str]:
 
 
 def destroy_command(stack: str, inside: str = "") -> str:
-    """Returns the command that destroys the stack, if `inside` in a network. Omits the default stack's name."""
+    """Returns the command that destroys the stack, in the network `inside` if given. Omits the default stack's name."""
     command = "make down" if stack == stacks.DEFAULT else f"make down STACK={stack}"
     return f"{command} INSIDE={inside}" if inside else command
 

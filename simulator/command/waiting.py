@@ -11,7 +11,7 @@ from simulator.command.jobs import Workload
 from simulator.tools.progress import elapsed, wrapped
 
 _LASTS_S = 10.0
-"""Seconds for which a workload must be stuck to end the wait. A kubelet's retry may help within a few seconds."""
+"""Seconds that a stuck workload has before the wait ends: a kubelet retries after a few seconds."""
 _HEARTBEAT_S = 30.0
 """The maximum seconds without a report. Within this time, progress of pods is reported only if the phase changes."""
 _REPEAT_S = 300.0

@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def home() -> Path:
-    """Returns `SIMULATOR_HOME`, which tests set to run several simulators, or the state folder of this checkout."""
+    """Returns `SIMULATOR_HOME` (tests set it to run several simulators), or this checkout's state folder."""
     return Path(os.environ.get("SIMULATOR_HOME") or ROOT / ".simulator")
 
 

@@ -28,8 +28,8 @@ class PortTaken(Exception):
 def port(name: str) -> int:
     """Returns the port `name` (`arm`, `dev.apiserver`, ..).
 
-    `SIMULATOR_ARM_PORT` or `SIMULATOR_APISERVER_PORT` overrides it. Raises PortTaken for an invalid variable, or if no
-    port is free. Never assigns a port twice.
+    `SIMULATOR_ARM_PORT` or `SIMULATOR_APISERVER_PORT` overrides these two. Raises PortTaken for an invalid variable, or
+    if no port is free. Never assigns a port twice.
     """
     if chosen := _chosen(_variable(name)):
         return chosen

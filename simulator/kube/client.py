@@ -29,7 +29,7 @@ _WATCH_S = 240
 
 
 class ApiError(Exception):
-    """An error of the API server. `code` is the HTTP status, `reason` and `message` are its Status object's."""
+    """An error of the API server. `code` is the HTTP status; `reason` and `message` are from the Status object."""
 
     def __init__(self, code: int, reason: str, message: str, body: Object | None = None) -> None:
         super().__init__(message)
