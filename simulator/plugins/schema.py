@@ -44,7 +44,7 @@ def schema(name: str, version: str, tokens: Iterable[str]) -> str:
 
 
 def _modules(name: str, classes: Mapping[str, type]) -> dict[str, str]:
-    """Returns the Python module of each API module, such as rbac/v1 of `rbac.authorization.k8s.io/v1`."""
+    """Returns the Python module of each API module (rbac/v1 of `rbac.authorization.k8s.io/v1`)."""
     return {token.split(":")[1]: _module(name, made) for token, made in classes.items()}
 
 

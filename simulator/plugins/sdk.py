@@ -1,8 +1,7 @@
 """Classes and argument types of the resources in Pulumi's installed SDK packages.
 
-The official plugins' schemas are not available here, but the packages are generated from them. This module uses
-functions of the locked Python SDK, some of them private (pulumi/pulumi v3.272.0, sdk/python/lib/pulumi, _types.py and
-runtime/rpc.py).
+The official plugins' schemas are not available here, but the packages are generated from them. Uses functions of the
+locked SDK, some of them private (pulumi/pulumi v3.272.0, sdk/python/lib/pulumi, _types.py and runtime/rpc.py).
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ _WAYS: Mapping[str, tuple[str, Callable[[Tool, Any, Workspace], None], str]] = {
     "manifests": ("making", build.make_manifests, "made"),
     "build": ("building", build.build, "built"),
 }
-"""The text during installation, the function that installs, and the text afterwards, by kind of source."""
+"""By kind of source: the text during installation, the function, and the text afterwards."""
 
 
 def _free_bytes(folder: Path) -> int:

@@ -1,6 +1,6 @@
 """Finds a stack file's additional tools: those of its operators, and kubelogin.
 
-In tools.yaml, tools of an operator have its key in `needed_for`.
+In tools.yaml, `needed_for` has the operator's key.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ def install_npm(tool: Tool, source: Npm, workspace: Workspace) -> None:
 def install_pip(tool: Tool, source: Pip, workspace: Workspace) -> None:
     """Installs the packages, and links the executable. Raises ToolError with the end of pip's log.
 
-    Stores bytecode next to the sources, even if this process stores it elsewhere: sandboxes read it only there.
+    Stores bytecode next to the sources, because sandboxes read it only there.
     """
     target, lock = workspace.folder / _PIP_PACKAGES, workspace.module / "requirements.txt"
     command = [sys.executable, "-m", "pip", "install", *_PIP_OPTIONS, "--target", str(target), "-r", str(lock)]

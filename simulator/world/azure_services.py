@@ -32,7 +32,7 @@ class BlobService:
     proxy: str = ""
     """The proxy's URL, or empty for a direct connection."""
     changes: Callable[[str, int], Changed] = lambda _container, _since: UNKNOWN
-    """Returns the changes in a container after a given number of writes."""
+    """Returns the changes in a container after a number of writes."""
 
 
 @dataclass(frozen=True)

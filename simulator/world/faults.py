@@ -69,7 +69,7 @@ OF_ALL_NODES = frozenset({*OF_AZURE, FaultKind.RAIL})
 HEALED_BY_REBOOT = frozenset({FaultKind.ECC, FaultKind.XID})
 """Faults that a GPU reset, and so a reboot, fixes.
 
-Other faults stay with the machine. That a GPU off the bus needs a restart of the physical host is inferred.
+Other faults stay with the machine. A GPU off the bus needs a restart of the physical host (inferred).
 """
 OF_GPU = frozenset({FaultKind.GPU, FaultKind.ECC, FaultKind.REMAP, FaultKind.XID, FaultKind.NVLINK, FaultKind.THERMAL})
 """Faults whose device is the index of a GPU."""

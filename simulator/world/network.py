@@ -55,7 +55,7 @@ def peak(collective: Collective, numbers: Mapping[str, Any]) -> float:
 
 
 def bus_bandwidth(collective: Collective, size: int, numbers: Mapping[str, Any]) -> float:
-    """Returns the bus bandwidth in GB/s for messages of `size` bytes. Latency limits small messages."""
+    """Returns the bus bandwidth in GB/s for messages of `size` bytes. Latency slows small messages."""
     if collective.nodes == 1:
         half = float(numbers["half_bandwidth_bytes"]["nvlink"])
     else:

@@ -22,7 +22,7 @@ DRIVER_ANNOTATION = "simulator/gpu-driver"
 _NO_DEVICES = skus.VmSku(name="", family="", vcpus=1, memory_gib=1, temp_gib=0)
 
 _known = functools.lru_cache(maxsize=1024)(node_hardware)
-"""Returns cached hardware, because the kubelet needs that of all nodes each time it checks its pods."""
+"""Returns cached hardware: the kubelet needs all nodes' hardware each time it checks its pods."""
 
 
 def hardware_of(node: Object) -> NodeHardware:

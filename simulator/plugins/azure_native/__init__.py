@@ -1,4 +1,4 @@
-"""Emulated azure-native plugin of Pulumi, with the rules of the official plugin, for the simulated ARM.
+"""Emulated azure-native plugin of Pulumi for the simulated ARM.
 
 Names, ids, API versions, checks, diffs, replacements, previews, refresh and errors are those of the official plugin
 3.29 (pulumi/pulumi-azure-native, provider/pkg, as of 2026). Differences: the emulation has few types, rejects unknown

@@ -1,7 +1,7 @@
 """Diff: compares inputs, and decides whether a change replaces the resource.
 
 Rules: pulumi/pulumi-azure-native, provider/pkg/provider/diff.go and provider.go (Diff). Arrays whose items have
-identifiers (`x-ms-identifiers`) are not supported, because no simulated type has such an array with several items.
+identifiers (`x-ms-identifiers`) are not supported: in simulated types, such arrays have at most one item.
 """
 
 from __future__ import annotations

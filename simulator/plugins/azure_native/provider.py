@@ -83,7 +83,7 @@ class AzureNativeProvider(provider_pb2_grpc.ResourceProviderServicer):
         return provider_pb2.DiffResponse(changes=provider_pb2.DiffResponse.DIFF_NONE)
 
     def Configure(self, request: provider_pb2.ConfigureRequest, context: Context) -> provider_pb2.ConfigureResponse:
-        """Declares that the plugin accepts no secrets: the engine reveals them, and marks outputs of the same name."""
+        """Declares no support for secrets: the engine reveals secrets, and marks outputs of the same name as secret."""
         self._settings = {name.removeprefix(_PREFIX): value for name, value in request.variables.items()}
         return provider_pb2.ConfigureResponse(supportsPreview=True, supports_autonaming_configuration=True)
 

@@ -76,7 +76,7 @@ DEFINITIONS: Mapping[str, Definition] = {schema.sdk.token: Definition(schema) fo
 def definition(token: str) -> Definition:
     """Returns the definition of a type token. The token may include the default API version.
 
-    Raises PluginError if the type, or the API version in the token, is not simulated.
+    Raises PluginError if the type or the version is not simulated.
     """
     plain, version = token, None
     if match := _VERSIONED.fullmatch(token):

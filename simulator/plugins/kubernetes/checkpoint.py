@@ -87,7 +87,7 @@ def _rename(value: Any, names: Mapping[str, str]) -> Any:
 
 
 def _mark_secrets(outputs: Properties, inputs: Mapping[str, Any]) -> None:
-    """A list or leaf is secret as a whole if its input contains a secret."""
+    """Marks a whole list or leaf as secret if its input contains a secret."""
     if outputs.get("kind") == "Secret":
         for name in {"data", "stringData"} & outputs.keys():
             outputs[name] = Secret(outputs[name])

@@ -22,7 +22,7 @@ def check(request: provider_pb2.CheckRequest) -> provider_pb2.CheckResponse:
 
 
 def diff(request: provider_pb2.DiffRequest) -> provider_pb2.DiffResponse:
-    """Compares provider inputs. Another cluster replaces the provider and its resources.
+    """Compares provider inputs. Selecting another cluster replaces the provider and all its resources.
 
     If both old and new inputs have a `clusterIdentifier`, only the identifier decides. Otherwise, the kubeconfig's
     entries for the active cluster decide; an unknown kubeconfig counts as another cluster.

@@ -20,7 +20,7 @@ _API_VERSION: Final = "client.authentication.k8s.io/v1"
 
 
 def resolve(config: Config) -> Config:
-    """Returns the kubeconfig with the printed credentials in place of the command, if any.
+    """Returns the kubeconfig with printed credentials in place of a command.
 
     Raises KubeconfigError if the command is missing or fails.
     """

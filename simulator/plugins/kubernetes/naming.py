@@ -48,7 +48,7 @@ def adopt_name(inputs: Object, old: Object) -> None:
 
 
 def assign_name(inputs: Object, urn: str, options: provider_pb2.CheckRequest.AutonamingOptions | None) -> None:
-    """Names an object that has no name. Follows `options` if given. Raises PluginError if `options` disable naming."""
+    """Names an object that has no name, following `options`. Raises PluginError if `options` disable naming."""
     if name_of(inputs):
         return
     name = f"{urn_name(urn)}-{uuid.uuid4().hex[:8]}"

@@ -34,8 +34,8 @@ def release_leftovers(kubeconfig: str) -> list[str]:
 def delete_forgotten(kubeconfig: str, namespaces: Iterable[str], known: Collection[tuple[str, str]]) -> list[str]:
     """Deletes objects in these namespaces that Pulumi created and the state lacks. Returns a message for each object.
 
-    `known` are the state's objects, such as (`ai`, `Job olmo`). A Job that the state lacks would keep its claims, and a
-    claim would keep its volume, so a `destroy` would never end. Raises ApiError or httpx.HTTPError.
+    `known` are the state's objects, such as (`ai`, `Job olmo`). A remaining Job would keep its claims, and a claim
+    would keep its volume, so a `destroy` would never end. Raises ApiError or httpx.HTTPError.
     """
     with connected(load(kubeconfig)).kube as kube:
         lost = [
@@ -61,7 +61,7 @@ def _free(session: Session, kube: KubeClient, record: records.Record) -> str:
 
 
 def _helm_runs(record: records.Record, cluster: KubeClient) -> bool:
-    """Returns whether helm works on the release. Returns False without /proc."""
+    """Returns whether helm works on the release; False without /proc."""
     for process in Path("/proc").glob("[0-9]*"):
         try:
             arguments, environment = (_strings(process / name) for name in ("cmdline", "environ"))

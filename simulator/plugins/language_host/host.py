@@ -117,7 +117,7 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
         return empty_pb2.Empty()
 
     def stop(self) -> None:
-        """Ends running programs. The engine has all state."""
+        """Ends running programs. Loses nothing, because the engine has all state."""
         self._stopped = True
         with self._lock, contextlib.suppress(ProcessLookupError):
             for program in self._programs:

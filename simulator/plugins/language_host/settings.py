@@ -10,7 +10,7 @@ ALREADY_REPORTED = 32
 
 @dataclass(frozen=True, kw_only=True)
 class ProgramSettings:
-    """The engine's description of the deployment. `parallel` is the number of steps that run at once."""
+    """The engine's description of the deployment. `parallel` is the number of parallel steps."""
 
     program: str
     project: str

@@ -1,7 +1,7 @@
-"""Replaces itself with the command in its arguments. The kernel kills the command when the parent process dies.
+"""Replaces itself with the command in its arguments.
 
-The official plugin contains Helm, so both die together. A surviving Helm would make changes that the engine does not
-record. The command is killed only on Linux.
+On Linux, the kernel kills the command when the parent process dies. The official plugin contains Helm, so both die
+together. A surviving Helm would make changes that the engine does not record.
 """
 
 import ctypes
