@@ -43,11 +43,11 @@ class BlobVolume:
     claim: pulumi.Input[str]
     read_only: bool
     annotations: Mapping[str, pulumi.Input[str]]
-    """Annotations for templates of pods that mount it. A new SAS changes them, so that new pods replace the old."""
+    """Annotations for templates of pods that mount it. A new SAS changes them, which replaces the pods."""
     service_account: pulumi.Input[str] | None = None
     """The service account with the identity that opens the container, or None if a SAS opens it for all pods."""
     upload_secret: pulumi.Input[str] | None
-    """The Secret with the keys `url` (of the container) and `sas` (rcwl), if the settings enable `upload`."""
+    """The Secret with the keys `url` (of the container) and `sas` (permissions rcwl), or None without `upload`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +80,7 @@ class WorkloadContext:
     """Returns the reference of an image of `docker/`, given its folder's name."""
     volumes: Mapping[str, BlobVolume]
     shared_class: SharedClass | None
-    """The class of shared files, or None if a workload creates its own SMB class."""
+    """The class of shared files, or None if each workload creates its own SMB class."""
     prefix: str = ""
     """The prefix of names in a team's namespace, which other stacks share; otherwise empty."""
     ready: Sequence[pulumi.Resource]

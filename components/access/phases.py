@@ -2,8 +2,8 @@
 
 A new network has no machines. So the first phase runs outside the network, and creates only Azure resources. It omits
 SAS and Kubernetes objects, which need access to the network, and GPU nodes, which cost money. A tag of the resource
-group records the phase. An output cannot, because a failed update does not change outputs. The second phase changes
-the tag first. After that, the program refuses to run outside, because it could not reach the objects in the cluster.
+group records the phase, not an output, because a failed update does not change outputs. The second phase changes the
+tag first. After that, the program refuses to run outside, because it could not reach the objects in the cluster.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ def prepare_all(settings: Settings) -> None:
 
 
 def tagged(props: Any, tags: Mapping[str, str]) -> Any:
-    """Returns a resource's inputs with the stack's tags, if its type has tags. Its own tags take precedence."""
+    """Returns a resource's inputs with the stack's tags, if its type has tags. The inputs' own tags take precedence."""
     inputs = props if isinstance(props, dict) else vars(props)
     if tags and "tags" in inputs:
         inputs["tags"] = {**tags, **(inputs["tags"] or {})}

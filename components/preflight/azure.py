@@ -1,7 +1,7 @@
 """Checks, in previews too, for everything that Azure would reject in the middle of an update.
 
 Quota and VM sizes are checked for pools that are created or grow. Providers and rights are checked mainly before the
-cluster exists. So most updates send no requests. Available capacity cannot be checked (AllocationFailed).
+cluster exists. Available capacity cannot be checked (AllocationFailed).
 """
 
 from __future__ import annotations

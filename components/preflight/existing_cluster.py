@@ -63,9 +63,9 @@ def stopped_refusal(group: str, cluster: str, stack: str) -> str:
 def excluded_nodes(settings: Settings, cluster: containerservice.GetManagedClusterResult | None) -> Iterator[str]:
     """Yields warnings about pools with more nodes than `max`, or with fewer than `min` when they start to autoscale.
 
-    AKS refuses such a count in a new pool (kubernetes-sigs/cluster-api-provider-azure#5947). If a pool already
-    autoscales, AKS accepts any bounds (Azure/AKS#1758), and keeps nodes above `max` (MicrosoftDocs/azure-docs#123150).
-    No source states what AKS does when a pool starts to autoscale.
+    In a new pool, AKS refuses a count outside the bounds (kubernetes-sigs/cluster-api-provider-azure#5947). If a pool
+    already autoscales, AKS accepts any bounds (Azure/AKS#1758), and keeps nodes above `max`
+    (MicrosoftDocs/azure-docs#123150). No source states what AKS does when a pool starts to autoscale.
     """
     there = {pool.name: pool for pool in (cluster.agent_pool_profiles if cluster else None) or ()}
     for key, pool in settings.gpu_pools().items():

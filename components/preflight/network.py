@@ -142,7 +142,7 @@ def _zones_elsewhere(settings: Settings) -> Iterator[Objection]:
 def _about_other_zones(settings: Settings, network: str, arm: Arm | Unread) -> Iterator[Question]:
     """Yields questions about existing zones with the names of zones that the stack will create.
 
-    Covers only the network's subscription, because Azure cannot list a network's zones in others.
+    Covers only the network's subscription, because Azure cannot list a network's zones in other subscriptions.
     """
     region, names = settings.location, [ZONE_NAMES[use] for use in made_zones(settings)]
     subscription = "/".join(network.split("/")[:3])

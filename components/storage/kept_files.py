@@ -1,8 +1,7 @@
 """Claims that keep users' files after a workload is removed, and the stack output `files` that lists them.
 
 If a claim stays in the cluster, Pulumi still removes it from the state, so each update reads the output of the last
-update. Its outputs `storage`, `registry` and `platform` show what exists. Warnings about deleted data, deleted images
-and the end of protection use them.
+update. Warnings about deleted data, deleted images and the end of protection also read outputs of the last update.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ class _Stored(NamedTuple):
     name: str
     stays: bool
     data: Mapping[str, bool]
-    """By the path of a setting that declares data, such as `storage.containers.data`: whether the data stays."""
+    """Whether data stays, for each setting that declares data, such as `storage.containers.data`."""
 
 
 def storage_warnings(settings: Settings, outputs: Mapping[str, Any]) -> Iterator[str]:

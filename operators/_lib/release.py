@@ -74,6 +74,6 @@ def release(
         values=merge(merge(chart_values(name, context.settings.images.registry), values), user_values),
         timeout=chart.timeout_s,
         skip_await=None if awaited else True,
-        # Releases in other namespaces also depend on it, because only namespaces are retried until the role applies.
+        # Releases in other namespaces depend on it too, because only namespaces are retried until the role applies.
         opts=parent.child(depends_on=[context.namespace, *depends_on], hooks=hooks),
     )

@@ -39,7 +39,7 @@ class _BlobCsiDriver(Operator[ChartSettings]):
     name = NAME
     title = "the blob CSI driver"
     summary = "The chart of the blob driver; installed if `storage.driver` is `chart` and there is a container."
-    namespace = NVIDIA_NAMESPACE  # the release depends on it, but is in NAMESPACE
+    namespace = NVIDIA_NAMESPACE  # the release depends on it, but installs into NAMESPACE
     settings = ChartSettings
     component = BlobCsiDriver
 

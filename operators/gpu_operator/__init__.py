@@ -99,7 +99,7 @@ def values(
 def _slices(pools: Mapping[str, PoolSettings]) -> Values:
     """Returns values with the device plugin's configurations. Node labels select one; the default has whole GPUs.
 
-    Without a default, a node without a label would use the configuration if only one exists
+    Without a default, nodes without a label would use the only configuration if just one exists
     (NVIDIA/k8s-device-plugin, cmd/config-manager/main.go, fallback strategy single).
     """
     chosen = {name: pool.gpu_slices for pool in pools.values() if (name := pool.slicing_profile)}

@@ -13,7 +13,7 @@ CLASSES = {
 }
 """Classes of teams with their values and descriptions, from MLBatch (its setup.k8s/mlbatch-priorities.yaml).
 
-Unlike in MLBatch, no class is the default, because a default would also apply to AKS's pods and all others.
+Unlike in MLBatch, no class is the default, because a default would apply to all pods of the cluster.
 """
 ROLE = "mlbatch-edit"
 FRAMEWORKS = {

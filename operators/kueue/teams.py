@@ -80,9 +80,9 @@ class Team(Component):
     """The namespace, queue and members' rights of one team.
 
     The namespace depends on the ClusterQueue, which can only be deleted after its last job. Members get their rights
-    only after the policies that make them use the queue (`rules`). Their pods have the rights of the level `baseline`,
-    without access to the node, which also runs other teams' pods. If pods may lock memory, a policy enforces that
-    level (policies/team-pod-security.yaml).
+    only when the policies exist that make them use the queue (`rules`). Their pods have the level `baseline`, without
+    access to the node, which also runs other teams' pods. If pods may lock memory, a policy enforces this level
+    (policies/team-pod-security.yaml).
     """
 
     def __init__(

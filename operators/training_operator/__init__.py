@@ -35,8 +35,9 @@ class TrainingOperator(Installed[QueuedOperatorSettings]):
 def arguments(scheduler: str | None, registry: str | None, warm_up_minutes: int) -> list[str]:
     """Returns the operator's arguments: the scheduler of gangs, if any, and the init container of waiting workers.
 
-    Workers wait until the master's name resolves. A Service only has addresses of Ready pods, so they also wait for the
-    master's image (pkg/controller.v1/common/service.go). With upstream's 100 attempts, a worker would fail after 200 s.
+    Workers wait until the master's name resolves. This includes the pull of the master's image, because a Service only
+    has addresses of Ready pods (pkg/controller.v1/common/service.go). With upstream's 100 attempts, workers would fail
+    after 200 s.
     The operator uses Coscheduling for every scheduler except Volcano (cmd/training-operator.v1/main.go).
     """
     gangs = [f"--gang-scheduler-name={scheduler}"] if scheduler else []
