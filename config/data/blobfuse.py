@@ -46,15 +46,15 @@ def files_at_once(profile: str) -> int:
 
 
 def largest_file(profile: str) -> float:
-    """Returns the largest file that can be written, in bytes: a blob has 50,000 blocks at most."""
+    """Returns the maximum size of a file in bytes: a blob has 50,000 blocks at most."""
     return _MOST_BLOCKS * float(profiles()[profile]["block-cache-block-size"]) * 2**20
 
 
 def mount_options(profile: str, volume: str, *, hierarchical_namespace: bool) -> list[str]:
     """Returns the mount options of a volume; raises KeyError for an unknown profile.
 
-    Pods may run as users other than root, who need `allow_other`. Without `--use-adls`, blobfuse2 ignores the
-    hierarchical namespace of an account (kubernetes-sigs/blob-csi-driver, docs/driver-parameters.md).
+    Pods of users other than root need `allow_other`. Without `--use-adls`, blobfuse2 ignores the hierarchical namespace
+    of an account (kubernetes-sigs/blob-csi-driver, docs/driver-parameters.md).
     """
     flags = {**profiles()[profile], "use-adls": hierarchical_namespace}
     return ["-o allow_other", *(f"--{flag}={_text(value).format(volume=volume)}" for flag, value in flags.items())]

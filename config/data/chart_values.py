@@ -1,8 +1,8 @@
-"""Checks Helm values against the keys of a pinned chart, since Helm accepts typos silently.
+"""Checks Helm values against the keys of a pinned chart, because Helm ignores unknown keys.
 
-`charts/<chart>.keys` has a line per key, `dotted.path: type = default`. A dot inside a key follows a backslash. Keys
-are not checked below a default that is a map, list or null (free-form), and below Kubernetes' own types (labels, node
-selectors, resources).
+In `charts/<chart>.keys`, each line is `dotted.path: type = default`. A backslash precedes a dot in a key. Keys are not
+checked if a default above them is a map, list or null (free-form), or if they are in Kubernetes' own types (labels,
+node selectors, resources).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class _Node:
 
 
 def own_keys(chart: str) -> list[ChartKey]:
-    """Returns the keys in the file of this chart. A subchart may have its own file. Raises FileNotFoundError for an
+    """Returns the keys in the file of this chart, without those in files of subcharts. Raises FileNotFoundError for an
     unknown chart.
     """
     _, *lines = _lines(chart)
@@ -62,7 +62,7 @@ def chart_keys(chart: str) -> tuple[str, _Node]:
     root = _Node()
     _add(root, own_keys(chart))
     for name, subchart in root.keys.items():
-        if _file(name).exists():  # this chart lists only the keys that it sets, but all keys of the subchart are valid
+        if _file(name).exists():  # all keys of the subchart are valid, also those not in the chart's file
             _add(subchart, own_keys(name))
     version = _lines(chart)[0].removeprefix("# ").partition(":")[0].split()[1]
     return version, root

@@ -23,7 +23,7 @@ def image_names(folder: Path = IMAGES) -> list[str]:
 
 
 def chosen_images(names: Iterable[str], folder: Path = IMAGES) -> list[str]:
-    """Returns the images in `names`, or all images if it is empty. A name may be a list with commas. Raises
+    """Returns the images in `names`, or all images if `names` is empty. An item may be a list with commas. Raises
     UnknownImage.
     """
     chosen = sorted({part for name in names for part in name.split(",") if part})
@@ -49,7 +49,7 @@ def content_tag(name: str, folder: Path = IMAGES) -> str:
         relative = path.relative_to(folder / name).as_posix()
         content = path.read_bytes()
         executable = bool(path.stat().st_mode & 0o100)
-        # The lengths show where each name and each content ends.
+        # Without the lengths, other names and contents could have the same hash.
         digest.update(f"{len(relative)} {relative} {executable:d} {len(content)} ".encode())
         digest.update(content)
     return digest.hexdigest()[:TAG_LENGTH]

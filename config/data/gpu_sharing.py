@@ -22,7 +22,7 @@ def _partitions() -> dict[str, dict[str, int]]:
 
 
 def mig_profiles(gpu_product: str) -> Mapping[str, int]:
-    """Returns the MIG profiles of a GPU (by its name in nvidia-smi), each with its number of partitions; empty without
+    """Returns the MIG profiles of a GPU product (a name in nvidia-smi), with their numbers of partitions; empty without
     MIG.
     """
     return _partitions().get(gpu_product, {})

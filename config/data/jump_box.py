@@ -62,14 +62,14 @@ def jump_box() -> JumpBox:
 
 
 def installer() -> str:
-    """Returns a script that installs all tools, and verifies each against its release."""
+    """Returns a script that installs all tools, and verifies their checksums or signatures."""
     found = jump_box()
     calls = [found.azure_cli.command(), *(tool.command(name) for name, tool in found.tools.items())]
     return "\n".join([FUNCTIONS.read_text(encoding="utf-8"), *calls, ""])
 
 
 def custom_data() -> str:
-    """Returns the jump box's configuration for cloud-init, encoded for Resource Manager."""
+    """Returns the jump box's cloud-init configuration in base64, as Resource Manager requires."""
     script = {"path": INSTALLER, "permissions": "0755", "content": installer()}
     config = {
         "package_update": True,

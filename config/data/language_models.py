@@ -12,7 +12,7 @@ from config.data import data
 from config.data.skus import Facts
 
 BYTES = 2
-"""Bytes of a parameter, and of an entry of the KV cache: bf16."""
+"""Bytes per parameter, and per entry of the KV cache (bf16)."""
 _TYPO = 0.95
 """The minimum similarity (difflib's ratio) of a misspelt name: one or two wrong letters in forty."""
 
@@ -64,8 +64,8 @@ class LanguageModel(Facts):
         return BYTES * self.parameters
 
     def kv_bytes(self, gpus: int) -> int:
-        """Returns the KV cache's bytes per token on each GPU, if this number of GPUs shares the heads (at least one
-        head on each GPU).
+        """Returns the bytes per token of the KV cache on each GPU, if `gpus` GPUs share the heads. Each GPU has at
+        least one head.
         """
         return 2 * BYTES * self.layers * max(1, self.kv_heads // gpus) * self.head
 
@@ -76,7 +76,7 @@ def language_models() -> Mapping[str, LanguageModel]:
 
 
 def misspelt(name: str) -> list[str]:
-    """Returns the known models that a name clearly misspells. A name with other numbers is another model."""
+    """Returns the known models that a name clearly misspells. A name with other numbers means another model."""
     known = language_models()
     if name in known:
         return []

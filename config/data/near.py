@@ -12,10 +12,11 @@ from config.data import data
 _LONGEST = 200
 """The longest name that is compared, because comparisons take time."""
 _LONG = 9
-"""The minimum length, including hyphens, of a name that may be the beginning of a longer one."""
+"""The minimum length, including hyphens, of a name that counts as the beginning of a longer name."""
 _NEGATIONS = "disabled disable no not without skip public unprotected allow"
 _GENERAL = "day gpu group permission policy taint upload"
-"""Words in names of settings that protect access or data, but also in other names (resourceGroupName, eviction_policy).
+"""Words that alone do not mean a protected setting: unprotected names have them, too (resourceGroupName,
+eviction_policy).
 """
 _OF_SECTIONS = (
     *("count", "enabled", "id", "key", "name", "path", "repo", "repository", "server", "size", "source", "type"),
@@ -24,15 +25,15 @@ _OF_SECTIONS = (
 _OF_RESOURCES = ("location", "sku", "tier", "version")
 _KINDS = ("enabled", "id", "profile", "type")
 _NEAR, _ALIKE, _ALIKE_WORD = 0.6, 0.8, 0.75
-"""The minimum similarity (difflib's ratio) of names in hints, of misspelt names, and of misspelt words (lower, because
-one letter of a short word weighs more).
+"""The minimum similarity (difflib's ratio) of names in hints, of misspelt names, and of misspelt words. The last is
+lower, because one letter of a short word weighs more.
 """
 
 
 def near(name: str, known: Iterable[str], limit: int = 3) -> list[str]:
-    """Returns known names similar to `name`, ignoring case, best first: names that end with it, then similar names.
+    """Returns known names similar to `name`, ignoring case, best first: names that end with `name`, then similar names.
 
-    If it finds none, returns names with a similar first word, or else names that contain `name`.
+    Without such names, returns names with a similar first word, or else names that contain `name`.
     """
     if len(name) > _LONGEST:
         return []
@@ -80,10 +81,10 @@ def _other_places() -> dict[str, list[tuple[str, ...]]]:
 
 
 def replaced_by(path: Sequence[str | int], known: Collection[str]) -> list[tuple[str | int, ...]] | None:
-    """Returns the settings that replace another tool's setting at `path`; `known` are the valid keys there.
+    """Returns the settings that replace another tool's setting at `path`, where the keys `known` are valid.
 
-    Returns an empty list if this program has no such setting. Returns None if a known key fits, or if the setting of
-    the other tool is unknown.
+    Returns an empty list if this program has no such setting. Returns None if a known key fits, or if other_places.yaml
+    does not have the other tool's setting.
     """
     name, table = str(path[-1])[:_LONGEST], _other_places()
     found = table.get(_plain(".".join(map(str, path[-2:])))) if len(path) > 1 else None
@@ -119,7 +120,9 @@ def is_general(name: str) -> bool:
 
 
 def is_shared(name: str) -> bool:
-    """Returns whether several sections or resources have a setting of this name. Then no command may move its value."""
+    """Returns whether several sections or resources have a setting with this name, so that no command may move its
+    value.
+    """
     return name in (*_OF_SECTIONS, *_OF_RESOURCES)
 
 
@@ -144,7 +147,7 @@ def is_spelling(name: str, known: str) -> bool:
 
 
 def resembles(name: str, known: str) -> bool:
-    """Returns whether `name` may mean `known`: they are spelt alike, or one has all words of the other, and `known` has
+    """Returns whether `name` may mean `known`: both are spelt alike, or one has all words of the other and both have
     the last word of `name`.
     """
     own, words = [word for word in words_of(name).split("-")[1:-1] if word not in _KINDS], words_of(known).split("-")
@@ -154,9 +157,9 @@ def resembles(name: str, known: str) -> bool:
 
 @functools.lru_cache(1000)
 def resembled(name: str, known: tuple[str, ...]) -> list[str]:
-    """Returns the known names that a name equals, contains, begins or resembles.
+    """Returns the known names that `name` equals, contains or resembles, and those that begin with `name`.
 
-    General words do not count as contained: `retentionDays` is not `days`.
+    A general word does not count as contained: `retentionDays` is not `days`.
     """
     own, words = words_of(name), {words_of(key): key for key in known}
     general = {f"-{word}-" for word in _GENERAL.split()}
@@ -167,7 +170,7 @@ def resembled(name: str, known: tuple[str, ...]) -> list[str]:
 
 
 def words_of(name: str) -> str:
-    """Returns the words of a name in the singular, with hyphens around each."""
+    """Returns the words of a name in the singular, between hyphens: `-node-count-`."""
     return "".join(f"-{word.removesuffix('s')}" for word in _words(name)) + "-"
 
 
@@ -180,9 +183,7 @@ def _plain(name: str) -> str:
 
 
 def mistyped(name: str, known: Collection[str]) -> list[str]:
-    """Returns the known names that `name` clearly misspells, best first. A longer name that begins with a known name
-    does not misspell it.
-    """
+    """Returns the known names that `name` clearly misspells, best first, except those that it begins with."""
     if name in known:
         return []
     swapped = [each for each in known if sorted(each) == sorted(name)]

@@ -20,7 +20,7 @@ class PriceList(BaseModel):
     as_of: str
     currency: str
     region: str
-    """The region whose price counts if a size has no price in the stack's region."""
+    """The region for prices that are unknown in the stack's region."""
     hours_per_month: int
     vms: dict[str, dict[str, float]]
     """The price per hour, by VM size and region."""
@@ -37,25 +37,25 @@ class PriceList(BaseModel):
     private_endpoint: float
 
     def node(self, size: str, region: str) -> float | None:
-        """Returns the price of a node without its disk; None if unknown."""
+        """Returns the hourly price of a node without its disk; None if unknown."""
         known, vcpus = self.of_size(size)
         price = known.get(region, known.get(self.region))
         return None if price is None else round(price * vcpus, 6)
 
     def of_size(self, size: str) -> tuple[dict[str, float], int]:
-        """Returns prices by region, and the number of these prices that a node costs: 1, or its number of vCPUs."""
+        """Returns prices by region, and the factor for a node: 1, or its number of vCPUs if the prices are per vCPU."""
         found = catalogue().get(size)
         if size in self.vms or found is None:
             return self.vms.get(size, {}), 1
         return self.vcpus.get(found.family, {}), found.vcpus
 
     def disk(self, gib: int) -> float | None:
-        """Returns the hourly price of a managed disk in the tier for its size; None if it exceeds all tiers."""
+        """Returns the hourly price of a managed disk of this size; None if it exceeds all tiers."""
         tier = min((most for most in self.disks if most >= gib), default=None)
         return None if tier is None else self.disks[tier] / self.hours_per_month
 
     def registry(self, tier: str) -> float:
-        """Returns the price of a registry, without storage above the included amount."""
+        """Returns the hourly price of a registry, without storage above the included amount."""
         return self.registry_per_day[tier] / 24
 
 

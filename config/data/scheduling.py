@@ -19,17 +19,18 @@ ALL_GPUS_COUNTED_SINCE = 1, 35
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 GPU_TAINT = "sku=gpu:NoSchedule"
 SCRATCH_LABEL = "local-nvme-scratch"
-"""The label of nodes where an operator makes one file system of the local NVMe disks; "true" on pools with `scratch`.
+"""The label of nodes with one file system of all local NVMe disks, which an operator creates; "true" on pools with
+`scratch`.
 """
 SCRATCH_MOUNT = "/mnt/nvme"
 SCRATCH_FOLDER = f"{SCRATCH_MOUNT}/scratch"
-"""A folder in the file system at SCRATCH_MOUNT, so that it exists only after the mount. Pods use it as a hostPath of
-type Directory.
+"""A folder in the file system at SCRATCH_MOUNT. Pods use it as a hostPath of type Directory, so they start only after
+the mount.
 """
 SYSTEM_NODES = {"kubernetes.azure.com/mode": "system"}
 SYSTEM_PRIORITY = "system-cluster-critical"
-"""The priority class of operators that jobs depend on. Only node-critical pods are evicted later. MLBatch uses
-system-node-critical (project-codeflare/mlbatch, setup.k8s/*/manager_resources_patch.yaml).
+"""The priority class of operators that jobs depend on. Only pods with system-node-critical are evicted later; MLBatch
+uses that class (project-codeflare/mlbatch, setup.k8s/*/manager_resources_patch.yaml).
 """
 SYSTEM_TAINT = "CriticalAddonsOnly=true:NoSchedule"
 SPOT_LABEL = "kubernetes.azure.com/scalesetpriority"
@@ -39,11 +40,11 @@ TEAM_LABELS = {"mlbatch-team-namespace": "true"}
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 LOCAL_QUEUE = "default-queue"
 BAD_NODE = "ai-on-aks/gpu-health=failed"
-"""Our label for nodes with a failing GPU, from which AppWrapper moves jobs away."""
+"""Our label for nodes with a failing GPU. AppWrapper moves jobs off these nodes."""
 WRAPPER_ANNOTATION = "workload.codeflare.dev.appwrapper"
-"""The prefix of AppWrapper's annotations, which count its retries."""
+"""The prefix of AppWrapper's annotations with limits and periods of retries."""
 WRAPPER_NAMESPACE, WRAPPER_CONFIG = "appwrapper-system", "appwrapper-operator-config"
-"""AppWrapper's namespace (its webhooks and roles require it) and its ConfigMap."""
+"""The namespace that AppWrapper's webhooks and roles require, and the name of AppWrapper's ConfigMap."""
 AUTOPILOT_LABEL = "autopilot.ibm.com/gpuhealth"
 """Autopilot's label with the result of its GPU checks (IBM/autopilot, pkg/utils/nodelabels.go)."""
 HEALTH_TAINT = "aznhc"
@@ -67,9 +68,9 @@ same devices. COSCHEDULER is Kubernetes' scheduler with the plugin Coscheduling.
 VOLCANO_GROUP: Final = "scheduling.k8s.io/group-name"
 
 SYSTEM_TOLERATIONS: list[dict[str, Any]] = [{"key": "CriticalAddonsOnly", "operator": "Exists"}]
-"""The tolerations of pods on the system pool, tainted or not."""
+"""The tolerations of pods on the system pool, which may have a taint."""
 ON_SYSTEM_POOL: dict[str, Any] = {"nodeSelector": SYSTEM_NODES, "tolerations": SYSTEM_TOLERATIONS}
 ANY_TAINT: list[dict[str, Any]] = [{"operator": "Exists"}]
 """The tolerations of DaemonSets on GPU nodes. If they listed the pools' taints, a new taint would change the pod
-template. Then an operator's policy is not ready until the driver pods with the old template restart.
+template. The operator's policy would then not be ready until all driver pods restart.
 """

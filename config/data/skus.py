@@ -32,7 +32,7 @@ class InfiniBand(Facts):
     sharp: bool
     """Whether the fabric supports in-switch reduction (SHARP)."""
     aks_feature: bool = True
-    """Whether nodes share a fabric only if the feature AKSInfinibandSupport is registered. False: only if it is not."""
+    """True if nodes share a fabric only with the feature AKSInfinibandSupport registered; False if only without it."""
 
 
 class Nvme(Facts):
@@ -47,7 +47,7 @@ class Health(Facts):
 
     sockets: int | None = None
     memory: str | None = None
-    """The memory that Linux reports, in NHC's format: 1915071MB (in fact MiB)."""
+    """The memory that Linux reports, in NHC's format: 1915071MB, which means MiB."""
     memory_percent: int = 3
     """The allowed deviation of `memory`, in percent."""
     gpu_host_gbs: float | None = None
@@ -102,7 +102,7 @@ class VmSku(Facts):
     memory_gib: int
     temp_gib: int
     temp_is_nvme: bool = False
-    """Whether the temporary disk is NVMe, where Azure does not put the OS disk for these families."""
+    """Whether the temporary disk is NVMe. Azure puts no OS disks on the NVMe disks of these families."""
     cache_gib: int = 0
     """The host's cache for disks; 0 if missing or unknown."""
     arch: Literal["amd64", "arm64"] = "amd64"
@@ -130,7 +130,7 @@ class VmSku(Facts):
     nccl_busbw: NcclBusBandwidth | None = None
     reservable: bool = False
     refusal: str | None = None
-    """Why this size is not supported yet; None if it is."""
+    """Why this size is not supported yet; None if it is supported."""
 
     @property
     def supported(self) -> bool:
@@ -147,9 +147,9 @@ class VmSku(Facts):
     def os_disk_gib(self) -> int:
         """The largest ephemeral OS disk that Azure certainly accepts.
 
-        Sources disagree on sizes with a cache. Azure's error names cache and temporary disk; a maintainer says that
-        either is enough (MicrosoftDocs/azure-docs#115366, Azure/AKS#2672). AKS's page on storage only counts the cache
-        (https://learn.microsoft.com/azure/aks/concepts-storage).
+        Sources disagree on sizes with a cache. Azure's error names cache and temporary disk; a maintainer says that the
+        OS disk must fit only one of them (MicrosoftDocs/azure-docs#115366, Azure/AKS#2672). AKS's page on storage only
+        counts the cache (https://learn.microsoft.com/azure/aks/concepts-storage).
         """
         return self.cache_gib or (0 if self.temp_is_nvme else self.temp_gib)
 
@@ -240,7 +240,7 @@ class GpuModel(Facts):
 
 
 def written_differently(name: str, known: Iterable[str]) -> list[str]:
-    """Returns the sizes with the same letters and digits as the name, which may lack `Standard_` and the version."""
+    """Returns the sizes with the same letters and digits as `name`, which may lack `Standard_` and the version."""
     own = _letters(name)
     return [each for each in known if own in (_letters(each), re.sub("v[0-9]$", "", _letters(each)))]
 

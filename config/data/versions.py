@@ -20,12 +20,12 @@ class _Pin(BaseModel):
 
 
 class Chart(_Pin):
-    """A Helm chart: from a classic repository or, with `oci`, from a registry."""
+    """A Helm chart from a Helm repository or, with `oci`, from an OCI registry."""
 
     name: str
     version: str
     read_from: str | None = None
-    """The release to read values keys and CRDs from, if it is not the pinned one."""
+    """The release with the values keys and CRDs that this program uses, if it is not the pinned one."""
     repository: str | None = None
     oci: str | None = None
     timeout_s: int
@@ -97,7 +97,7 @@ class IdentityMounts(_Pin):
 
     driver: str
     addon: str
-    """The first minor version of Kubernetes that has such a driver in AKS's add-on."""
+    """The first minor version of Kubernetes with a new enough driver in AKS's add-on."""
 
     def is_older(self, version: str) -> bool:
         """Returns whether a driver's version is too old; other text (`latest`) counts as new."""

@@ -29,7 +29,7 @@ def lines(*each: str) -> str:
 
 
 def first(problems: Iterable[Problem]) -> Iterator[Problem]:
-    """Yields at most one problem more than a message lists, because it takes time to find thousands of problems."""
+    """Yields at most MAX_LISTED + 1 problems, because it takes time to find thousands."""
     return islice(problems, MAX_LISTED + 1)
 
 
@@ -45,7 +45,7 @@ class Problem:
     shows_value: bool = True
     """Whether `what` and `suggestion` may show the value that was set."""
     lacking: Path = ()
-    """The map that lacks an entry, if that is the error. An invalid entry of that map may be the missing one."""
+    """The path of the map that lacks an entry, if that is the error. The entry may have been invalid."""
     stack: str = ""
     """The other stack with the wrong settings; empty for the deployed stack."""
 
@@ -64,7 +64,9 @@ class Problem:
         return replace(self, path=path, suggestion=fix)
 
     def in_stack(self, name: str, keys: Collection[str]) -> Problem:
-        """Returns the problem for a stack `name` that owns the top-level `keys`: its fix also deploys that stack."""
+        """Returns the problem as one of stack `name`, which has the top-level `keys`. The fix then also deploys that
+        stack.
+        """
         theirs = bool(self.path) and self.path[0] in keys
         return replace(self, stack=name if theirs else "", suggestion=self.suggestion.in_stack(name, keys))
 
@@ -81,20 +83,21 @@ class Problem:
 
 
 def in_order(problems: Iterable[Problem]) -> list[Problem]:
-    """Returns each problem once, in the order of messages and fixes. Problems of the same key keep their order."""
+    """Returns each problem once, sorted for messages and fixes. Problems of the same key keep their order."""
     return sorted(dict.fromkeys(problems), key=_order)
 
 
 def _order(problem: Problem) -> tuple[str, list[tuple[int, str]]]:
-    """Returns the sort key: stack and path. List entries come from the end, so that a removal shifts no later fix."""
+    """Returns the sort key: stack and path. Removing the last list entry first does not shift entries of later fixes.
+    """
     return problem.stack, [(-part, "") if isinstance(part, int) else (0, part) for part in problem.path]
 
 
 def one_for_each_key(problems: Iterable[Problem]) -> list[Problem]:
     """Returns the problems without those that the move of another key solves, and with only one move to each key.
 
-    If a missing key is set under another name, only the wrong name is a problem. If several keys with different values
-    mean one setting, the fix asks the user to choose.
+    If a required key is set under a wrong name, only the name is reported. If several keys with different values mean
+    one setting, the fix asks the user to choose.
     """
     found = in_order(problems)
     named = {name for problem in found for name in settings_in(problem.fix) if not problem.is_absent}
@@ -117,7 +120,7 @@ def _rival_fix(rivals: Sequence[Problem], problem: Problem, there: Path) -> Fix:
 
 
 class SettingsError(Exception):
-    """An error for invalid settings of a stack; `problems` has every reason."""
+    """An error for invalid settings of a stack; `problems` has all errors."""
 
     def __init__(self, problems: Iterable[Problem], stack: str = "") -> None:
         self.problems: Sequence[Problem] = in_order(problems)

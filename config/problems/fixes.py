@@ -65,7 +65,7 @@ class Edit:
         return self.value is None and not self.secret
 
     def text(self, stack: str) -> str:
-        """Returns the command; `--` protects arguments that begin with a dash.
+        """Returns the command, with `--` before arguments that begin with a dash.
 
         The command names the stack, because the deployed stack may not be the selected one.
         """
@@ -75,7 +75,7 @@ class Edit:
         if self.removes:
             dashes = "-- " if path_text(self.path).startswith("-") else ""
             return _pasted(f"pulumi config rm {of_stack}{dashes}{key}", self.path, "remove", "from")
-        if self.secret:  # without a value, so that Pulumi prompts for it: users would paste a placeholder unchanged
+        if self.secret:  # Pulumi prompts for the value: users would paste a placeholder unchanged
             return _pasted(f"pulumi config set {of_stack}--secret {key}", self.path, "change", "in")
         dashes = "-- " if value.startswith("-") else ""
         given = value if self.value is ANY else shlex.quote(value)
@@ -136,7 +136,7 @@ class Fix:
         return self._with_edits(lambda edit: replace(edit, path=there) if edit.path == here else edit)
 
     def in_stack(self, name: str, keys: Collection[str]) -> Fix:
-        """Returns the fix for a stack `name` that owns the top-level `keys`, followed by `pulumi up` of that stack."""
+        """Returns the fix for stack `name`, which has the top-level `keys`. Adds `pulumi up` of that stack."""
         fix = self._with_edits(
             lambda edit: replace(edit, stack=name) if edit.path[0] in keys and edit.is_command else edit
         )
@@ -209,7 +209,7 @@ def rename_by_hand(path: Path) -> Fix:
 
 
 def replace_by_hand(path: Path, places: Mapping[str, bool]) -> Fix:
-    """Returns text with the settings (`places`) that replace an unknown key. True marks an opposite meaning."""
+    """Returns the instruction to replace an unknown key by a setting in `places`. True marks an opposite meaning."""
     if not places:
         return say(
             f"remove {printable(path_text(path))} if you do not need it: no setting of this program has a similar name"
@@ -241,7 +241,7 @@ def either_by_hand(path: Path, other: str) -> Fix:
 
 
 def _pasted(command: str, path: Path, verb: str, where: str) -> str:
-    r"""Returns the command, or text if the shell or the CLI cannot express it.
+    r"""Returns the command, or an instruction if the shell or the CLI cannot express it.
 
     ParsePropertyPath (pulumi/pulumi, sdk/go/common/resource/property_path.go) reads `\"` as a quotation mark, so no
     quoted key can end in a backslash. No key can contain two colons.

@@ -1,4 +1,4 @@
-"""Reads a stack's settings from Pulumi's configuration. No other module does."""
+"""Reads a stack's settings from Pulumi's configuration, which no other module reads."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Surroundings:
 def load(inventory: Inventory) -> Settings:
     """Returns the settings of the deployed stack.
 
-    Raises pulumi.RunError, which the engine shows without a traceback, with all problems.
+    Raises pulumi.RunError with all problems, which the engine shows without a traceback.
     """
     raw, secret = _engine_config()
     around = Surroundings(stack=this_stack(), is_file=os.path.isfile, outputs_of=outputs_of)
@@ -169,7 +169,7 @@ class _Reading:
             platform = read_platform_stack(
                 stack_file.platform_stack, stack, self.around.outputs_of, inventory.stack_file
             )
-        except SettingsError as error:  # if the platform is unknown, no key belongs to it
+        except SettingsError as error:  # skip platform_keys without a platform
             problems += error.problems
             return None
         problems += platform_keys(own, stack_file, inventory.workload_keys)
@@ -177,7 +177,7 @@ class _Reading:
 
 
 def _with_next_fix(problem: Problem, later: Iterable[Problem]) -> Problem:
-    """Returns the problem with a fix that also resolves the `later` problem that the suggested value would cause."""
+    """Returns the problem; if the suggested value would cause a `later` problem, with a fix for both."""
     own, path = problem.suggestion, problem.path
     found = next((each for each in later if each.path[: len(path)] == path), None) if own.sets(path) else None
     if found and found.path != path:
@@ -189,10 +189,10 @@ def _with_next_fix(problem: Problem, later: Iterable[Problem]) -> Problem:
 
 
 def _follows(problem: Problem, broken: Collection[Path]) -> bool:
-    """Returns whether a problem is possibly only a consequence of broken settings, so that reporting it would confuse.
+    """Returns whether a problem may be only a consequence of broken settings, and would confuse users.
 
-    In the first case, its path is, contains or is inside a broken path. In the second case, a map lacks an entry, and a
-    broken entry was removed from that map. An entry that storage.containers lacks may be one of an account.
+    It may be if its path is, contains or is inside a broken path. It may also be if a map lacks an entry, and a broken
+    entry was removed from that map. A container that storage.containers lacks may be a broken one of an account.
     """
     path, lacking = problem.path, problem.lacking
     related = any(path[: len(other)] == other or other[: len(path)] == path for other in broken)
@@ -202,9 +202,9 @@ def _follows(problem: Problem, broken: Collection[Path]) -> bool:
 
 
 def _names(problem: Problem, broken: Collection[str]) -> bool:
-    """Returns whether a problem involves another broken setting, or a setting that a broken key means.
+    """Returns whether a problem's text names another broken setting, or a setting that a broken key means.
 
-    That setting has its default here, so the problem may not exist after the fix.
+    During the check, such a setting has its default, so the problem may not exist after the fix.
     """
     names = [*settings_in(problem.what), *settings_in(problem.fix)]
     return any(f"{name}.".startswith(f"{other}.") for name in names for other in broken)
@@ -213,8 +213,8 @@ def _names(problem: Problem, broken: Collection[str]) -> bool:
 def _validate(parsed: dict[str, Any], inventory: Inventory, problems: list[Problem]) -> tuple[StackFile, list[Path]]:
     """Returns the stack file without its invalid values, and the paths of these values.
 
-    Suggested values, or else defaults, replace the invalid values, so that other rules still run. A map without a
-    required key is removed, too: a pool without a VM size is not a pool.
+    Suggested values, or else defaults, replace the invalid values, so that other rules still run. A map that lacks a
+    required key is removed, too, such as a pool without a VM size.
     """
     left_out: list[Path] = []
     model = inventory.stack_file
@@ -236,7 +236,7 @@ def _validate(parsed: dict[str, Any], inventory: Inventory, problems: list[Probl
 
 
 def _order(location: Path) -> tuple[tuple[int, str], ...]:
-    """Returns a sort key that compares list positions as numbers. In reverse order, a removal shifts no other entry."""
+    """Returns a sort key that compares list indexes as numbers. In reverse order, removals shift no other entry."""
     return tuple((part, "") if isinstance(part, int) else (-1, part) for part in location)
 
 
@@ -258,4 +258,4 @@ def _drop(data: Any, location: Path) -> None:
             data = data[part]
         del data[last]
     except LookupError:
-        return  # it was removed with its parent
+        return  # the value was removed with its parent

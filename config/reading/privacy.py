@@ -1,8 +1,8 @@
 """Hides secret values, but not names of keys, in problems.
 
 Pulumi marks only whole top-level keys as secret (`Map.SecureKeys` of pulumi/pulumi,
-sdk/go/common/resource/config/map.go), and passes them decrypted. This program marks each secret workload option
-(pydantic's SecretStr), so that a password does not hide the errors of other options.
+sdk/go/common/resource/config/map.go), and passes them decrypted. This program marks single workload options (pydantic's
+SecretStr), so that a password does not hide the errors of other options.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ def data(text: str) -> Any:
 def data_or_text(key: str, text: str) -> Any:
     """Returns a key's parsed value, its text if it is not JSON, or None if it is too large.
 
-    Accepts more than `data`, so that checks also find settings that protect access or data in invalid values.
+    Checks use it to find settings that protect access or data in values that `data` rejects.
     """
     try:
         return None if too_much(key, text) else json.loads(text)

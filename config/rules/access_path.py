@@ -37,7 +37,7 @@ def _needless(network: NetworkSettings) -> Iterator[Problem]:
 
 
 def _key(network: NetworkSettings) -> Iterator[Problem]:
-    """Yields a problem without the value of the key, which may be a private key."""
+    """Yields a problem with the SSH key, without its text, which may be a private key."""
     given = network.jump_box and network.jump_box.ssh_public_key
     if network.jump_box is None or (given and is_public_key(given)):
         return
@@ -48,7 +48,7 @@ def _key(network: NetworkSettings) -> Iterator[Problem]:
 
 
 def _outbound(network: NetworkSettings) -> Iterator[Problem]:
-    """Yields a network whose jump box has no outbound access: AKS's load balancer is only for nodes."""
+    """Yields a problem if the jump box has no outbound access: AKS's load balancer is only for nodes."""
     if network.address_space and not network.nat_gateway:
         path = ("network", "outbound")
         what = f"is {network.outbound}, which gives the jump box no access to the internet"
@@ -64,7 +64,7 @@ def _login(stack: StackFile) -> Iterator[Problem]:
 
 
 def _identity(stack: StackFile) -> Iterator[Problem]:
-    """Yields a custom identity: it is in another group, and the jump box has rights only in the stack's group (403)."""
+    """Yields a problem with a custom identity. It is in another group, where the jump box has no rights (403)."""
     if not stack.cluster.identity:
         return
     users = any(pool.capacity_reservation_group for pool in stack.pools.values())

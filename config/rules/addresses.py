@@ -16,14 +16,16 @@ from config.schema.pools import PoolSettings
 _SURGE = 1
 """Nodes that AKS adds to a pool during an upgrade by default (AKS's page on rolling upgrades)."""
 _API_SERVER = 1
-"""The number of addresses of a private cluster's endpoint in the nodes' subnet (AKS's page on private clusters)."""
+"""The number of addresses of a private cluster's endpoint, which is in the nodes' subnet (AKS's page on private
+clusters).
+"""
 _NODE_PREFIX = 24
-"""The prefix length of each node's part of the pods' range (AKS's overview of CNI Overlay)."""
+"""The prefix length of the range of pods that each node gets (AKS's overview of CNI Overlay)."""
 _SERVICES_PREFIX = 13
-"""The shortest prefix for services: smaller than a /12 (AKS's overview of CNI Overlay)."""
+"""The shortest prefix of the services' range, which must be smaller than a /12 (AKS's overview of CNI Overlay)."""
 _WIDTHS = range(24, 7, -1)
 _ADDRESSES: Mapping[Use, int] = {"registry": 2}
-"""The number of addresses of an endpoint, if not 1. A registry has one address for itself and one for its data."""
+"""The numbers of addresses of endpoints with more than one: a registry has a second address for its data."""
 
 Ranges = Mapping[str, IPv4Network]
 
@@ -31,14 +33,16 @@ Ranges = Mapping[str, IPv4Network]
 def most_nodes(stack: StackFile) -> int:
     """Returns the maximum number of nodes of all pools, including surge nodes.
 
-    Excludes a pool that will replace another pool: only the next settings contain it.
+    Excludes a future pool that replaces one of these pools, because only later settings contain it.
     """
     system = stack.cluster.system_pool.count + _SURGE
     return system + sum(pool.max_nodes + surge(pool) for pool in stack.gpu_pools().values())
 
 
 def surge(pool: PoolSettings) -> int:
-    """Returns the number of surge nodes of a pool's upgrade: none with InfiniBand, because AKS upgrades it in place."""
+    """Returns the number of surge nodes of a pool's upgrade; 0 with InfiniBand, because AKS upgrades that pool in
+    place.
+    """
     return 0 if pool.sku.infiniband and not pool.spot else _SURGE
 
 

@@ -80,10 +80,10 @@ def _few_pods(settings: Settings) -> Iterator[Problem]:
 
 
 def _fixed_beside_autoscaled(settings: Settings) -> Iterator[Problem]:
-    """Yields warnings about fixed pools, because one of their nodes can stop every scale-up.
+    """Yields warnings about pools that do not autoscale, because one of their nodes can stop every scale-up.
 
     Since 1.35 the autoscaler counts the GPUs of all nodes before each scale-up. If a node offers none, the autoscaler
-    uses the template of the node's pool, but fixed pools have no template (kubernetes/autoscaler#10301).
+    uses the template of the node's pool, but these pools have no template (kubernetes/autoscaler#10301).
     """
     pools = settings.gpu_pools()
     autoscaled = next((key for key, pool in pools.items() if pool.autoscale), None)
@@ -132,11 +132,11 @@ def _without_effect(settings: Settings) -> Iterator[Problem]:
 
 
 def _makes_no_files(storage: StorageSettings) -> Iterator[Problem]:
-    """Yields writable containers without `p`. In a hierarchical namespace, blobfuse2 sets the permissions of each new
-    file, which needs `p`.
+    """Yields writable containers without `p`, with which blobfuse2 sets the permissions of each new file in a
+    hierarchical namespace.
     """
     for name, account in storage.by_container().items():
-        chosen, of_sas = account.settings.containers[name], account.settings.auth == "sas"  # identities own their files
+        chosen, of_sas = account.settings.containers[name], account.settings.auth == "sas"  # an identity owns its files
         lacks = "w" in chosen.permissions and "p" not in chosen.permissions
         if lacks and of_sas and account.settings.hierarchical_namespace:
             path = (*account.path_of(name), "permissions")
@@ -146,7 +146,7 @@ def _makes_no_files(storage: StorageSettings) -> Iterator[Problem]:
 
 
 def _unmounted(name: str, placement: Placement[Any], storage: StorageSettings) -> Iterator[Problem]:
-    """Yields a warning if no driver is set. This is valid during a change of drivers, and if the user installs one."""
+    """Yields a warning if no driver is set, which is valid during a change of drivers, or with a driver of the user."""
     containers = placement.options.containers
     if storage.driver == "none" and containers:
         path = ("storage", "driver")
@@ -155,8 +155,8 @@ def _unmounted(name: str, placement: Placement[Any], storage: StorageSettings) -
 
 
 def _outlived(name: str, placement: Placement[Any], storage: StorageSettings) -> Iterator[Problem]:
-    """Yields a warning if a workload without an end may run longer than its SAS, after which mounts fail. A SAS of a
-    year counts as long enough.
+    """Yields a warning if a workload without an end may run longer than its SAS, after which mounts fail. A SAS for a
+    year is long enough.
     """
     end, accounts = placement.options.open_end, storage.by_container()
     for container in placement.options.containers if end else ():

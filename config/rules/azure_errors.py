@@ -38,7 +38,7 @@ class Place:
     cluster: str = "<cluster>"
     pool: str = "<pool>"
     tags: Collection[str] = ()
-    """Names of the tags that the stack sets. If a policy requires several tags, only the other tags are missing."""
+    """Names of the tags that the stack sets. Fixes omit them if a policy requires several tags."""
     managed_disk: str = "pulumi config set --path pools.<pool>.osDiskType Managed"
 
 
@@ -82,7 +82,7 @@ def explained(error: str, stack: str) -> str:
 def explain_log(log: str) -> list[Explanation]:
     found = [explain(each) for each in (_NEXT_ERROR.split(log) if _NEXT_ERROR.search(log) else [log])]
     known = list(dict.fromkeys(each for each in found if each))
-    # Skip an error code without details if the JSON below it explains the same error with details.
+    # Skip an error without details if the log also has the same error with details.
     return [
         each
         for each in known

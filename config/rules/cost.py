@@ -19,7 +19,7 @@ _NOT_COUNTED = "not counted: blobs, traffic, volumes of workloads"
 
 @dataclass(frozen=True)
 class Item:
-    """Identical items with a price per hour."""
+    """One or more identical items with the price of each."""
 
     what: str
     each: float | None
@@ -71,7 +71,8 @@ class Cost:
 
 
 def hourly_cost(settings: Settings, node_counts: Mapping[str, int], *, within: bool = True) -> Cost:
-    """Returns the cost of the stack's own platform. `node_counts` has the current nodes by a pool's ARM name.
+    """Returns the cost of the stack's own platform. `node_counts` maps ARM names of pools to their current numbers of
+    nodes.
 
     Excludes GPU pools if `within` is False: the first phase of a private network does not create them.
     """
@@ -123,7 +124,7 @@ def _network(settings: Settings) -> Iterator[Item]:
 
 
 def _nodes(settings: Settings, name: str, size: str, count: int, pool: PoolSettings | None = None) -> Item:
-    """Returns the cost of a pool's nodes: for Spot, the regular price as an upper limit."""
+    """Returns the cost of a pool's nodes. For Spot nodes, it is an upper limit: the regular price."""
     each, note = _price(settings, size)
     most = "at most" if pool and pool.spot else ""
     grows = f"up to {pool.max_nodes} nodes" if pool and pool.max_nodes > count else ""

@@ -18,8 +18,8 @@ from config.schema.names import (
 )
 
 _LONGEST_JOB = 47
-"""The longest name of a RayJob in characters (KubeRay 1.6.2, controllers/ray/utils/constant.go, MaxRayJobNameLength).
-The limit also fits a PyTorchJob: the training operator adds -worker-999 to the names of its pods.
+"""The longest name of a RayJob in characters (KubeRay 1.6.2, controllers/ray/utils/constant.go, MaxRayJobNameLength). A
+PyTorchJob may have it, too: the training operator adds -worker-999 to the names of its pods.
 """
 _TAKEN = (WORKLOAD_NAMESPACE, "default")
 _RESOURCE_GROUP = re.compile(r"[A-Za-z0-9_().-]*[A-Za-z0-9_()-]")
@@ -76,7 +76,7 @@ def namespace_problems(stack: str, of_operators: Iterable[str]) -> Iterator[Prob
 
 
 def job_name_problems(stack: str, workloads: Iterable[str]) -> Iterator[Problem]:
-    """Yields an error if the stack's name cannot be the prefix of the names of its jobs in team namespaces.
+    """Yields an error if names of jobs in team namespaces cannot begin with the stack's name.
 
     Names of pods and Services must begin with a letter.
     """

@@ -55,7 +55,7 @@ def dns_servers(answer: Json) -> list[str]:
 
 
 def _custom_dns(servers: Iterable[str], settings: Settings) -> Objection:
-    """Returns a warning, not an error, because the program cannot query these servers.
+    """Returns a warning about custom DNS servers, not an error, because the program cannot query them.
 
     If they do not resolve the private zones, nodes cannot find the API server, and the cluster's creation fails halfway
     (AKS's page on private clusters, "Hub and spoke with custom DNS" and the paragraph on custom DNS servers).
@@ -111,7 +111,8 @@ def _node_subnet(properties: Json, settings: Settings) -> Iterator[Objection]:
 
 
 def _routed(subnet: Json, settings: Settings) -> Iterator[Objection]:
-    """Yields an error if there is no route table, or a warning if the authorized ranges may lack the firewall.
+    """Yields an error if there is no route table, or a warning if the authorized ranges may lack the firewall's
+    address.
 
     https://learn.microsoft.com/azure/aks/egress-udr, https://learn.microsoft.com/azure/aks/limit-egress-traffic
     """
@@ -162,7 +163,7 @@ _HOPS = ("VirtualAppliance", "VirtualNetworkGateway")
 
 
 def _nat_gateway_addresses(gateway: str) -> Objection:
-    """Returns a warning, not an error: the ranges may contain the gateway's addresses, which Azure's answer lacks."""
+    """Returns a warning, not an error: Azure's answer lacks the gateway's addresses, which the ranges may contain."""
     what = (
         "cluster.authorizedIpRanges must contain the addresses of the NAT gateway of network.nodeSubnet: nodes connect "
         "to the API server from these addresses, and AKS adds only the addresses of its load balancer"
@@ -195,7 +196,9 @@ _FEWER_ACCOUNTS = "set fewer storage accounts in the stack file, or another netw
 
 
 def _too_small(subnet: Json, key: str, needed: int, fix: str) -> Iterator[Objection]:
-    """Yields an error if a subnet is too small. Azure's answer lacks the number of addresses in use."""
+    """Yields an error if a subnet is too small even if no address is in use, because Azure's answer does not show the
+    use.
+    """
     prefixes = subnet.get("addressPrefixes") or [subnet.get("addressPrefix")]
     available = sum(usable(IPv4Network(prefix)) for prefix in prefixes if prefix and ":" not in prefix)
     if available < needed:
@@ -206,8 +209,8 @@ def _policies(subnet: Json, key: str, id_: str | None) -> Iterator[Objection]:
     """Yields a warning if the subnet applies network policies to private endpoints and has a network security group or
     a route table. It is only a warning, because their rules may allow the traffic of the nodes.
 
-    The rules then also apply to private endpoints, including the API server's endpoint (Azure's page on network
-    policies for private endpoints). This has disconnected nodes (MicrosoftDocs/azure-docs#101612).
+    The rules also apply to private endpoints, including the API server's endpoint (Azure's page on network policies for
+    private endpoints). Such rules have disconnected nodes (MicrosoftDocs/azure-docs#101612).
     """
     policies = subnet.get("privateEndpointNetworkPolicies") or _NO_POLICIES
     rules = [name for name in ("networkSecurityGroup", "routeTable") if subnet.get(name)]
@@ -223,8 +226,8 @@ def _policies(subnet: Json, key: str, id_: str | None) -> Iterator[Objection]:
 def link_objections(
     answer: Json, zone: str, network: str, *, wanted: bool, forwarded: bool = False
 ) -> Iterator[Objection]:
-    """Yields an objection if the user's zone (`wanted`) is not linked to the network, or if the network is linked to
-    another zone with a name that the stack will create.
+    """Yields an objection if the user's zone (`wanted`) is not linked to the network, or if a zone that is not the
+    user's has a link and the name of a zone that the stack will create.
 
     With custom DNS servers (`forwarded`), a missing link is only a warning: a link to the servers' network is enough. A
     network can have one zone per name (ARM's 400 "A virtual network cannot be linked to multiple zones with overlapping

@@ -103,7 +103,7 @@ class Placer:
         certain = (
             [candidate for candidate in candidates if _is_certain(spec, options, candidate)] if spec.every_pool else []
         )
-        # Depends on all pools, not on usable ones: another number of nodes must not rename jobs.
+        # Counts all pools, not only usable ones, so that another number of nodes does not rename jobs.
         named = spec.every_pool and options.pool is None and len(self._pools) > 1
         for candidate in certain or candidates[:1]:
             if self._is_fit(spec, options, candidate):
@@ -118,9 +118,9 @@ class Placer:
         ]
         too_few = candidate.nodes > candidate.pool.max_nodes
         edited = {part for problem in unfit for edit in problem.suggestion.edits for part in edit.path}
-        if too_few and _NUM_NODES not in edited:  # otherwise a fix already changes the number
+        if too_few and _NUM_NODES not in edited:  # otherwise another fix already changes it
             unfit.append(candidate.too_few(spec.name, candidate.nodes))
-        if options.pool is None:  # an invalid pool, removed from the settings, might fit
+        if options.pool is None:  # a pool that was removed as invalid might fit
             unfit = [problem if problem.lacking else replace(problem, lacking=_POOLS) for problem in unfit]
         self._add(spec, unfit)
         return not too_few
@@ -161,7 +161,7 @@ class Placer:
             whose = f"the platform of stack {platform}" if platform else "this stack"
             what = f"is {options.pool!r}, not a pool of {whose}"
             only = list(self._pools) if len(self._pools) == 1 and not platform else []
-            likely = near(options.pool, self._pools) or only  # any other pool could cost much more
+            likely = near(options.pool, self._pools) or only  # another pool could cost much more
             fix = set_command(path, likely[0]) if likely else by_hand(path)
             self.problems.append(Problem(path, what, ", ".join(self._pools), fix, lacking=_POOLS))
         elif options.pool in suitable:
@@ -230,7 +230,8 @@ def most_gpus(options: WorkloadOptions, pool: PoolSettings) -> int:
 
 
 def partitioned(spec: WorkloadSpec[Any], options: WorkloadOptions, candidate: Candidate) -> Iterator[Problem]:
-    """Yields whole-node workloads on partitioned GPUs: a process uses only one partition, and NCCL cannot join several.
+    """Yields a problem if a whole-node workload gets partitioned GPUs: a process uses one partition, and NCCL cannot
+    join several.
 
     NVIDIA's MIG User Guide: no GPU-to-GPU P2P, and CUDA sees only one compute instance.
     """

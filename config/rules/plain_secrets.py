@@ -28,8 +28,8 @@ _LONGEST = 10_000
 
 
 def plain_secrets(options: Mapping[str, WorkloadOptions], *, encrypted: bool) -> Iterator[Problem]:
-    """Yields a problem for each secret option of these workloads, unless `workloadOptions` is `encrypted`. If one value
-    is encrypted, Pulumi marks the whole key as secret.
+    """Yields a problem for each secret option of these workloads, unless `workloadOptions` is `encrypted`: if one value
+    in it is encrypted, Pulumi marks the whole key as secret.
     """
     for workload, chosen in options.items() if not encrypted else ():
         for name, field in type(chosen).model_fields.items():

@@ -1,8 +1,8 @@
 """Rules for consumer stacks, which run on another stack's platform. Also creates and reads the `platform` output, which
 a platform exports for its consumers.
 
-Consumers read this output before they register any resource, so that the rules for workloads in the platform's own
-stack also apply to the consumers' workloads.
+Consumers read this output before they register any resource. So the rules for workloads in the platform's own stack
+also check workloads of consumers.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _PART = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 CONSUMER_KEYS = ("workloads", "workloadOptions", "platformStack", *OVERRIDABLE)
 
 OutputsOf = Callable[[str], Mapping[str, Any]]
-"""Returns a stack's outputs by its full name; raises LookupError with the reason if they cannot be read."""
+"""A function from a stack's full name to its outputs; raises LookupError with the reason if they cannot be read."""
 
 
 def shared_settings(settings: StackFile) -> dict[str, Any]:
     output = settings.model_dump(mode="json", by_alias=True, exclude_unset=True, include={*SHARED})
-    if settings.shared_files in ("nfs", "none"):  # the default depends on the network, which the output lacks
+    if settings.shared_files in ("nfs", "none"):  # the output lacks the network, which sets the default
         output.setdefault("storage", {})["sharedFiles"] = settings.shared_files
     return output
 

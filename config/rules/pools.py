@@ -65,7 +65,7 @@ def _autoscale_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:
 
 
 def autoscale_fixed(path: Path, nodes: int, *, least: int | None = None, counted: bool = True) -> Fix:
-    """Returns the commands that make a fixed pool autoscale from `least` to `nodes`; by default, `least` is `nodes`.
+    """Returns the commands that make a pool autoscale between `least` (by default `nodes`) and `nodes`.
 
     If the user may have set `count` (`counted`), a command removes it. Pulumi ignores the removal of a missing key.
     """
@@ -157,7 +157,7 @@ def _profile_problems(pool: PoolSettings, profile: str, where: Path) -> Iterator
         read = re.fullmatch(r"(?:nvidia\.com/)?(?:all-|mig-?)?([0-9]+g(?:\.[0-9]+gb)?)", profile.strip().lower())
         likely = [each for each in known if read and re.match(rf"all-{re.escape(read[1])}(\.|$)", each)]
         what = f"is {profile!r}, which GPUs of {pool.vm_sku} do not have{hint(likely)}"
-        fix = set_command(where, likely[0]) if len(likely) == 1 else by_hand(where)  # AKS's MIG1g may mean two
+        fix = set_command(where, likely[0]) if len(likely) == 1 else by_hand(where)  # AKS's MIG1g may mean two profiles
         yield Problem(where, what, ", ".join(known), fix)
     if pool.autoscale and pool.autoscale.min == 0:
         path = (*where[:-1], "autoscale", "min")

@@ -46,7 +46,7 @@ def problems(installation: Installation) -> Iterator[Problem]:
 
 
 def _kubernetes_version(stack: StackFile) -> Iterator[Problem]:
-    """Yields minor versions that AKS does not offer. Does not check patch versions: they change monthly, and Azure
+    """Yields an error if AKS does not offer the minor version. Ignores patch versions: they change monthly, and Azure
     rejects unknown patches at once.
     """
     known = versions().kubernetes
@@ -81,7 +81,7 @@ def _pools(stack: StackFile) -> Iterator[Problem]:
 
 
 def _placement_groups(stack: StackFile) -> Iterator[Problem]:
-    """Yields pools above the limit: Azure would reject the first node above it only after the others have started."""
+    """Yields pools with too many nodes. Azure would reject the first excess node only after the others have started."""
     limit = stack.cluster.placement_group_limit
     for key, pool in stack.gpu_pools().items():
         if pool.sku.infiniband is None or pool.max_nodes <= limit:

@@ -26,8 +26,8 @@ def account_problems(stack: StackFile) -> Iterator[Problem]:
 
 
 def _unused_settings(stack: StackFile) -> Iterator[Problem]:
-    """Yields settings of the account of `storage` if only other accounts have containers, because the user may have
-    meant those accounts.
+    """Yields settings of `storage` itself if only `storage.accounts` have containers: the user may have meant those
+    accounts.
 
     Skips `protect`, which also protects a cluster with claims that keep files.
     """
@@ -115,7 +115,9 @@ def _unsupported_permissions(account: Account) -> Iterator[Problem]:
 
 
 def _old_addon(kubernetes: str, auth: str) -> Iterator[Problem]:
-    """Yields an error if the add-on's driver is old: it ignores `auth` and looks for the account's key."""
+    """Yields an error if the add-on's driver is too old for `auth`: it would ignore `auth` and look for the account's
+    key.
+    """
     facts = versions()
     since = facts.identity_mounts
     if since.lacks_addon(kubernetes):

@@ -20,7 +20,7 @@ PROVIDERS = (
     "Microsoft.Network",
     "Microsoft.Storage",
 )
-"""The providers of the stack's resources, and providers that AKS uses. Azure's CLI registers these providers before it
+"""The providers of the stack's resources, and providers that AKS uses. Azure's CLI registers the latter before it
 creates a cluster (Azure/azure-cli#6327; acs/custom.py).
 
 The azure-native plugin registers the providers that it calls, if the deployer has this right, and waits five minutes
@@ -34,8 +34,8 @@ _ASSIGNERS = tuple(
 )
 _EXCEPT = "guidnotequals"
 _USABLE = ("Registered", "Registering")
-"""A provider that is still registering can be used: registration runs region by region (Microsoft, "Azure resource
-providers and types").
+"""States of usable providers. Registration runs region by region, so a provider can be used during it (Microsoft,
+"Azure resource providers and types").
 """
 _ACCESS = "https://learn.microsoft.com/troubleshoot/azure/general/region-access-request-process"
 
@@ -138,7 +138,8 @@ def condition_objections(answer: Json, given: Mapping[str, str]) -> Iterator[Obj
 
 
 def _left_out(condition: str, given: Iterable[str]) -> list[str]:
-    """Returns the roles that a condition does not allow: it names only other roles, or names these as exceptions.
+    """Returns the roles that a condition excludes: those it names as exceptions or, without exceptions, those it does
+    not name.
 
     Exceptions are usually Owner, User Access Administrator and Role Based Access Control Administrator (Azure's page of
     examples of delegated role assignments, "Allow most roles, but don't allow others to assign roles").

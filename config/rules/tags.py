@@ -19,7 +19,7 @@ OWN_PREFIXES = ("ai-on-aks", "k8s.io_cluster-autoscaler_node-template_")
 MAX_TAGS, MAX_TAGS_OF_ZONES = 50, 15
 """The maximum number of tags of most resources, and of private DNS zones."""
 MAX_NAME, MAX_VALUE = 128, 256
-"""The maximum numbers of characters. Most tag names can have 512, but tag names of storage accounts only 128."""
+"""The maximum numbers of characters of names and values. Storage accounts allow names of 128, most resources 512."""
 _OWN = 4
 _FORBIDDEN = re.compile(r"[<>%&\\?/\x00-\x1f\x7f]")
 _RESERVED = ("microsoft", "azure", "windows", *OWN_PREFIXES)

@@ -16,7 +16,7 @@ from config.schema.teams import TeamSettings
 SLACK = "slack"
 QUEUE_SUFFIX = "-cluster-queue"
 MAX_TEAM_NAME = MAX_DNS_LABEL - len(QUEUE_SUFFIX)
-"""Queue names are also label values, which limits their length."""
+"""Labels contain the names of queues, which limits their length."""
 _ALLOWED = (
     f"at most {MAX_TEAM_NAME} lower-case letters, digits and hyphens, a letter or digit at both ends; not the "
     "name of a namespace of the platform, because the team's namespace has the team's name"
@@ -75,7 +75,7 @@ def _groups_without_entra(stack: StackFile) -> Iterator[Problem]:
 
 def _too_many_gpus(stack: StackFile) -> Iterator[Problem]:
     """Yields slackGpus or the largest quota if the sum exceeds the cluster's GPUs. If a lower slackGpus is enough, a
-    command sets it. Otherwise, the largest quota is probably mistyped, but the user chooses the team that gets less.
+    command sets it. Otherwise, the largest quota is probably mistyped, but the user chooses which team gets less.
     Ignores a cluster without GPU nodes, where nothing runs.
     """
     total, slack = _all_gpus(stack), ("slackGpus",)
@@ -118,7 +118,7 @@ def _is_taken(name: str, of_operators: Collection[str]) -> bool:
 
 
 def reachable_gpus(teams: Mapping[str, TeamSettings], slack: int, name: str) -> int:
-    """Returns the most GPUs that a team's jobs can have: its own, slack GPUs, and those that other teams lend."""
+    """Returns the most GPUs that a team's jobs can have: its own, slack GPUs, and GPUs that other teams lend."""
     team = teams[name]
     lendable = [
         each.gpus if each.lending_limit is None else each.lending_limit for key, each in teams.items() if key != name

@@ -41,7 +41,7 @@ class Growth:
     key: Path
     there: int
     now: int
-    """Nodes that the update adds, without reserved nodes: the quota counts those even if they are not used."""
+    """Nodes that the update adds, without reserved nodes, which the quota already counts, used or not."""
     later: int
     new: bool
     replaced: Nodes | None = None
@@ -160,7 +160,7 @@ def quota_objections(growing: Sequence[Growth], answer: Json, settings: Settings
         now = sum(growth.at_once * growth.sku.vcpus for growth in mine)
         most = now + sum(growth.later * growth.sku.vcpus for growth in mine)
         free = max(left, 0)
-        if now > free:  # a limit below the current usage does not concern this update
+        if now > free:  # without new nodes, a limit below the usage does not matter
             what = f"{_needed(now, name, mine, region)}, and {free} of {usage.limit} are left"
             fewer, instead = _fewer(mine, lefts, settings.stack), _instead(mine, name, left, settings)
             yield Objection(what, (*_steps(region), *fewer, *instead))
@@ -177,7 +177,7 @@ def _usages(answer: Json) -> Iterator[tuple[str, _Usage]]:
 
 
 def _plain(family: str) -> str:
-    """Returns a comparable name: Azure writes a family in any case, with and without spaces."""
+    """Returns a comparable name, because Azure writes a family in any case, with and without spaces."""
     return family.replace(" ", "").lower()
 
 
