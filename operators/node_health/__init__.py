@@ -39,7 +39,7 @@ class NodeHealthSettings(OperatorSettings):
     """Settings of the taint `aznhc=failed`."""
 
     taint_effect: Literal["NoSchedule", "NoExecute"] = "NoSchedule"
-    """The effect on jobs on a node with a failed check (taint `aznhc=failed`). With `NoSchedule`, they keep running for
+    """The effect on jobs on a node with a failed check (taint `aznhc=failed`). With `NoSchedule`, jobs keep running for
     `graceMinutes`. With `NoExecute`, AppWrapper may first move them; within about ten minutes, they are ended.
     """
     grace_minutes: Annotated[int, Field(ge=0, le=MAX_GRACE), PLAIN_DIGITS] = 60

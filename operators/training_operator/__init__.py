@@ -37,8 +37,7 @@ def arguments(scheduler: str | None, registry: str | None, warm_up_minutes: int)
 
     Workers wait until the master's name resolves. This includes the pull of the master's image, because a Service only
     has addresses of Ready pods (pkg/controller.v1/common/service.go). With upstream's 100 attempts, workers would fail
-    after 200 s.
-    The operator uses Coscheduling for every scheduler except Volcano (cmd/training-operator.v1/main.go).
+    after 200 s. The operator uses Coscheduling for every scheduler except Volcano (cmd/training-operator.v1/main.go).
     """
     gangs = [f"--gang-scheduler-name={scheduler}"] if scheduler else []
     return [

@@ -18,7 +18,7 @@ class HealthCheckOptions(WorkloadOptions):
     """Options of the health check."""
 
     num_nodes: Count | None = None
-    """Number of nodes to check in each pool that has as many; by default all that a pool has without autoscaling."""
+    """Number of nodes to check in each pool that has as many nodes; by default its `count` or `autoscale.min`."""
     node_names: tuple[Text, ...] = ()
     """Names of the nodes to check, as in `kubectl get nodes`, instead of a number; all must be in one pool.
 

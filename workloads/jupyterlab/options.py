@@ -25,9 +25,9 @@ class JupyterLabOptions(WorkloadOptions):
     password: Annotated[Password | None, EMPTY_IS_UNSET] = None
     """Password; required. Set it with `--secret`. Only its hash reaches the cluster."""
     gpus: Annotated[int, Field(ge=0), PLAIN_DIGITS] = 0
-    """GPUs that it holds while it runs, at most those of a node."""
+    """GPUs that JupyterLab holds while it runs, at most the GPUs of one node."""
     fs_size_gi: Annotated[int, Field(ge=1, le=102400), PLAIN_DIGITS] = 100
-    """Size of its file share, GiB; it can grow but not shrink.
+    """Size of the file share, GiB; it can grow but not shrink.
 
     Azure's largest is 100 TiB.
     """

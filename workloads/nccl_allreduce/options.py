@@ -25,7 +25,7 @@ class NcclAllreduceOptions(MpiOptions):
     """Options of the NCCL all-reduce."""
 
     num_nodes: Count | None = None
-    """Number of nodes; by default all that the pool has without autoscaling."""
+    """Number of nodes; by default the pool's `count` or `autoscale.min`."""
     sharp: bool = True
     """Reduce in the InfiniBand switches, if the fabric supports it."""
     min_bytes: Size = "8M"
@@ -38,7 +38,7 @@ class NcclAllreduceOptions(MpiOptions):
     iterations: Annotated[int, Field(ge=1, le=10000), PLAIN_DIGITS] = 20
     """Iterations for each size."""
     floor_gbs: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    """Minimum bus bandwidth to pass, GB/s; by default that of the VM size.
+    """Minimum bus bandwidth to pass, GB/s; by default the value for the VM size.
 
     The default is in the catalogue, and depends on VM size, node count and SHARP.
     """

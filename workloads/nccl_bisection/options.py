@@ -23,9 +23,9 @@ class NcclBisectionOptions(MpiOptions):
     """Options of the bisection."""
 
     num_nodes: Count | None = None
-    """Number of nodes to search, at least 2; by default all that the pool has without autoscaling."""
+    """Number of nodes to search, at least 2; by default the pool's `count` or `autoscale.min`."""
     floor_gbs: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    """Minimum bus bandwidth of good nodes, with all GPUs and without SHARP, GB/s; by default that of the VM size.
+    """Minimum bus bandwidth of good nodes, with all GPUs and without SHARP, GB/s; by default the value for the VM size.
 
     The floor of a rail is an equal share of this floor.
     """

@@ -46,9 +46,9 @@ class OlmoOptions(WorkloadOptions):
     num_nodes: Count = 1
     """Number of nodes to train on."""
     stop_at: Count | None = None
-    """Step to stop at; by default the config's end, after weeks."""
+    """Step to stop at; by default the last step in the config, after weeks."""
     micro_batch: Count | None = None
-    """Sequences that one GPU processes together; by default as many as fit, at most the config's."""
+    """Sequences that one GPU processes together; by default as many as fit, up to the number in the config."""
     evaluate: bool = True
     """Run the config's evaluations.
 
@@ -71,7 +71,7 @@ class OlmoOptions(WorkloadOptions):
     prepare: bool = True
     """Copy the config's data files into the data container first."""
     max_files: Count | None = None
-    """Number of the config's data files to train on, from the first; all of them are terabytes."""
+    """Number of data files to train on, beginning with the first in the config; all files have terabytes."""
 
     @property
     def open_end(self) -> str:

@@ -50,7 +50,7 @@ class FinetuningOptions(TeamOptions):
     pack: Count = 8192
     """Tokens that a GPU processes together, in concatenated examples."""
     batch: Count | None = None
-    """Packs in a step, over all GPUs; by default 8, or one for each GPU."""
+    """Packs in a step, over all GPUs; by default 8, rounded up to a multiple of the number of GPUs."""
     epochs: Count = 1
     """Number of passes over the examples."""
     evaluation: Annotated[int, Field(ge=0), PLAIN_DIGITS] = 64

@@ -47,11 +47,11 @@ class ResimOptions(WorkloadOptions):
     count: Annotated[int, Field(ge=1, le=MOST_SCENARIOS), PLAIN_DIGITS] = 20
     """Number of scenarios in the stack's own batch; `python -m workloads.resim submit` runs others."""
     other_pools: tuple[str, ...] = ()
-    """Further GPU pools that may run it, such as an on-demand pool in addition to a Spot pool."""
+    """Further GPU pools that may run the batch, such as an on-demand pool in addition to a Spot pool."""
     gpus: Count = 1
     """GPUs of each scenario."""
     parallelism: Annotated[int, Field(ge=1, le=MOST_SCENARIOS), PLAIN_DIGITS] | None = None
-    """Number of parallel scenarios; by default as many as fit on its pools' GPUs."""
+    """Number of parallel scenarios; by default as many as fit on the GPUs of all its pools."""
     retries: Annotated[int, Field(ge=0, le=100), PLAIN_DIGITS] = 3
     """Number of retries of a scenario; evictions do not count."""
     most_failed_percent: Annotated[int, Field(ge=0, le=100), PLAIN_DIGITS] = 100
