@@ -21,8 +21,8 @@ Manifest = dict[str, Any]
 NOT_AWAITED = {"pulumi.com/skipAwait": "true", "pulumi.com/deletionPropagationPolicy": "background"}
 """Annotations of resources that `pulumi up` should not wait for: jobs, Services without ready pods, claims.
 
-Because of the first, Pulumi also does not wait for the deletion of a Job, which could then block a new Job of the same
-name. Because of the second, the Job is deleted immediately, and its pods afterwards.
+Because of the first, Pulumi does not wait for deletions either, so an old Job could block a new one of the same name.
+Because of the second, the API server deletes the old Job immediately and its pods afterwards.
 """
 NOT_EVICTED = {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
 """Annotation of pods that would lose work. Without it, if less than half of a node's GPUs are requested and other nodes

@@ -1,4 +1,4 @@
-"""Lets members of a team read a job's results: a second Job mounts the volume with the results for some minutes.
+"""Lets members of a team read a job's results: a second Job mounts the volume of the results for some minutes.
 
 Members may only create pods through queued jobs: `kubectl run` and `kubectl debug` are forbidden
 (operators/kueue/rights.py). A ConfigMap contains the second Job, which requests no GPU and only reads.

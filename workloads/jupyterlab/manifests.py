@@ -129,8 +129,7 @@ def _configuration(server_config: str) -> Mount:
 def hashed(password: str, owner: str) -> str:
     """Returns `argon2:` and the PHC string, as PasswordIdentityProvider.hashed_password expects.
 
-    The salt is derived from `owner`, a unique name. A salt only needs to be unique, and a random salt would change at
-    every `pulumi up`.
+    The salt is derived from `owner`, a unique name, because a random salt would change at every `pulumi up`.
     """
     salt = hashlib.sha256(f"jupyterlab {owner}".encode()).digest()[:_SALT_BYTES]
     argon2 = Argon2id(salt=salt, length=_HASH_BYTES, iterations=_ITERATIONS, lanes=_LANES, memory_cost=_MEMORY_KIB)

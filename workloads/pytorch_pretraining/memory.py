@@ -73,8 +73,7 @@ def kept_bytes(options: PretrainingOptions) -> int:
 def saving_seconds(options: PretrainingOptions, nodes: int, shared_class: str) -> int:
     """Returns the seconds that pods get to save after the stop signal: the checkpoint being written, then the last one.
 
-    `shared_class` is the class of the claim, if any. All nodes share the rate of a file share; for a container, each
-    node has its own rate.
+    `shared_class` is the class of the claim, if any. Nodes share the rate of a file share, but not that of a container.
     """
     rate = nodes * _CONTAINER_BYTES_S if options.checkpoint_container else _share_bytes_s(shared_class, options)
     return _LAST_STEP_S + math.ceil(2 * checkpoint_bytes(options) / rate)

@@ -41,7 +41,7 @@ class Store:
         return found
 
     def scenarios(self) -> list[str]:
-        """Returns all scenarios of the batch. These are the scenarios of its first run."""
+        """Returns all scenarios of the batch, which are those of its first run."""
         return self.run(1)
 
     def run(self, number: int) -> list[str]:

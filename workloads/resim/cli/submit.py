@@ -46,7 +46,7 @@ class Submitted:
 
 
 def scenarios(file: str | None, count: int | None) -> list[str]:
-    """Returns the scenarios of a new batch. Raises Refused with the error."""
+    """Returns the scenarios of a new batch. Raises Refused."""
     if file is None:
         return numbered(checked_count(count or 0))
     return parse(_content(file), file)
