@@ -1,9 +1,9 @@
-"""Reads from the cluster autoscaler whether it adds nodes for pending pods, or why it does not.
+"""Reads from the cluster autoscaler whether it adds nodes for pending pods, or why not.
 
 The events and their reasons are those of cluster-autoscaler 1.35 (processors/status/eventing_scale_up_processor.go,
 core/scaleup/orchestrator/skippedreasons.go, clusterstate/clusterstate.go). The autoscaler writes its status to a
-ConfigMap in kube-system (clusterstate/api/types.go). On AKS, a node group is a scale set; the name of the scale set
-contains the pool's name.
+ConfigMap in kube-system (clusterstate/api/types.go). On AKS, a node group is a scale set, which has the pool's name in
+its name.
 """
 
 from __future__ import annotations
@@ -72,9 +72,9 @@ def may_add_pool(cluster: Cluster, pod: Object) -> bool:
 
 
 def _stopped(cluster: Cluster, pod: Object) -> Finding | None:
-    """Returns a finding if a GPU node offers no GPUs and its pool does not autoscale; None otherwise.
+    """Returns a finding if a GPU node offers no GPUs and its pool does not autoscale.
 
-    Autoscalers since 1.35 then add no node to any pool, and do not report this (kubernetes/autoscaler#10301).
+    Autoscalers since 1.35 then add no nodes at all, without a report (kubernetes/autoscaler#10301).
     """
     groups = tuple(_status(cluster))
     newest = max(map(_version, cluster.all(NODE)), default=())
@@ -104,9 +104,7 @@ def _version(node: Object) -> tuple[int, ...]:
 
 
 def _on_its_way(cluster: Cluster, pod: Object) -> Iterator[Finding]:
-    """Yields a pause of the autoscaler, and growth of the pod's pools, from the autoscaler's status. The autoscaler
-    writes no event for a pod that fits on the new nodes.
-    """
+    """Yields a pause of the autoscaler, and growing pools: a pod that fits on their new nodes gets no event."""
     if _read(cluster).get("clusterWide", {}).get("health", {}).get("status") == "Unhealthy":
         yield Finding("the autoscaler pauses, since too many nodes of the cluster are not ready", "kubectl get nodes")
     for name, group in (_groups(cluster, pod) or {}).items() if required_pools(pod) else ():
@@ -116,9 +114,7 @@ def _on_its_way(cluster: Cluster, pod: Object) -> Iterator[Finding]:
 
 
 def _growth(cluster: Cluster, event: Object) -> Iterator[Finding]:
-    """Yields the pools that grow, or fail to grow. Omits pools that already have all new nodes: another cause keeps
-    pods off these nodes.
-    """
+    """Yields the pools that grow or cannot grow. Omits pools that already have all new nodes."""
     message = event.get("message") or ""
     found = list(_GROWTH.finditer(message))
     if not found:
@@ -198,7 +194,7 @@ def _status(cluster: Cluster) -> dict[str, Any]:
 
 
 def _read(cluster: Cluster) -> dict[str, Any]:
-    """Returns the autoscaler's status; empty if it cannot be read (before 1.30, it is plain text)."""
+    """Returns the autoscaler's status; empty if unreadable, such as plain text (before 1.30)."""
     return cluster.config(_NAMESPACE, _STATUS, "status")
 
 

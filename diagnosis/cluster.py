@@ -18,7 +18,7 @@ class Kind:
     name: str
     plural: str
     others: tuple[str, ...] = field(default=(), compare=False)
-    """API versions that other releases serve. The fields that a diagnosis reads are the same in all of them."""
+    """API versions of other releases. The fields that a diagnosis reads are the same."""
 
     @property
     def resource(self) -> str:
@@ -87,7 +87,7 @@ WORKLOADS = {
 MAKERS = (REPLICA_SET, *(kind for kind in WORKLOADS.values() if kind not in (APP_WRAPPER, RAY_CRON_JOB, POD)))
 
 Read = Callable[[Kind, str], list[Object]]
-"""Returns all objects of a kind, in one namespace or (if it is empty) in all. Empty if the cluster lacks the kind."""
+"""Returns all objects of a kind, in one namespace or (if empty) in all. Empty if the cluster lacks the kind."""
 
 
 class ReadFailed(Exception):
@@ -170,7 +170,7 @@ class Cluster:
         return next((document(name, each.get("data", {}).get(key, "")) for each in maps), {})
 
     def named_in_events(self, namespace: str, name: str) -> list[tuple[str, Object]]:
-        """Returns the objects with this name that have events, each with its kind in lower case."""
+        """Returns the objects with this name that have events, each with its kind."""
         about = [event["involvedObject"] for event in self.all(EVENT, namespace)]
         kinds = dict.fromkeys(kind_of(each) for each in about if each.get("name") == name and each.get("kind"))
         objects = ((kind, each) for kind in kinds for each in self.allowed(kind, namespace))

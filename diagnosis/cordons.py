@@ -90,7 +90,7 @@ def _upgrade(cluster: Cluster, node: Object, driver: str, what: str) -> Obstacle
 
 
 def _waited_for(cluster: Cluster, node: Object, driver: str, state: str) -> list[Object]:
-    """Returns the pods that must end or become ready before the next upgrade state. Pods with devices come first."""
+    """Returns the pods that must end or become ready before the next upgrade state, first those with devices."""
     there = sorted(cluster.on_node(node), key=lambda pod: not device_requests(pod))
     if state in (_JOBS, _DRAIN, _DELETION):
         return [pod for pod in there if not _of_daemon_set(pod) and (state != _DELETION or device_requests(pod))]

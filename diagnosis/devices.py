@@ -1,5 +1,4 @@
-"""Calculates how many devices a node should offer: the number in its VM size (config/data/skus.yaml) times its shares.
-"""
+"""Calculates how many devices a node should offer: those of its VM size (config/data/skus.yaml), times their shares."""
 
 from __future__ import annotations
 
@@ -19,9 +18,7 @@ _MIG = "nvidia.com/mig-"
 """Prefix of the resource names of partitions if MIG's strategy is `mixed`."""
 _AMD = "amd.com/gpu"
 _EXCLUSIVE = ("nvidia.com/mlnxnics", "rdma/ib")
-"""Names of HCAs that pods do not share, in this program and in Azure/aks-rdma-infiniband. A NicClusterPolicy may set
-others.
-"""
+"""Names of HCAs that pods do not share, here and in Azure/aks-rdma-infiniband. A NicClusterPolicy may set others."""
 _SHARES = "nvidia.com/gpu.replicas"
 _STRATEGY = "nvidia.com/mig.strategy"
 """Labels of GPU feature discovery: time slices per GPU, and the naming strategy of partitions."""

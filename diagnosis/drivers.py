@@ -188,8 +188,8 @@ def is_old(daemon_set: Object, pod: Object) -> bool:
 
 
 def in_use(cluster: Cluster, pods: Iterable[Object]) -> str:
-    """Returns a hint to wait until pods with devices have ended, because a deletion of driver pods takes their devices.
-    Empty if no such pod runs on the nodes of `pods`.
+    """Returns a hint to wait until pods with devices have ended, because the deletion of driver pods takes their
+    devices. Empty if these nodes have no such pods.
     """
     nodes = {pod["spec"].get("nodeName") for pod in pods}
     busy = any(

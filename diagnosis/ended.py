@@ -104,7 +104,7 @@ def _end(container: Object) -> Object:
 
 
 def job_retries(job: Object, pods: Iterable[Object]) -> str:
-    """Returns how many pods of a Job have failed, and why; empty if none has, or if the Job has ended."""
+    """Returns how many pods of a Job have failed, and why; empty if none, or if the Job has ended."""
     failed = job["status"].get("failed", 0)
     if not failed or any(holds(job, kind) for kind in ("Complete", "Failed")):
         return ""

@@ -56,7 +56,7 @@ class Obstacle:
     node.
     """
     since: str = ""
-    """The time in RFC 3339 when the obstacle began; empty if unknown."""
+    """When the obstacle began, in RFC 3339."""
     passing: bool = False
 
 
@@ -113,8 +113,7 @@ def wrapped(text: str, indent: str) -> list[str]:
 
 
 def one_line(text: str) -> str:
-    """Returns a message on one line, without secrets. Cuts the middle of a long message, because the end has the cause.
-    """
+    """Returns a message on one line, without secrets. Cuts the middle of a long message; causes come last."""
     words = _SECRET.sub(r"\1=***", re.sub(r"\s+", " ", text).strip())
     words = _STRUCTS.sub("{...} ", words).strip() if len(words) > _LONGEST else words
     return words if len(words) <= _LONGEST else f"{words[: _LONGEST // 3]} ... {words[-(_LONGEST * 2 // 3) :]}"

@@ -63,7 +63,7 @@ def read_own(kind: Kind, namespace: str) -> list[Object]:
     """Reads like `read`, for users with rights in one namespace. Returns an empty list for kinds that they may not
     read.
 
-    Raises Forbidden if they may not read pods, and KubectlFailed for other errors.
+    Raises Forbidden for pods that they may not read, and KubectlFailed.
     """
     try:
         return read(kind, namespace)

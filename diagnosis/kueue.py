@@ -33,8 +33,8 @@ _BARRED = ("QueueStopped", "Inadmissible")
 """Suffixes of reasons of the condition Requeued: Kueue requeues such a job only after a change of its queue or spec."""
 _DEACTIVATED = "Deactivated"
 _LASTING_REASONS = ("ExceedsMaxQuota", "NoMatchingFlavor", "Misconfigured", "Suspended")
-"""Reasons of the condition QuotaReserved that do not pass with time. If the feature gate
-UnadmittedWorkloadsObservability is off, only the condition's message shows them.
+"""Reasons of the condition QuotaReserved that do not pass with time. Without the feature gate
+UnadmittedWorkloadsObservability, only the condition's message shows them.
 """
 _LASTING = re.compile(
     r"LocalQueue \S+ (doesn't exist|is (terminating or missing|stopped|inactive))"

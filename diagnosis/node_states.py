@@ -75,9 +75,7 @@ def of_taints(taints: Iterable[Object], *groups: str) -> NodeState | None:
 
 
 def leaving(node: Object) -> NodeState | None:
-    """Returns the state for which a controller removes, reboots or repairs the node; None if the node has no such
-    state.
-    """
+    """Returns the state for which a controller removes, reboots or repairs the node, or None."""
     metadata, conditions = node["metadata"], node["status"].get("conditions", [])
     if tainted := of_taints(node["spec"].get("taints", []), "leaving"):
         return tainted

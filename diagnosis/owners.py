@@ -21,7 +21,7 @@ from k8s.objects import Object, condition, is_ready
 from k8s.quantities import count
 
 _CREATION = re.compile(r"^Failed(To)?Create|^(PodGroup|Plugin|PVC|JobStatus)Error$|^Invalid")
-"""Reasons of events about failed creations; the type of the event does not matter."""
+"""Reasons of events about failed creations, also of normal events."""
 _SYMPTOM = re.compile(r"^PodGroupPending$|Delete|Restarting$|^BackoffLimitExceeded$|^Unhealthy$")
 """Reasons of warnings that do not explain missing pods. The cause of PodGroupPending is in the PodGroup."""
 _CAUSE = re.compile(r"forbidden|denied|exceeded quota|not found|invalid|no matches for kind|already exists")

@@ -50,8 +50,7 @@ def waiting(job: Object) -> Iterator[Finding]:
 
 
 def serves(service: Object) -> tuple[str, str]:
-    """Returns phase and message of a RayService. KubeRay before 1.3 sets only serviceStatus, not the condition Ready.
-    """
+    """Returns phase and message of a RayService. KubeRay before 1.3 has only serviceStatus, no condition Ready."""
     ready, running = condition(service, "Ready"), service["status"].get("serviceStatus") == "Running"
     if ready.get("status", str(running)) == "True":
         return "Running", ""
@@ -89,9 +88,7 @@ def scheduled(cron_job: Object, kind: str) -> Finding:
 
 
 def _of_deployments(application: Object) -> str:
-    """Returns the messages of unhealthy deployments, because they have the cause. If none has one, returns the
-    application's.
-    """
+    """Returns the messages of unhealthy deployments, which have the cause, or else that of the application."""
     deployments = application.get("serveDeploymentStatuses", {}).items()
     messages = [f"{name} {each.get('status', '')}: {each['message']}" for name, each in deployments
             if each.get("status") != "HEALTHY" and each.get("message")]  # fmt: skip

@@ -131,8 +131,7 @@ def platform(cluster: Cluster) -> Report:
 
 
 def names(cluster: Cluster, namespace: str) -> list[str]:
-    """Returns the names of all workloads in a namespace; ambiguous names as `kind/name`. Excludes pods with an owner.
-    """
+    """Returns the names of all workloads in a namespace, with kinds if ambiguous. Excludes pods with an owner."""
     found = Counter(_name(each) for kind, each in cluster.workloads(namespace) if kind != "pod" or not owners_of(each))
     alike = {name: with_kinds(cluster, namespace, name) for name, count in found.items() if count > 1}
     return [each for name in sorted(found) for each in alike.get(name, [name])]

@@ -30,8 +30,7 @@ _GANG = re.compile(
     "pod group is not ready"
     "|cannot find enough sibling pods|optimistic rejection in PostFilter|rejection in Unreserve|due to timeout after"
 )
-"""Messages that contain only the state of a gang, from Volcano and Coscheduling (scheduler-plugins' pkg/coscheduling).
-"""
+"""Messages with only a gang's state, from Volcano and Coscheduling (scheduler-plugins' pkg/coscheduling)."""
 _NO_PODS = re.compile(r"\d+/0 tasks in gang unschedulable: (?!.*Origin reason is )")
 """Volcano's message for a gang that has no pods yet (cache.go, RecordJobStatusEvent). It contains no cause."""
 _KUEUES = "kueue.x-k8s.io/"
@@ -103,8 +102,7 @@ def explain(cluster: Cluster, pods: Sequence[Object], *, known: bool) -> list[Fi
 
 
 def _before(cluster: Cluster, pods: Sequence[Object]) -> list[str]:
-    """Returns the last event that shows what a pod lacks. Coscheduling overwrites the condition with the gang's state.
-    """
+    """Returns what a pod last lacked, from events: Coscheduling overwrites the condition with the gang's state."""
     failed = [event for pod in pods for event in cluster.events(pod) if event.get("reason") == _FAILED]
     return [message for message in _causes(sorted(failed, key=event_time)) if not _GANG.search(message)][-1:]
 

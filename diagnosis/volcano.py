@@ -55,7 +55,7 @@ def messages_of(cluster: Cluster, group: Object | None) -> list[str]:
 def closed_queue(cluster: Cluster, group: Object | None, *, sure: bool = False) -> list[Finding]:
     """Returns why the queue of a gang or job accepts no jobs; empty if it accepts them. Volcano does not report this.
 
-    If the cluster shows no queues at all, reports a missing queue only if `sure`. Volcano creates the queue `default`.
+    If the cluster shows no queues, reports a missing queue only if `sure`. Volcano itself creates `default`.
     """
     name, queue = _queue(cluster, group)
     if not group or not name or _is_in(group):

@@ -23,9 +23,8 @@ _PERIODS = {
     "retryPausePeriodDuration": "resetPause",
     "forcefulDeletionGracePeriodDuration": "deletionGracePeriod",
 }
-"""Annotations with a period, and the key of each default in the controller's configuration (pkg/config/config.go)."""
+"""Annotations, each with the key of its default in the controller's configuration (pkg/config/config.go)."""
 _NO_RETRY = "AutopilotNoExecute"
-"""Reason of a restart that does not count as a retry."""
 _GOING = ("Suspending", "Terminating")
 _ERRORED = "ComponentCreationErrored"
 _UNKNOWN_KIND = "no matches for kind"

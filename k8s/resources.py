@@ -20,7 +20,7 @@ _POD_LEVEL = ("cpu", "memory", "hugepages-")
 def pod_requests(pod: Object, counts: Callable[[str], bool] = lambda name: True) -> Resources:
     """Returns a pod's requests of the resources for which `counts` is True.
 
-    An init container runs together with earlier sidecars. All main containers and sidecars run together.
+    An init container runs together with earlier sidecars; main containers run together with all sidecars.
     """
     spec = pod["spec"]
     sidecars, starting = Resources(), Resources()

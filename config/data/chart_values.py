@@ -1,8 +1,7 @@
 """Checks Helm values against the keys of a pinned chart, because Helm ignores unknown keys.
 
-In `charts/<chart>.keys`, each line is `dotted.path: type = default`. A backslash precedes a dot in a key. Keys are not
-checked if a default above them is a map, list or null (free-form), or if they are in Kubernetes' own types (labels,
-node selectors, resources).
+A line of `charts/<chart>.keys` is `dotted.path: type = default`, with a backslash before a dot in a key. Keys below a
+default map, list or null (free-form) and in Kubernetes' own types (labels, node selectors, resources) are not checked.
 """
 
 from __future__ import annotations

@@ -133,7 +133,7 @@ def is_negated(name: str) -> bool:
 
 
 def is_spelling(name: str, known: str) -> bool:
-    if called(name, [known]) or known.lower().endswith(f"_{name.lower()}"):  # without Standard_
+    if called(name, [known]) or known.lower().endswith(f"_{name.lower()}"):
         return True
     if is_shared(name):
         return False
@@ -157,7 +157,7 @@ def resembles(name: str, known: str) -> bool:
 
 @functools.lru_cache(1000)
 def resembled(name: str, known: tuple[str, ...]) -> list[str]:
-    """Returns the known names that `name` equals, contains or resembles, and those that begin with `name`.
+    """Returns the known names that `name` equals, contains or resembles, or that begin with it.
 
     A general word does not count as contained: `retentionDays` is not `days`.
     """

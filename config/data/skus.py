@@ -147,9 +147,9 @@ class VmSku(Facts):
     def os_disk_gib(self) -> int:
         """The largest ephemeral OS disk that Azure certainly accepts.
 
-        Sources disagree on sizes with a cache. Azure's error names cache and temporary disk; a maintainer says that the
-        OS disk must fit only one of them (MicrosoftDocs/azure-docs#115366, Azure/AKS#2672). AKS's page on storage only
-        counts the cache (https://learn.microsoft.com/azure/aks/concepts-storage).
+        Sources disagree on sizes with a cache. Azure's error names cache and temporary disk; a maintainer says that one
+        of them is enough (MicrosoftDocs/azure-docs#115366, Azure/AKS#2672). AKS's page on storage only counts the cache
+        (https://learn.microsoft.com/azure/aks/concepts-storage).
         """
         return self.cache_gib or (0 if self.temp_is_nvme else self.temp_gib)
 

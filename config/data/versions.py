@@ -25,7 +25,7 @@ class Chart(_Pin):
     name: str
     version: str
     read_from: str | None = None
-    """The release with the values keys and CRDs that this program uses, if it is not the pinned one."""
+    """The release that values keys and CRDs come from, if not the pinned one."""
     repository: str | None = None
     oci: str | None = None
     timeout_s: int

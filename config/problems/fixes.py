@@ -22,7 +22,7 @@ ANY = object()
 
 def path_text(path: Path) -> str:
     """Returns a path as `pulumi config set --path` reads it: `pools.gpu.taints[0]`, `pools.gpu.labels["a/b"]`."""
-    text = str(path[0]) if path else ""  # a top-level key is a name, never a path
+    text = str(path[0]) if path else ""
     for part in path[1:]:
         if isinstance(part, int):
             text += f"[{part}]"

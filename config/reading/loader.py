@@ -189,7 +189,7 @@ def _with_next_fix(problem: Problem, later: Iterable[Problem]) -> Problem:
 
 
 def _follows(problem: Problem, broken: Collection[Path]) -> bool:
-    """Returns whether a problem may be only a consequence of broken settings, and would confuse users.
+    """Returns whether a problem may be only a consequence of broken settings.
 
     It may be if its path is, contains or is inside a broken path. It may also be if a map lacks an entry, and a broken
     entry was removed from that map. A container that storage.containers lacks may be a broken one of an account.
@@ -204,7 +204,7 @@ def _follows(problem: Problem, broken: Collection[Path]) -> bool:
 def _names(problem: Problem, broken: Collection[str]) -> bool:
     """Returns whether a problem's text names another broken setting, or a setting that a broken key means.
 
-    During the check, such a setting has its default, so the problem may not exist after the fix.
+    Such a setting has its default here, so the problem may not exist after the fix.
     """
     names = [*settings_in(problem.what), *settings_in(problem.fix)]
     return any(f"{name}.".startswith(f"{other}.") for name in names for other in broken)

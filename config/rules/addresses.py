@@ -22,7 +22,7 @@ clusters).
 _NODE_PREFIX = 24
 """The prefix length of the range of pods that each node gets (AKS's overview of CNI Overlay)."""
 _SERVICES_PREFIX = 13
-"""The shortest prefix of the services' range, which must be smaller than a /12 (AKS's overview of CNI Overlay)."""
+"""The shortest prefix for services, which must have less than a /12 (AKS's overview of CNI Overlay)."""
 _WIDTHS = range(24, 7, -1)
 _ADDRESSES: Mapping[Use, int] = {"registry": 2}
 """The numbers of addresses of endpoints with more than one: a registry has a second address for its data."""

@@ -83,7 +83,7 @@ def _fixed_beside_autoscaled(settings: Settings) -> Iterator[Problem]:
     """Yields warnings about pools that do not autoscale, because one of their nodes can stop every scale-up.
 
     Since 1.35 the autoscaler counts the GPUs of all nodes before each scale-up. If a node offers none, the autoscaler
-    uses the template of the node's pool, but these pools have no template (kubernetes/autoscaler#10301).
+    uses its pool's template, which these pools lack (kubernetes/autoscaler#10301).
     """
     pools = settings.gpu_pools()
     autoscaled = next((key for key, pool in pools.items() if pool.autoscale), None)

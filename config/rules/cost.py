@@ -19,7 +19,7 @@ _NOT_COUNTED = "not counted: blobs, traffic, volumes of workloads"
 
 @dataclass(frozen=True)
 class Item:
-    """One or more identical items with the price of each."""
+    """Identical items, each with this price per hour."""
 
     what: str
     each: float | None

@@ -57,7 +57,7 @@ def taint_problems(taints: Sequence[str], path: Path) -> Iterator[Problem]:
 
 def _renamed(path: Path, labels: Mapping[str, str]) -> Fix:
     key = str(path[-1])
-    if _KEY.fullmatch(key):  # a reserved key
+    if _KEY.fullmatch(key):
         return remove_command(path)
     better = re.sub(r"[^A-Za-z0-9./_-]+", "-", key).strip("-._")
     is_good = better not in labels and not _key_fault(better)

@@ -21,7 +21,7 @@ from config.schema.unknown_keys import unknown_key
 PROVIDERS = ("azure-native", "kubernetes")
 _READ = ("", "pulumi", *PROVIDERS)
 _SECRETS = ("clientSecret", "clientCertificatePassword", "oidcToken", "oidcRequestToken")
-"""Keys of azure-native whose value is a secret, not the path of a file (its `ProviderArgs`)."""
+"""Keys of azure-native that contain a secret, not a file path (its `ProviderArgs`)."""
 _SUBSCRIPTION = "azure-native:subscriptionId"
 _UUID = "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _CREDENTIAL = re.compile("secret|password|token|kubeconfig", re.IGNORECASE)

@@ -37,7 +37,7 @@ class Model(BaseModel):
 
 
 def may_be(text: str) -> FieldInfo:
-    """Returns an `Annotated` marker with the allowed values for messages, if the type alone explains too little."""
+    """Returns an `Annotated` marker with the allowed values for messages. It is for types that show too little."""
     info: FieldInfo = Field(json_schema_extra={"allowed": text})
     return info
 
@@ -78,7 +78,7 @@ class Unfit:
     below: tuple[str | int, ...] = ()
     allowed: str = ""
     known: Collection[str] = ()
-    """The valid keys at this place, one of which the unknown key may misspell."""
+    """The valid keys at this place; an unknown key may misspell one of them."""
 
 
 def unfit(what: str, instead: object, *below: str | int, allowed: str = "") -> PydanticCustomError:
@@ -107,7 +107,9 @@ _SHORT = {
 
 
 def number_in(value: Any, name: str = "usd") -> float:
-    """Returns the number in text such as `$4,50`, `8 nodes` or `3d`; 0 for other text, or if `name` lacks its unit."""
+    """Returns the number in text such as `$4,50`, `8 nodes` or `3d`; 0 for other text, or for a unit that is not in
+    `name`.
+    """
     found = re.fullmatch(
         r"(?:\$|USD ?)?\+?([0-9]{1,18}(?:\.[0-9]+|,[0-9]{1,2})?(?:[eE]\+?[0-9])?) ?([A-Za-z$]*)", str(value).strip()
     )
@@ -129,7 +131,7 @@ def _plain_digits(value: Any) -> Any:
 PLAIN_DIGITS = BeforeValidator(_plain_digits)
 """A validator for non-negative whole numbers: `true` is not 1, and 1_0 is not 10.
 
-Place it after the bounds in `Annotated`, or the bounds are missing in pydantic's schema and in our messages.
+Place it after the bounds in `Annotated`; otherwise, pydantic's schema and our messages lack the bounds.
 """
 
 Count = Annotated[int, Field(ge=1), PLAIN_DIGITS]

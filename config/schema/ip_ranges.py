@@ -17,12 +17,12 @@ _WIDEST_PUBLIC = 8
 _LIKELY_TYPO = 16
 """If host bits are set and the prefix is shorter than this, the prefix is more likely mistyped than the address."""
 _EXAMPLES = tuple(map(IPv4Network, ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24")))
-"""The documentation ranges of RFC 5737: published settings use them instead of real ones, and AKS accepts them."""
+"""The documentation ranges of RFC 5737. Published settings have them in place of real ranges, and AKS accepts them."""
 _ALLOWED = "a range of public IPv4 addresses that starts at its first address, as in 137.117.106.88/29; or one address"
 
 
 def _reachable(text: str) -> str:
-    """Also rejects 0.0.0.0/32: with it, AKS admits only the cluster's own nodes, and `pulumi up` could not continue."""
+    """Rejects 0.0.0.0/32, too: AKS would admit only the cluster's nodes, and `pulumi up` could not continue."""
     try:
         network = IPv4Network(text, strict=False)
     except ValueError:
@@ -53,7 +53,7 @@ RESERVED = tuple(map(IPv4Network, ("169.254.0.0/16", "172.30.0.0/16", "172.31.0.
 prerequisites").
 """
 PRIVATE = tuple(map(IPv4Network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10")))
-"""RFC 1918 and RFC 6598: the ranges that AKS supports for pods (CNI Overlay overview). Azure accepts other ranges."""
+"""RFC 1918 and RFC 6598: the only ranges that AKS supports for pods (CNI Overlay overview). Azure accepts others."""
 _WIDEST, _NARROWEST = 8, 24
 _NETWORK = (
     f"a private range of /{_WIDEST} to /{_NARROWEST} that starts at its first address, as in 10.0.0.0/16, outside "
@@ -62,7 +62,7 @@ _NETWORK = (
 
 
 def _of_a_network(text: str) -> str:
-    """Also rejects public addresses: nodes could then not reach these addresses on the internet."""
+    """Rejects public addresses, too: nodes could not reach the same addresses on the internet."""
     try:
         network = IPv4Network(text, strict=False)
     except ValueError:

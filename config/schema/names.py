@@ -61,7 +61,7 @@ def global_name(names: Names, subscription_id: str, limit: int, key: str = "") -
 
     The digest distinguishes stacks of the same name in two subscriptions, and names that are cut to `limit` characters.
     `key` (letters and digits) distinguishes several names of one stack. Key `input` of stack `dev` and stack `devinput`
-    get different names.
+    have different names.
     """
     text = re.sub(r"[^a-z0-9]", "", f"{names.project}{names.stack}".lower())
     max_length = limit - _DIGEST - len(key)

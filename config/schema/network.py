@@ -19,7 +19,7 @@ POD_RANGE = "10.240.0.0/12"
 range does not overlap AKS's networks of nodes (10.224.0.0/12) and services (10.0.0.0/16).
 """
 SERVICE_RANGE = "172.20.0.0/16"
-"""The services' range in a custom network. It does not begin with 10, as most networks and AKS's default range do."""
+"""The services' range in a custom network, outside 10.0.0.0/8, where most networks and AKS's default range are."""
 NODES, ENDPOINTS, JUMP_BOX, BASTION = "nodes", "endpoints", "jump-box", "AzureBastionSubnet"
 """The subnets of a network that the stack creates, the last two only with a jump box.
 
@@ -41,13 +41,13 @@ ZONE_NAMES: Mapping[Use, str] = {
 OF_REGISTRY: tuple[Use, ...] = ("registry",)
 OF_ACCOUNT: tuple[Use, ...] = ("blob", "dfs")
 OF_FILES: tuple[Use, ...] = ("file",)
-"""The private endpoints of each resource. blobfuse2 uses dfs for hierarchical namespaces; all accounts serve dfs."""
+"""Private endpoints by resource. blobfuse2 uses dfs for hierarchical namespaces, and all accounts serve it."""
 
 
 class NetworkSettings(Model):
     """The network of nodes and of private endpoints; by default AKS creates a network for the nodes."""
 
-    model_config = ConfigDict(json_schema_extra={"text_is": "addressSpace"})  # text in place of the map sets this key
+    model_config = ConfigDict(json_schema_extra={"text_is": "addressSpace"})  # text instead of a map sets addressSpace
 
     address_space: NetworkRange | None = None
     """Create a network with these addresses, a /24 or larger; nodes get its first half. Cannot change under a cluster.

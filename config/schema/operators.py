@@ -91,7 +91,7 @@ class OperatorSpec(Protocol[Own]):
 
     @property
     def summary(self) -> str:
-        """Its purpose and place: the description of its `enabled` in docs/configuration.md."""
+        """The operator's purpose and place, as docs/configuration.md describes its setting `enabled`."""
 
     @property
     def has_chart(self) -> bool:

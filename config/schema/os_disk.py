@@ -17,7 +17,7 @@ MIN_OS_DISK_GB, MAX_OS_DISK_GB = 30, 2048
 _MAX_EPHEMERAL_GB = 2040
 """The limit in Azure's page on ephemeral OS disks."""
 USUAL_GB = 512
-"""The minimum size of a managed disk in AKS's page on storage. If the local disk is larger, its rest stays at /mnt."""
+"""The minimum size of a managed disk in AKS's page on storage. The rest of a larger local disk stays at /mnt."""
 
 DiskType = Literal["Managed", "Ephemeral"]
 

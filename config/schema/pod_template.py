@@ -49,7 +49,7 @@ def _faults(value: Any, kind: Any, path: tuple[str | int, ...]) -> Iterator[Unfi
         yield Unfit(f"is not {allowed}", None, path, allowed)
         return
     if takes_quantity and isinstance(value, str) and not is_quantity(value):
-        short = value.rstrip("Bb")  # 10GB, 10GiB
+        short = value.rstrip("Bb")  # as in 10GB or 10GiB
         yield Unfit(f"is {value!r}", short if is_quantity(short) else None, path, "a quantity, as in 500m or 10Gi")
         return
     known = _sdk().input_type_types(fitting) if _is_object(fitting) else None
@@ -85,7 +85,7 @@ def _alternatives(kind: Any) -> list[Any]:
 
 
 def _sdk() -> types.ModuleType:
-    """Returns the SDK's module for types. Imported only when needed, which takes a quarter of a second."""
+    """Returns the SDK's module for types. Imports it only when needed, because that takes a quarter of a second."""
     from pulumi import _types
 
     return _types

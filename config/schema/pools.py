@@ -37,7 +37,9 @@ def _only_gpus() -> str:
 
 
 def _usable(name: str) -> str:
-    """Rejects VM sizes that GPU pools cannot have. Names are case-sensitive in labels and quotas, though not in ARM."""
+    """Rejects VM sizes that GPU pools cannot have, also names in another case: unlike ARM, labels and quotas
+    distinguish case.
+    """
     usable, size = gpu_sizes(), catalogue().get(name)
     if size is None:
         if re.match("standard_[a-mo-z]+[0-9]", name, re.IGNORECASE):
@@ -61,7 +63,7 @@ GpuSku = Annotated[
 NodeCount = Annotated[int, Field(ge=0, le=MAX_NODES), PLAIN_DIGITS]
 
 REGULAR_PRICE = -1.0
-"""The maximum price of Spot nodes that stands for the regular price: Azure then evicts no node because of its price."""
+"""The maximum price that means the regular price: Azure then evicts no Spot node because of its price."""
 _CENTS = 5  # decimals that Azure accepts
 MAX_SLICES = 250
 """The maximum number of slices per GPU: AKS allows 250 pods per node (AKS's page on quotas), and each uses a slice."""
@@ -167,7 +169,7 @@ class PoolSettings(Model):
         known = {field.alias for field in Autoscale.model_fields.values()} - {"max"}
         least = (
             str(value.get("min")) if isinstance(value, dict) and value.keys() <= known else ""
-        )  # other keys may misspell max
+        )  # another key may be a misspelt max
         if re.fullmatch("[0-9]{1,4}", least):
             raise unfit("is not set", max(info.data.get("count", 0), int(least)), "max")
         return value
@@ -238,6 +240,6 @@ def node_labels(key: str, pool: PoolSettings) -> dict[str, str]:
 
 def node_taints(pool: PoolSettings) -> tuple[str, ...]:
     """Returns the taints of the pool's nodes. AKS adds Spot taint and label itself, but rejects later updates of a pool
-    without them (pulumi-azure-native#959).
+    that omit them (pulumi-azure-native#959).
     """
     return tuple(sorted({*pool.taints, *([SPOT_TAINT] if pool.spot else [])}))

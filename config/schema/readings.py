@@ -22,7 +22,7 @@ _MAX_SPREAD = 5
 def suggest(path: Path, schema: Schema, given: object, *, is_entry: bool = False, is_protected: bool = False) -> Fix:
     """Returns the fix of a value that the schema rejects.
 
-    No command removes an entry, because the user chose its name, or an item of a list that protects access.
+    No command removes an entry of a map, because the user chose its name, or an item of a list that protects access.
     """
     match given:
         case [str() as only] if is_plain(schema):
@@ -37,7 +37,7 @@ def suggest(path: Path, schema: Schema, given: object, *, is_entry: bool = False
     begun = [each for each in choices if len(str(given)) > 2 and each.lower().startswith(str(given).lower())]
     likely = [each for each in meant(str(given), choices) if is_spelling(str(given), each) or begun == [each]]
     likely = likely or off_among(given, schema.get("enum", ()))
-    if len(likely) == 1 or (likely and not isinstance(path[-1], int)):  # a list item may mean any of several choices
+    if len(likely) == 1 or (likely and not isinstance(path[-1], int)):  # a list item may mean each of several choices
         return set_command(path, likely[0])
     if given not in (None, "") and (spread := _spread(path, schema, given)):
         return spread
@@ -108,7 +108,7 @@ def _spread(path: Path, schema: Schema, given: object) -> Fix | None:
 
 
 def _is_entry(given: object, schema: Schema) -> bool:
-    """Returns whether a command can set a list entry: the CLI does not store integers and booleans as text."""
+    """Returns whether a command can set a list entry: the CLI does not store `true` or `1` as text."""
     text, choices = str(given), schema.get("enum", ())
     if schema.get("type") == "string" and (given != text or re.fullmatch("true|false|[+-]?[0-9]+", text)):
         return False

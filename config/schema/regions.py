@@ -23,7 +23,7 @@ def regions() -> tuple[str, ...]:
 
 
 def region_name(location: str) -> str:
-    """Returns a region's name in ARM, which also accepts and returns the display name (East US)."""
+    """Returns a region's ARM name. ARM also accepts and returns display names (East US)."""
     return location.replace(" ", "").lower()
 
 
@@ -62,9 +62,7 @@ def _known(name: str) -> str:
 
 
 def _of_same_letters(name: str) -> list[str]:
-    """Returns the regions with the same letters in another order (as in `us-east-1`). First come regions that also have
-    the same number.
-    """
+    """Returns the regions with the same letters in another order (`us-east-1`), first those with the same number."""
     found = [region for region in regions() if _letters(region) == _letters(name)]
     return sorted(found, key=lambda region: sorted(region) != sorted(name))
 

@@ -48,7 +48,7 @@ ClassName = Annotated[
         pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$", max_length=MAX_CLASS_NAME
     ),
 ]
-"""The name of a StorageClass. Kubernetes allows more characters, but claims are named after the class."""
+"""The name of a StorageClass. Kubernetes allows more characters, but names of claims contain it."""
 AccountSku = Literal["Standard_LRS", "Standard_ZRS", "Premium_LRS", "Premium_ZRS"]
 SasKind = Literal["service", "user-delegation"]
 SharedFiles = Literal["smb", "nfs", "none"]
@@ -56,9 +56,7 @@ KeptOn = SharedFiles | Literal["class"]
 SHARED_CLASS = "shared-files"
 """The StorageClass for `nfs`."""
 _FILES_KEY = "0files"
-"""The key in the name of the account for shared files. Other account keys do not begin with a digit, so the names
-differ.
-"""
+"""The key in the name of the account for shared files. Keys of other accounts cannot begin with a digit."""
 
 
 def _is_of_files(name: str) -> str:

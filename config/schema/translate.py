@@ -28,7 +28,7 @@ def problems_of(
     prefix: Path = (),
     inventory: Inventory | None = None,
 ) -> Iterator[Problem]:
-    """Yields the problems of a validation of `given` as a `model`. `prefix` is the path of `given` in the stack file.
+    """Yields the problems from a validation of `given` as a `model`. `prefix` is the path of `given` in the stack file.
 
     The `inventory` finds the right place of a misplaced key.
     """
@@ -58,7 +58,7 @@ def _extra(
     path: Path, location: Path, value: object, schema: Schema, given: Mapping[str, Any], inventory: Inventory | None
 ) -> Problem:
     beside, prefix = _at(given, location[:-1]), path[: len(path) - len(location)]
-    # Search a misplaced workload option only among its options: some have names of the platform's settings.
+    # For a workload option, search only the options of the workload: some share a name with a setting of the platform.
     there = elsewhere(path, location, schema, None if prefix else inventory)
     taken = _at(given, there[len(prefix) :]) if there else None
     lacking = chosen_for(schema, location, value, beside)
@@ -96,7 +96,7 @@ def _at(data: Any, path: Path) -> Any:
 
 
 def place(error: ErrorDetails) -> Path:
-    """Returns the location of an error, or the invalid key itself, which pydantic marks with "[key]"."""
+    """Returns the path of the invalid value, or of the invalid key, which pydantic marks with "[key]"."""
     location = error["loc"]
     return location[:-1] if location[-1:] == ("[key]",) else location
 
@@ -108,7 +108,7 @@ def _shown(value: object) -> str:
         case list():
             text = "a list"
         case None | bool():
-            text = json.dumps(value)  # as in YAML
+            text = json.dumps(value)  # null, true and false, as in YAML
         case _:
             text = repr(value)
     return text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 3]}..."

@@ -160,8 +160,8 @@ def _listed(protections: Mapping[str, list[Path]]) -> dict[str, bool]:
 def _stated(
     name: str, value: object, places: Collection[str], known: Iterable[str] = ()
 ) -> Iterator[tuple[str, list[str]]]:
-    """Yields each key that resembles a setting in `places`, which protect access or data, with the names of these
-    settings.
+    """Yields each key that resembles settings in `places`, with the names of these settings. They protect access or
+    data.
 
     Skips keys below such a key, and misspellings of `known` siblings that protect nothing.
     """
@@ -208,7 +208,9 @@ def elsewhere(path: Path, location: Path, schema: Schema, inventory: Inventory |
 
 
 def below(path: Path, location: Path, schema: Schema) -> Path | None:
-    """Returns the only place of a key that is one level too high, such as a pool's `maxCount` or `clusterTier`."""
+    """Returns the only place of a key that is one level too high, such as a pool's `maxCount` or `clusterTier`, or
+    None.
+    """
     name, known = str(path[-1]), schema_at(schema, location[:-1]).get("properties", {})
     inner = [(key, each) for key in known for each in schema_at(schema, (*location[:-1], key)).get("properties", {})]
     found = [(*path[:-1], *each) for each in inner if called(name, [each[1], "".join(each)])]
@@ -216,8 +218,8 @@ def below(path: Path, location: Path, schema: Schema) -> Path | None:
 
 
 def chosen_for(schema: Schema, location: Path, value: object, beside: Collection[str]) -> str:
-    """Returns an unset sibling key with the value among its choices, if it is required or similarly named; else an
-    empty string.
+    """Returns an unset sibling key that has the value as a choice, and is required or similarly named; else an empty
+    string.
     """
     parent = schema_at(schema, location[:-1])
     names = [*parent.get("required", ()), *called(str(location[-1]), parent.get("properties", {}))]

@@ -30,7 +30,7 @@ class Requirements:
     infiniband: bool = False
     one_node_without: bool = False
     mpi: bool = False
-    """Whether it is a Volcano Job, whose pods all get the names and keys that MPI needs."""
+    """Whether it needs a Volcano Job, which gives all pods the names and keys for MPI."""
 
     def infiniband_on(self, nodes: int) -> bool:
         return self.infiniband and not (self.one_node_without and nodes == 1)
@@ -171,7 +171,8 @@ class WorkloadSpec(Protocol[Chosen]):
     def nodes(self, options: Chosen, pool_nodes: int) -> int:
         """Returns how many nodes it uses on a pool with at least `pool_nodes` nodes.
 
-        The option `numNodes` sets it; unset means all nodes. A workload without this option uses part of one node.
+        The option `numNodes` sets the number, by default all nodes. A workload without this option uses part of one
+        node.
         """
         chosen: int | None = getattr(options, "num_nodes", 1)
         return pool_nodes if chosen is None else chosen
