@@ -17,7 +17,7 @@ Object = dict[str, Any]
 
 
 def call(method: str, path: str, body: Object | None = None) -> Object:
-    """Returns the API server's answer; a PATCH is a merge patch. Raises OSError, or HTTPError for rejected requests."""
+    """Sends a request (PATCH: a merge patch). Returns the answer. Raises HTTPError if it is rejected, or OSError."""
     api = f"https://{os.environ['KUBERNETES_SERVICE_HOST']}:{os.environ['KUBERNETES_SERVICE_PORT']}"
     request = urllib.request.Request(  # noqa: S310 - the URL is the cluster's own, always https
         f"{api}{path}",

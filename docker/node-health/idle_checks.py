@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Starts checks of a few idle GPU nodes. A CronJob runs it.
 
-A check is a pod with the lowest priority, which any job preempts. Each round checks the nodes with the oldest checks,
-just enough to check all nodes within a day. While a job's pod waits for GPUs, no check starts. If a node offers fewer
-devices than it has, the check requests the offered ones, and reports the missing ones. If a node offers no device of a
-kind, it is skipped.
+A check is a pod with the lowest priority, which any job preempts. Each round checks as many nodes as needed to check
+all nodes within a day. It starts with the nodes that were not checked for the longest time. While a job's pod waits for
+GPUs, no check starts. If a node offers fewer devices than it has, the check requests the offered devices, and reports
+the missing devices. If a node offers no device of a kind, it is not checked.
 
-If a pod's priority class has `preemptionPolicy: Never`, as teams' classes have, schedulers preempt no pods for it. So a
-round lasts until its checks end or the next round is near, and deletes its checks if such a pod waits for GPUs.
+For pods with `preemptionPolicy: Never`, such as pods with the priority class of a team, schedulers preempt no pods. If
+such a pod waits for GPUs, the round deletes its checks. So it lasts until the checks end or the next round is near.
 
 The pod's service account needs `list` of nodes and pods, and `create` and `delete` of pods in its own namespace.
 """
@@ -29,16 +29,16 @@ from pathlib import Path
 from api import CONFLICT, GONE, Object, call
 
 CHECKED = "aznhc-checked"
-"""Annotation with the time of a node's last complete check."""
+"""The annotation of a node with the time of its last complete check."""
 GPU = "nvidia.com/gpu"
 HOSTNAME, POOL = "kubernetes.io/hostname", "kubernetes.azure.com/agentpool"
 DAY = timedelta(days=1)
 PREFIX = "idle-check-"
-"""Prefix of the names of checks, before the node's name."""
+"""The prefix of a check's name. The node's name follows."""
 _ENDED = ("Succeeded", "Failed")
 _PENDING = "/api/v1/pods?fieldSelector=status.phase%3DPending"
 _LOOKS_S, _BEFORE_NEXT_S = 5, 30
-"""Seconds between two polls of waiting pods, and from the last poll to the next round."""
+"""Seconds between two polls of waiting pods; seconds before the next round at which polling ends."""
 
 
 def chosen(
@@ -48,7 +48,7 @@ def chosen(
     every: timedelta,
     devices: Mapping[str, Mapping[str, str]],
 ) -> list[str]:
-    """Returns the nodes to check in this round. `every` is the time between rounds. `devices` has a node's by pool."""
+    """Returns the nodes to check in this round. `every` is the time between rounds. `devices` are per node, by pool."""
     busy = {_node_of(pod) for pod in pods if _takes_gpus(pod)}
     if "" in busy:
         print("a pod waits for GPUs: no check starts", flush=True)
@@ -60,7 +60,7 @@ def chosen(
 
 
 def _node_of(pod: Object) -> str:
-    """Returns the pod's node, or the node that a pending check waits for. Returns "" for other pending pods."""
+    """Returns the pod's node, or the node for which a pending check waits. Returns "" for all other pending pods."""
     own = pod["spec"].get("nodeSelector", {}).get(HOSTNAME, "") if pod["metadata"]["name"].startswith(PREFIX) else ""
     return str(pod["spec"].get("nodeName") or own)
 
@@ -70,11 +70,11 @@ def _takes_gpus(pod: Object) -> bool:
         return False
     containers = [*pod["spec"]["containers"], *pod["spec"].get("initContainers", [])]
     limits = [item for each in containers for item in each.get("resources", {}).get("limits", {}).items()]
-    return any(name.startswith(GPU) and str(count) != "0" for name, count in limits)  # Autopilot's pods have 0
+    return any(name.startswith(GPU) and str(count) != "0" for name, count in limits)  # Autopilot's pods request 0
 
 
 def _ready(node: Object, devices: Mapping[str, str]) -> bool:
-    """Returns whether a check can start on the node. Tainted nodes are checked too: they may be repaired."""
+    """Returns whether a check can start on the node. Tainted nodes are checked too, because they may be repaired."""
     conditions = {each["type"]: each["status"] for each in node.get("status", {}).get("conditions", [])}
     none = [name for name, count in offered(node, devices).items() if count < 1]
     if none:
@@ -83,7 +83,7 @@ def _ready(node: Object, devices: Mapping[str, str]) -> bool:
 
 
 def offered(node: Object, devices: Mapping[str, str]) -> dict[str, int]:
-    """Returns how many of its `devices` a node offers, by resource."""
+    """Returns how many devices a node offers, by resource. `devices` are the devices that it should have."""
     allocatable = node.get("status", {}).get("allocatable", {})
     counts = {name: allocatable.get(name, "0") for name in devices}
     return {name: min(int(text), int(devices[name])) if text.isdecimal() else 0 for name, text in counts.items()}
@@ -98,7 +98,7 @@ def _last(node: Object) -> datetime:
 
 
 def check(template: Object, node: Object, owner: Object) -> Object:
-    """Returns the pod that checks the node, with all offered devices. The pod is deleted with the Job `owner`."""
+    """Returns a pod that checks the node with all offered devices. The pod is deleted with the Job `owner`."""
     pod = copy.deepcopy(template)
     name = node["metadata"]["name"]
     counts = {device: str(count) for device, count in offered(node, _devices(template)).items()}
@@ -112,14 +112,14 @@ def check(template: Object, node: Object, owner: Object) -> Object:
 
 
 def cannot_evict(pod: Object) -> bool:
-    """Returns whether the pod waits for GPUs and no scheduler preempts other pods for it."""
+    """Returns whether the pod waits for GPUs, and schedulers preempt no other pods for it."""
     return pod["spec"].get("preemptionPolicy") == "Never" and _takes_gpus(pod) and not _node_of(pod)
 
 
 def give_way(checks: str, until: float) -> None:
-    """Deletes the pods of checks (API path `checks`) when a pod that cannot evict them waits for GPUs.
+    """Deletes all checks when a pod that cannot evict them waits for GPUs. `checks` is the API path of their pods.
 
-    Returns when no check runs, or at the time `until` of the monotonic clock.
+    Returns when no check runs any more, or at the time `until` (of the monotonic clock).
     """
     own = f"{checks}?labelSelector={urllib.parse.quote(os.environ['LABEL'])}"
     while time.monotonic() < until:
@@ -137,7 +137,7 @@ def give_way(checks: str, until: float) -> None:
 
 
 def main() -> int:
-    """Runs one round. Returns 1 if the API server rejected a check, unless it exists or its node was deleted."""
+    """Runs one round. Returns 1 if the API server rejected a check, unless the check exists or its node was deleted."""
     begun, checks = time.monotonic(), f"/api/v1/namespaces/{os.environ['NAMESPACE']}/pods"
     templates = {file.stem: json.loads(file.read_text()) for file in Path(os.environ["TEMPLATES"]).glob("*.json")}
     nodes = {node["metadata"]["name"]: node for node in _nodes(templates)}
@@ -161,7 +161,7 @@ def main() -> int:
 
 
 def _devices(template: Object) -> dict[str, str]:
-    """Returns the devices that a check requests: resources whose names have a domain."""
+    """Returns the devices that a check requests, which are the resources with a domain in their name."""
     (container,) = template["spec"]["containers"]
     return {name: count for name, count in container["resources"]["limits"].items() if "/" in name}
 

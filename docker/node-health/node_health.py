@@ -2,10 +2,10 @@
 """Taints and labels bad GPU nodes. A CronJob runs it every few minutes.
 
 The pod of a failed check taints its node itself (docker/aksnhc/update-node.sh). This program also taints a node if
-Autopilot's label or the node's conditions report a problem. After a grace period for jobs, it labels the node for
-AppWrapper, which does not read taints. In the next round, it changes the taint to NoExecute. Only a passing check
+Autopilot's label or the node's conditions report a problem. After a grace period for jobs, the program labels the node
+for AppWrapper, which does not read taints. In the next round, it changes the taint to NoExecute. Only a passing check
 removes a taint. If SLACK_QUEUE is set, the program also sets how many GPUs this queue lends (slack_queue.py). The pod's
-service account needs `list` and `patch` of nodes, and `get` and `patch` of that queue.
+service account needs `list` and `patch` of nodes, and `get` and `patch` of the queue.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ from api import CONFLICT, GONE, Object, call
 TAINT, FAILED = "aznhc", "failed"
 VERDICT, RESULTS = "aznhc-verdict", "aznhc-results"
 FAILED_AT, LABELLED = "aznhc-failed", "aznhc-labelled"
-"""Annotations: the verdict; the verdict with the log; the time of the taint; whether this program set its label."""
+"""Annotations: the verdict; the verdict with the log; the time of the taint; whether this program set `Rules.label`."""
 STAYS, GOES = "NoSchedule", "NoExecute"
 LASTS = timedelta(minutes=2)
-"""Minimum duration of a condition that counts: links and drivers may recover without help."""
+"""A condition counts only after this time, because links and drivers may recover without help."""
 
 
 @dataclass(frozen=True)
 class Rules:
-    """The signs of a bad node, and the grace period. Labels are KEY=VALUE."""
+    """The signs of a bad node, and its treatment. Labels are KEY=VALUE."""
 
     effect: str
-    """Effect of a new taint; NoExecute gives jobs no grace period."""
+    """The effect of a new taint. NoExecute evicts jobs without a grace period."""
     grace: timedelta
-    """Time until NoSchedule becomes NoExecute."""
+    """The time after which a taint NoSchedule becomes NoExecute."""
     bad_labels: tuple[str, ...]
     """Labels that other programs set on bad nodes."""
     bad_conditions: tuple[str, ...]
     """Types of conditions that are True on bad nodes."""
     label: str
-    """Label of nodes whose jobs must move."""
+    """The label that this program sets on a node to make AppWrapper move its jobs."""
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> Rules:
@@ -58,7 +58,7 @@ class Rules:
 
 
 def change(node: Object, rules: Rules, now: datetime) -> tuple[Object, str]:
-    """Returns the node's merge patch and a log line; both are empty if nothing changes."""
+    """Returns the node's merge patch and a log line. Both are empty if nothing changes."""
     metadata, taints = node["metadata"], node.get("spec", {}).get("taints") or []
     annotations, labels = metadata.get("annotations") or {}, metadata.get("labels") or {}
     effects = {taint["effect"] for taint in taints if taint["key"] == TAINT}
@@ -85,8 +85,8 @@ def change(node: Object, rules: Rules, now: datetime) -> tuple[Object, str]:
     if GOES in wanted and labels.get(key) != value:
         patched["labels"][key] = value
         patched["annotations"][LABELLED] = "true"
-        # NoExecute waits for the next round: AppWrapper checks the label once a minute, and only moves a job without
-        # using a retry while its pods still run (appwrapper 1.2.1,
+        # Sets NoExecute only in the next round. AppWrapper checks the label once a minute, and moves a job without
+        # using up a retry only if the job's pods still run (appwrapper 1.2.1,
         # internal/controller/appwrapper/appwrapper_controller.go, getPodStatus).
         wanted = effects or {STAYS}
     elif GOES not in wanted and LABELLED in annotations:
@@ -100,7 +100,7 @@ def change(node: Object, rules: Rules, now: datetime) -> tuple[Object, str]:
         changes.append(f"has the taint {TAINT}={FAILED}:{', '.join(sorted(wanted))}")
     if body == {"metadata": {}}:
         return {}, ""
-    # The patch replaces the list of taints, so it must fail if another program has changed the node.
+    # The patch replaces all taints. With resourceVersion, it fails if another program has changed the node.
     body["metadata"]["resourceVersion"] = metadata["resourceVersion"]
     return body, "; ".join(changes)
 
@@ -154,7 +154,7 @@ def _limit_lending(path: str, nodes: list[Object], rules: Rules) -> bool:
 
 
 def _patched(path: str, found: Object, body: Object, changes: str) -> Object | None:
-    """Returns the patched object, the old one if the next round retries, or None if the patch is rejected."""
+    """Returns the patched object, the old object if the next round retries, or None if the patch is rejected."""
     if not body:
         return found
     try:
@@ -166,7 +166,7 @@ def _patched(path: str, found: Object, body: Object, changes: str) -> Object | N
 
 
 def _next_round_retries(path: str, error: urllib.error.HTTPError) -> bool:
-    """Returns whether the error means that the object was deleted or changed meanwhile. Logs other errors."""
+    """Returns whether the object was deleted or changed in the meantime. If not, logs the error."""
     if error.code in (CONFLICT, GONE):
         return True
     print(f"ERROR: {path}: {error.code} {error.read().decode(errors='replace')}", file=sys.stderr)

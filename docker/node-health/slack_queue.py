@@ -1,7 +1,7 @@
-"""Lowers the lending limit of Kueue's slack queue by the GPUs that no job can use.
+"""Lowers the lending limit of the slack queue in Kueue by the number of GPUs that no job can use.
 
-Quotas count all nodes, so without a lower limit, Kueue admits jobs that no node can run. The limit only affects waiting
-jobs: running jobs keep their GPUs. AppWrapper set the limit until 1.0.7 (project-codeflare/mlbatch,
+Quotas count all nodes. Without a lower limit, Kueue would admit jobs that no node can run. The limit affects only
+waiting jobs; running jobs keep their GPUs. Until 1.0.7, AppWrapper set the limit (project-codeflare/mlbatch,
 QUOTA_MAINTENANCE.md).
 """
 
@@ -19,7 +19,7 @@ GPU = "nvidia.com/gpu"
 POOL = "ai-on-aks/pool"
 _CLOSED = ("NoSchedule", "NoExecute")
 _KUBERNETES = "node.kubernetes.io/"
-"""Prefix of Kubernetes' taints on a node that is cordoned, not ready, not reachable or under pressure."""
+"""The prefix of the taints that Kubernetes sets if a node is cordoned, not ready, not reachable or under pressure."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Pool:
 
     nodes: int
     gpus: int
-    """GPUs of each node."""
+    """The number of GPUs of each node."""
 
 
 @dataclass(frozen=True)
@@ -36,19 +36,19 @@ class Rules:
     """The signs of lost GPUs."""
 
     taint: str
-    """Key of the taint of a failed check."""
+    """The key of the taint after a failed check."""
     labels: Collection[str]
-    """KEY=VALUE of bad nodes."""
+    """Labels of bad nodes, as KEY=VALUE."""
     pools: Mapping[str, Pool]
-    """Fixed pools by key. In other pools, the capacity of the nodes counts. It omits GPUs that were lost before the
-    device plugin started.
+    """Pools with a fixed size. In other pools, lost GPUs are counted from the nodes' capacity. The capacity does not
+    include GPUs that were lost before the device plugin started.
     """
     warm_up: timedelta
-    """How long a new node of a fixed pool may have no GPUs, because its drivers are being installed."""
+    """The time for the installation of drivers, in which a new node of a fixed pool may have no GPUs."""
 
     @classmethod
     def of(cls, environment: Mapping[str, str], taint: str, labels: Collection[str]) -> Rules:
-        """Reads POOLS, a list of KEY=NODESxGPUS, and WARM_UP_MINUTES."""
+        """Reads the variables POOLS, a list of KEY=NODESxGPUS, and WARM_UP_MINUTES."""
         given = (each.partition("=") for each in environment["POOLS"].split(",") if each)
         pools = {key: Pool(*map(int, size.split("x"))) for key, _, size in given}
         return cls(taint, labels, pools, timedelta(minutes=int(environment["WARM_UP_MINUTES"])))
@@ -85,9 +85,9 @@ def _created(node: Object) -> datetime:
 
 
 def change(queue: Object, lost: int) -> tuple[Object, str]:
-    """Returns a log line, and the merge patch with which the queue lends its quota minus the lost GPUs.
+    """Returns a merge patch and a log line. Both are empty if nothing changes.
 
-    Both are empty if nothing changes. Without a limit, the queue lends its whole quota.
+    The patch sets the limit to the quota minus the lost GPUs. A queue without a limit lends its whole quota.
     """
     groups, changes = copy.deepcopy(queue["spec"]["resourceGroups"]), ""
     resources = [each for group in groups for flavor in group["flavors"] for each in flavor["resources"]]
@@ -98,10 +98,10 @@ def change(queue: Object, lost: int) -> tuple[Object, str]:
             each["lendingLimit"], changes = str(lent), f"lends {lent} of {quota} GPUs"
     if not changes:
         return {}, ""
-    version = queue["metadata"]["resourceVersion"]  # a patch of a changed queue must fail: it replaces the list
+    version = queue["metadata"]["resourceVersion"]  # the patch replaces the list, so it must fail after changes
     return {"metadata": {"resourceVersion": version}, "spec": {"resourceGroups": groups}}, changes
 
 
 def _count(quantity: object) -> int:
-    """Returns a number of devices; 1000 may be written as 1k (apimachinery, pkg/api/resource/quantity.go)."""
+    """Returns a number of devices. Kubernetes may write 1000 as 1k (apimachinery, pkg/api/resource/quantity.go)."""
     return int(str(quantity).replace("k", "000"))

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Labels its node with data about the Azure host and InfiniBand, and removes stale labels.
 
-Hyper-V describes the VM and its host in a file of fixed-size records; sysfs has the InfiniBand partition (pkey) and the
-HCAs' GUIDs. Azure's support asks for these data. The pod's service account needs `get` and `patch` of nodes.
+Azure's support asks for these data. Hyper-V describes the VM and its host in a file of fixed-size records. In sysfs are
+the InfiniBand partition (pkey) and the GUIDs of HCAs. The pod's service account needs `get` and `patch` of nodes.
 """
 
 from __future__ import annotations
@@ -20,13 +20,15 @@ from collections.abc import Mapping
 from pathlib import Path
 
 KEY_BYTES, VALUE_BYTES = 512, 2048
-"""Sizes in records of the pool file. Text is UTF-8, padded with zeros (linux/hyperv.h: HV_KVP_EXCHANGE_MAX_*_SIZE)."""
+"""Bytes of key and value in a record of Hyper-V's file: UTF-8, padded with zeros (HV_KVP_EXCHANGE_MAX_*_SIZE of
+linux/hyperv.h).
+"""
 MAX_LABEL = 63
-"""Kubernetes' maximum length of a label's value, and of its name after the prefix."""
+"""The maximum length of a label's value, and of a label's name after the prefix, in Kubernetes."""
 HYPERV = "hyperv/"
 INFINIBAND = "ai-on-aks/ib-"
 PREFIXES = (HYPERV, INFINIBAND)
-"""Prefixes of this program's labels. Stale labels with these prefixes are removed."""
+"""The prefixes of this program's labels. It removes stale labels with these prefixes."""
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 TIMEOUT_S = 30
 _SIGNS = "-_."
@@ -35,7 +37,7 @@ Labels = dict[str, str]
 
 
 def records(pool: bytes) -> dict[str, str]:
-    """Returns keys and values of a pool file, without an incomplete last record."""
+    """Returns the keys and values in the content of Hyper-V's file. Ignores an incomplete last record."""
     size = KEY_BYTES + VALUE_BYTES
     found = {}
     for start in range(0, len(pool) - size + 1, size):
@@ -45,7 +47,7 @@ def records(pool: bytes) -> dict[str, str]:
 
 
 def label_text(text: str) -> str:
-    """Returns the text as a valid name or value of a label; it may be empty."""
+    """Converts a text to a valid name or value of a label. The result may be empty."""
     allowed = re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip(_SIGNS)
     return allowed[:MAX_LABEL].strip(_SIGNS)
 
@@ -59,7 +61,7 @@ def hyperv_labels(pool: bytes) -> Labels:
 def infiniband_labels(folder: Path) -> Labels:
     """Returns `ai-on-aks/ib-pkey`, and `ai-on-aks/ib-guid-<device>` for each device in a folder /sys/class/infiniband.
 
-    Nodes only connect if they have the same pkey. If this node's HCAs have several pkeys, `_` joins them. Ethernet
+    Nodes connect only if they have the same pkey. If the HCAs have several pkeys, the label joins them by `_`. Ethernet
     devices (accelerated networking) are skipped. A GUID has 16 hexadecimal digits, without colons.
     """
     labels: Labels = {}
@@ -75,7 +77,7 @@ def infiniband_labels(folder: Path) -> Labels:
 
 
 def changes(present: Mapping[str, str], wanted: Mapping[str, str]) -> dict[str, str | None]:
-    """Returns the patch after which the node has only the wanted labels of this program; None removes a label."""
+    """Returns a patch. After it, this program's labels are exactly the wanted labels. None removes a label."""
     stale = {name: None for name in present if name.startswith(PREFIXES) and name not in wanted}
     return {**stale, **{name: value for name, value in wanted.items() if present.get(name) != value}}
 
@@ -93,11 +95,11 @@ class Node:
         return found
 
     def patch(self, labels: Mapping[str, str | None]) -> None:
-        """Sets labels, or removes those that are None. Raises OSError."""
+        """Sets labels. Removes labels with the value None. Raises OSError."""
         self._call("PATCH", {"metadata": {"labels": labels}})
 
     def _call(self, method: str, body: object = None) -> dict[str, dict[str, Labels]]:
-        """Calls the API. Reads the token each time: the kubelet renews it."""
+        """Calls the API. Reads the token for each call, because the kubelet renews it."""
         request = urllib.request.Request(  # noqa: S310 - the URL is the cluster's own, always https
             self._url,
             method=method,
@@ -119,7 +121,7 @@ class Node:
 
 
 def update(node: Node, pool: Path, infiniband: Path) -> None:
-    """Updates the node's labels, without `hyperv/` if the file `pool` is missing (Hyper-V's daemon does not run)."""
+    """Updates the node's labels. Without the file `pool`, which Hyper-V's daemon writes, the node has no `hyperv/`."""
     hyperv = hyperv_labels(pool.read_bytes()) if pool.exists() else {}
     needed = changes(node.labels(), {**hyperv, **infiniband_labels(infiniband)})
     if needed:
@@ -129,7 +131,7 @@ def update(node: Node, pool: Path, infiniband: Path) -> None:
 
 
 def main() -> int:
-    """Updates labels forever: a VM may move to another host, and a new fabric manager may assign another pkey."""
+    """Updates labels repeatedly. A VM may move to another host, and a new fabric manager may assign another pkey."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     environment = os.environ
     api = f"https://{environment['KUBERNETES_SERVICE_HOST']}:{environment['KUBERNETES_SERVICE_PORT']}"

@@ -1,6 +1,6 @@
-"""Saves checkpoints: each process writes its share of fp32 weights (masters) and moments while training continues.
+"""Saves checkpoints. While training continues, each process writes its share of fp32 weights (masters) and moments.
 
-A share lists its elements, so that any number of processes, sharded or not, can read it.
+A share lists which elements it contains. So any number of processes, sharded or not, can read it.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from pretraining import folders
 from pretraining.optimizer import Segments, world
 
 _WHERE = "where"
-"""Name of files with the first element and the length of each segment of a share."""
+"""The name of files that list a share's segments: the number of the first element, and the length."""
 
 
 class Optimizer(Protocol):
-    """The state that a checkpoint saves."""
+    """An optimizer with the state that a checkpoint saves."""
 
     steps: int
 
@@ -36,13 +36,13 @@ class Checkpoints:
     """A training's checkpoints, in a folder that all processes share."""
 
     def __init__(self, folder: Path, about: Mapping[str, Any], keep: int = 2) -> None:
-        """`about` describes the training: only checkpoints with the same `about` can be loaded."""
+        """`about` describes the training. Only checkpoints with the same `about` can be loaded."""
         self.folder, self.about, self.keep = folder, dict(about), keep
         self._writer: threading.Thread | None = None
         self._failure: BaseException | None = None
 
     def save(self, optimizer: Optimizer) -> None:
-        """Copies the state, and then writes it in a thread. Raises the error of the previous write, if any."""
+        """Copies the state. A thread then writes the copy. If the previous write failed, raises its error."""
         self.wait()
         state = optimizer.state()
         copied = {name: _joined(segments) for name, segments in state.items()}
@@ -51,7 +51,7 @@ class Checkpoints:
         self._writer.start()
 
     def wait(self) -> None:
-        """Waits for the write. Raises its error, if any."""
+        """Waits until the last checkpoint is written. If the write failed, raises its error."""
         if self._writer:
             self._writer.join()
             self._writer = None
@@ -72,9 +72,9 @@ class Checkpoints:
             self._failure = error
 
     def load(self, optimizer: Optimizer) -> int:
-        """Restores the newest checkpoint and returns its steps, or 0. Raises CheckpointError for another model."""
+        """Restores the newest checkpoint, and returns its steps, or 0 without one. Raises CheckpointError."""
         if world()[0] == 0:
-            folders.clear(self.folder)  # no process saves yet: all must first take a step together
+            folders.clear(self.folder)  # safe: all processes take a step together before any saves
         found = folders.newest(self.folder, self.about)
         if found is None:
             return 0
@@ -90,7 +90,7 @@ class Checkpoints:
 
 
 def _joined(segments: Segments) -> Tensor:
-    """Returns a copy of all segments on the CPU, because the GPU may lack memory for it."""
+    """Returns a copy of all segments on the CPU, because the GPU may have too little memory for the copy."""
     into = torch.empty(sum(part.numel() for _, part in segments))
     at = 0
     for _, part in segments:
@@ -100,7 +100,7 @@ def _joined(segments: Segments) -> Tensor:
 
 
 def _read(share: np.ndarray, where: Sequence[tuple[int, int]], into: Tensor, start: int) -> None:
-    """Copies the elements of a share that belong to `into`. `start` is the number of the first element of `into`."""
+    """Copies the elements of a share that belong to `into`. The first element of `into` has the number `start`."""
     stop, at = start + into.numel(), 0
     for first, length in where:
         low, high = max(start, first), min(stop, first + length)

@@ -1,6 +1,6 @@
 """Training data: a source with known entropy, or files of token numbers.
 
-A batch only depends on its number. So a restarted training reads the same data, on any number of GPUs.
+A batch depends only on its number. So a restarted training reads the same data on any number of GPUs.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class Synthetic:
-    """A source with 256 tokens. Four tokens can follow each, equally likely, so no loss stays below `entropy`."""
+    """A source with 256 tokens. Each token has four equally likely successors, so no loss stays below `entropy`."""
 
     vocabulary: int
     seed: int
@@ -53,9 +53,9 @@ class Synthetic:
 
 
 class TokenFiles:
-    """A folder's files `*.bin` of little-endian token numbers with 16 bits, or 32 if the vocabulary needs them.
+    """The files `*.bin` in a folder: little-endian token numbers with 16 bits, or 32 bits if the vocabulary needs them.
 
-    Sequences follow each other without gaps. Each pass over the data has another order.
+    Sequences follow each other without gaps. Each pass over the data uses another order of the sequences.
     """
 
     def __init__(self, folder: Path, vocabulary: int, seed: int) -> None:
@@ -67,7 +67,7 @@ class TokenFiles:
         self._shuffled, self._places = (-1, 0), np.empty(0, int)
 
     def sequences(self, numbers: Sequence[int], length: int) -> Tensor:
-        """Returns sequences. Raises DataError for tokens outside the vocabulary, or too few tokens for a sequence."""
+        """Returns sequences. Raises DataError if tokens are not in the vocabulary, or are too few for one sequence."""
         count = (int(self._ends[-1]) - 1) // length
         if count < 1:
             raise DataError(f"the files have {self._ends[-1]} tokens, but a sequence has {length + 1}")

@@ -1,4 +1,4 @@
-"""Manages folders of checkpoints. A complete checkpoint is in `step-<n>`; incomplete checkpoints are ignored."""
+"""Manages folders of checkpoints. A complete checkpoint is in `step-<n>`. Incomplete checkpoints are never loaded."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ _WAIT_S, _LONGEST_S, _BUSY_S = 0.2, 1800, 30
 
 
 class CheckpointError(ValueError):
-    """An error in a checkpoint, for the user."""
+    """An error in a checkpoint. The message is for the user."""
 
 
 def begin(folder: Path, steps: int) -> Path:
-    """Returns the folder where all processes write their shares and mark them as `written`."""
+    """Returns the folder for an incomplete checkpoint, where each process writes its share and the file `written`."""
     part = folder / f"step-{steps}{_UNFINISHED}"
     part.mkdir(parents=True, exist_ok=True)
     return part
 
 
 def written(part: Path, rank: int) -> Path:
-    """Returns the file that marks a process's share as complete."""
+    """Returns the file by which a process marks its share as complete."""
     return part / f"rank-{rank}.written"
 
 
 def finish(part: Path, processes: int, about: Mapping[str, Any], keep: int) -> None:
-    """Waits for all shares, renames the folder, and deletes all checkpoints except the newest `keep`."""
+    """Waits for all shares, then renames the folder. Deletes all checkpoints except the newest `keep`."""
     until = time.monotonic() + _LONGEST_S
     while any(not written(part, rank).exists() for rank in range(processes)):
         if time.monotonic() > until:
@@ -46,7 +46,7 @@ def finish(part: Path, processes: int, about: Mapping[str, Any], keep: int) -> N
 
 
 def _rename(part: Path, done: Path) -> None:
-    """Renames a folder. On SMB, this fails while another node has a file open; Linux closes files a second late."""
+    """Renames a folder. Retries, because SMB denies this while a node has a file open, up to a second after use."""
     until = time.monotonic() + _BUSY_S
     while True:
         try:
@@ -60,7 +60,7 @@ def _rename(part: Path, done: Path) -> None:
 
 
 def newest(folder: Path, about: Mapping[str, Any]) -> tuple[Path, int] | None:
-    """Returns the newest checkpoint and its steps, or None. Raises CheckpointError if its `about` differs."""
+    """Returns the newest checkpoint and its steps, or None. Raises CheckpointError if it has another `about`."""
     complete = _complete(folder)
     if not complete:
         return None
@@ -73,7 +73,7 @@ def newest(folder: Path, about: Mapping[str, Any]) -> tuple[Path, int] | None:
 
 
 def clear(folder: Path) -> None:
-    """Deletes incomplete checkpoints. If the training repeats their steps, it must find no old shares."""
+    """Deletes incomplete checkpoints. Otherwise, old shares could become part of a new checkpoint of the same step."""
     for part in folder.glob(f"step-*{_UNFINISHED}"):
         shutil.rmtree(part)
 

@@ -1,6 +1,6 @@
-"""Linear layers that multiply eight-bit floats: e4m3 forward, e5m2 for gradients, one scale per tensor.
+"""Linear layers that multiply eight-bit floats: e4m3 in the forward pass, e5m2 for gradients, one scale per tensor.
 
-Scales come from the current tensors (no history), results are bf16, and weights keep their precision.
+The scale is computed from the current tensor, without a history. Results are bf16. Weights keep their precision.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ FORWARD, BACKWARD = torch.float8_e4m3fn, torch.float8_e5m2
 
 
 def scaled(x: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """Returns `x` in eight bits, and its scale."""
+    """Returns `x` in eight bits, and the scale."""
     most = torch.finfo(dtype).max
     scale = x.abs().amax().float().clamp(min=1e-12) / most
     return (x.float() / scale).clamp(-most, most).to(dtype), scale
 
 
 def product(a: Tensor, b: Tensor, scales: tuple[Tensor, Tensor], *, fast: bool) -> Tensor:
-    """Returns `a` (m, k, in rows) times `b` (k, n, in columns)."""
+    """Returns the product of `a` (m, k, stored by rows) and `b` (k, n, stored by columns)."""
     return torch._scaled_mm(a, b, scale_a=scales[0], scale_b=scales[1], out_dtype=torch.bfloat16, use_fast_accum=fast)
 
 

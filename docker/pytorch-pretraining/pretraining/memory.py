@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pretraining.shape import Shape
 
 USABLE = 0.92
-"""Usable share of a GPU's memory. Driver, NCCL and fragmentation take the rest."""
+"""The usable share of a GPU's memory. The driver, NCCL and fragmentation take the rest."""
 _PER_LAYER, _PER_LAYER_FP8, _PER_LAYER_RECOMPUTED, _PER_SYMBOL = 28, 21, 2, 2.4
-"""Measured bytes per token that are kept for backward, per unit of a layer's `width` and of the vocabulary."""
+"""Bytes per token (measured) that are kept for backward: per layer and unit of `width`, and per vocabulary entry."""
 _GATHERED_BLOCK, _GATHERED_REST = 8, 2
-"""Bytes per parameter that FSDP gathers at once: weights and gradients of two blocks, and the parts outside blocks."""
+"""Bytes per parameter that FSDP gathers at once: weights and gradients of two blocks; the parts outside of blocks."""
 _MOST_AT_ONCE = 32
-"""Maximum number of sequences in a micro-batch; more are not faster."""
+"""The maximum number of sequences in a micro-batch. More are not faster."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Way:
     """A way to distribute a model over GPUs."""
 
     sharded: bool = False
-    """Whether weights and optimizer are sharded (FSDP2). Otherwise only the optimizer is sharded (ZeRO stage 1)."""
+    """Whether weights and optimizer are sharded (FSDP2). If not, only the optimizer is sharded (ZeRO stage 1)."""
     recomputes: bool = False
     """Whether backward recomputes activations instead of keeping them."""
 
@@ -31,7 +31,7 @@ class Way:
 
 
 WAYS = (Way(), Way(sharded=True), Way(recomputes=True), Way(sharded=True, recomputes=True))
-"""All ways, the fastest first."""
+"""All ways. The fastest is first."""
 
 
 @dataclass(frozen=True)
@@ -40,11 +40,11 @@ class Plan:
 
     way: Way
     micro: int
-    """Sequences in a micro-batch, which a process computes together."""
+    """The number of sequences in a micro-batch, which a process computes together."""
 
 
 def ways(processes: int) -> list[Way]:
-    """Returns the ways that are possible with this number of processes, fastest first."""
+    """Returns the possible ways for this number of processes. The fastest is first."""
     return [each for each in WAYS if processes > 1 or not each.sharded]
 
 
@@ -56,7 +56,7 @@ def needed(shape: Shape, micro_batch: int, processes: int, way: Way = WAYS[0], *
     if way.sharded:
         rest = shape.parameters - shape.layers * shape.block_parameters
         states = shape.parameters * 16 / processes + _GATHERED_BLOCK * shape.block_parameters + _GATHERED_REST * rest
-        states += shape.parameters if fp8 else 0  # backward has weights in eight bits
+        states += shape.parameters if fp8 else 0  # eight-bit copies of the weights for backward
     else:
         states = shape.parameters * (2 + 4 + 12 / processes)
     return states + micro_batch * shape.sequence * per_token
@@ -65,8 +65,8 @@ def needed(shape: Shape, micro_batch: int, processes: int, way: Way = WAYS[0], *
 def plan(shape: Shape, batch: int, processes: int, gpu: float | None, chosen: int = 0, *, fp8: bool = False) -> Plan:
     """Returns the fastest way that fits, with the largest micro-batch that divides a process's part of the batch.
 
-    `gpu` is a GPU's memory in bytes, or None without a GPU; the plan then has the first way. If `chosen` is set, it is
-    the micro-batch, even if it does not fit. Raises ValueError with the allowed values.
+    `gpu` is a GPU's memory in bytes. Without a GPU, it is None, and the plan has the first way. If `chosen` is set, it
+    is the micro-batch, even if it does not fit. Raises ValueError with the allowed values.
     """
     if shape.width % shape.heads:
         raise ValueError(f"{shape.heads} heads cannot share the width {shape.width} equally")

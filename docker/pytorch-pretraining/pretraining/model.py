@@ -1,7 +1,7 @@
 """A decoder-only transformer with OPT's sizes: pre-norm, learned positions, ReLU, tied embeddings, no biases.
 
-This is fast: ReLU's backward pass only needs its output, and biases would need reductions over all tokens. Heads have
-128 dimensions, because Hopper's attention kernels are slower with OPT's 64.
+This is fast: ReLU's backward pass needs only ReLU's output, and gradients of biases would be sums over all tokens.
+Heads have 128 dimensions, because Hopper's attention kernels are slower with the 64 of OPT.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from torch.utils.checkpoint import checkpoint
 from pretraining.shape import Shape
 
 BACKENDS = [SDPBackend.CUDNN_ATTENTION, SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
-"""Attention kernels in order of preference."""
+"""Attention kernels, the best first."""
 EPSILON = 1e-5
 
 
@@ -41,7 +41,7 @@ class Block(nn.Module):
         return checkpoint(self.computed, x, use_reentrant=False) if self.recomputes else self.computed(x)
 
     def computed(self, x: Tensor) -> Tensor:
-        """Computes the result of `forward`."""
+        """Returns the result of `forward`, without checkpointing."""
         batch, sequence, width = x.shape
         normed = functional.rms_norm(x, (width,), self.before_attention, EPSILON)
         qkv = self.qkv(normed).view(batch, sequence, 3, self.heads, width // self.heads)
@@ -56,7 +56,7 @@ class Transformer(nn.Module):
     """Predicts each next token of sequences."""
 
     def __init__(self, shape: Shape, linear: type[nn.Linear] = nn.Linear) -> None:
-        """Builds the model. `linear` is the class of the blocks' layers. Logits have the precision of the weights."""
+        """Builds the model. `linear` is the class of linear layers in blocks. Logits are as precise as the weights."""
         super().__init__()
         self.shape = shape
         self.tokens = nn.Embedding(shape.vocabulary, shape.width)
@@ -71,12 +71,12 @@ class Transformer(nn.Module):
                 nn.init.normal_(parameter, std=self.spread(name))
 
     def spread(self, name: str) -> float:
-        """Returns the standard deviation of initial values. Matrices that end a residual branch get less (GPT-2)."""
+        """Returns the standard deviation of initial values. It is smaller at the end of a residual branch (GPT-2)."""
         deep = name.endswith(("out.weight", "down.weight"))
         return 0.02 / (2 * self.shape.layers) ** 0.5 if deep else 0.02
 
     def forward(self, tokens: Tensor, targets: Tensor) -> Tensor:
-        """Returns the mean loss in nats. Both arguments are token numbers, (batch, sequence)."""
+        """Returns the mean loss in nats. Both arguments are token numbers with the shape (batch, sequence)."""
         x = self.tokens(tokens) + self.positions.weight[: tokens.shape[1]]
         for block in self.blocks:
             x = block(x)

@@ -1,4 +1,4 @@
-"""AdamW in fp32 for a model in bf16: gradients are accumulated in fp32, and weights are rounded from fp32 masters.
+"""AdamW in fp32 for a model in bf16. Gradients are accumulated in fp32. Weights are rounded copies of fp32 masters.
 
 All values are in flat tensors. Each GPU keeps and updates its share of masters and moments (ZeRO stage 1,
 arXiv:1910.02054). Gradients are reduced and weights are gathered once per update, for any number of micro-batches.
@@ -12,9 +12,9 @@ import torch
 from torch import Tensor, distributed, nn
 
 ALIGNED = 64
-"""Alignment of parameters in elements, for fast kernels."""
+"""Parameters start at multiples of this number of elements, for fast kernels."""
 Segments = Sequence[tuple[int, Tensor]]
-"""Parts of a tensor that all processes share: the number of the first element, and the elements."""
+"""Parts of a tensor that is distributed over all processes: the number of the first element, and the elements."""
 
 
 def world() -> tuple[int, int]:
@@ -25,7 +25,7 @@ def world() -> tuple[int, int]:
 
 
 class MasterAdamW:
-    """The optimizer. It accumulates each gradient as soon as backward has computed it, so that none is kept twice."""
+    """The optimizer. Accumulates and frees each gradient as soon as backward has computed it, to save memory."""
 
     def __init__(
         self, parameters: Iterable[nn.Parameter], *, betas: tuple[float, float] = (0.9, 0.95), decay: float = 0.1
@@ -56,7 +56,7 @@ class MasterAdamW:
         self.steps = 0
 
     def state(self) -> Mapping[str, Segments]:
-        """Returns this process's share of a checkpoint, by name."""
+        """Returns this process's share of masters and moments, by name, for a checkpoint."""
         shares = {"masters": self.masters, "mean": self.mean, "square": self.square}
         return {name: [(self.start, share)] for name, share in shares.items()}
 
@@ -67,7 +67,7 @@ class MasterAdamW:
         self._gather()
 
     def step(self, rate: float, scale: float, clip: float = 1.0) -> Tensor:
-        """Updates the weights by gradients times `scale`, clipped to a norm. Returns the norm before clipping."""
+        """Updates the weights. Multiplies gradients by `scale`, and clips their norm. Returns the unclipped norm."""
         self.steps += 1
         mine = self._reduced()
         squares = mine.square().sum() if mine.device.type == "cpu" else mine.norm().square()
@@ -102,7 +102,7 @@ def _accumulator(into: Tensor) -> Callable[[Tensor], None]:
 
 
 def places(parameters: Iterable[nn.Parameter]) -> Iterator[tuple[int, int]]:
-    """Yields the position and the end of each parameter in the flat tensor."""
+    """Yields each parameter's start and end in the flat tensor."""
     start = 0
     for parameter in parameters:
         stop = start + -(-parameter.numel() // ALIGNED) * ALIGNED

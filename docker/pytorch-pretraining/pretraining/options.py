@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 UNFIT = 2
-"""Exit code for errors that no retry fixes: options, data, or a checkpoint of another training."""
+"""The exit code for errors that no retry fixes: in options or data, or a checkpoint of another training."""
 EVICTED = 143
-"""Exit code after SIGTERM, like that of a killed process, which does not count as a failure of the training."""
+"""The exit code after SIGTERM, equal to a killed process's. It does not count as a failure of the training."""
 
 
 def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:

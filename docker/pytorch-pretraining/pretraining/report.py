@@ -1,4 +1,4 @@
-"""Log lines of a training, and metrics.jsonl."""
+"""Formats the log lines of a training, and writes metrics.jsonl."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Metrics = Mapping[str, float]
 
 
 def begun(shape: Shape, processes: int, plan: Plan, accumulate: int, step: int) -> str:
-    """Returns the first line: model, plan, micro-batches, and the last finished step."""
+    """Returns the first line: model, plan, number of micro-batches, and the last finished step."""
     return (
         f"{shape.parameters / 1e9:.2f} billion parameters, {plan.way}; {processes} x {plan.micro} sequences, "
         f"{accumulate} times; from step {step}"
@@ -23,7 +23,7 @@ def begun(shape: Shape, processes: int, plan: Plan, accumulate: int, step: int) 
 def metrics(
     shape: Shape, batch: int, peak: float, *, step: int, loss: float, gradient: float, seconds: float
 ) -> Metrics:
-    """Returns the metrics of a step. `peak` is the FLOP/s of all GPUs; MFU is the share of it that is reached."""
+    """Returns the metrics of a step. `peak` is the peak FLOP/s of all GPUs. MFU is the reached share of `peak`."""
     rate = batch * shape.sequence / seconds
     mfu = rate * shape.flops_per_token / peak
     return {"step": step, "loss": loss, "gradient": gradient, "tokens_per_s": rate, "mfu": mfu}

@@ -1,4 +1,4 @@
-"""The size of a model. Like `memory`, `options`, `folders`, `report` and `token_files`, this module needs no torch."""
+"""The size of a model. Needs no torch, like `memory`, `options`, `folders`, `report` and `token_files`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Shape:
-    """A model's size; `sequence` is the maximum length in tokens."""
+    """A model's size. `sequence` is the maximum length of a sequence in tokens."""
 
     layers: int
     width: int
@@ -25,5 +25,5 @@ class Shape:
 
     @property
     def flops_per_token(self) -> int:
-        """Operations of forward and backward: 6 P + 12 L h s (Chowdhery et al., arXiv:2204.02311, appendix B)."""
+        """Operations forward and backward: 6 P + 12 L h s (Chowdhery et al., arXiv:2204.02311, appendix B)."""
         return 6 * self.parameters + 12 * self.layers * self.width * self.sequence

@@ -1,7 +1,7 @@
 """AdamW for a sharded model: each GPU has a share of weights in fp32, gradients and moments (FSDP2, arXiv:2304.11277).
 
-A block's weights are gathered in bf16 when needed, and its gradients are reduced in fp32 after each micro-batch. This
-is slower than `MasterAdamW`. It is for models with weights and gradients that do not fit on each GPU.
+A block's weights are gathered in bf16 when needed. Its gradients are reduced in fp32 after each micro-batch. This is
+slower than `MasterAdamW`. Use it if a model's weights and gradients do not fit on each GPU.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _POLICY = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.fl
 
 
 class ShardedAdamW:
-    """An optimizer with the methods of `MasterAdamW`. Both read each other's checkpoints."""
+    """An optimizer with the methods of `MasterAdamW`. Both optimizers can read each other's checkpoints."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class ShardedAdamW:
         self.steps = 0
 
     def _fill(self, model: Transformer, device: torch.device) -> None:
-        """Initializes weights as in an unsharded bf16 model: each process generates all numbers and keeps its share."""
+        """Initializes weights as in an unsharded bf16 model. Each process generates all numbers and keeps its share."""
         for name, each in model.named_parameters():
             values = torch.ones(each.numel(), device=device)
             if each.dim() > 1:
@@ -64,7 +64,7 @@ class ShardedAdamW:
             mine.copy_(values[first : first + mine.numel()].view_as(mine).bfloat16())
 
     def state(self) -> Mapping[str, Segments]:
-        """Returns this process's share of a checkpoint, by name."""
+        """Returns this process's share of masters and moments, by name, for a checkpoint."""
         states = [{"masters": each.data, **self._adam.state[each]} for each in self._parameters]
         starts = [self._first(each, start) for each, start in zip(self._parameters, self._starts, strict=True)]
         names = {"masters": "masters", "mean": "exp_avg", "square": "exp_avg_sq"}
@@ -74,7 +74,7 @@ class ShardedAdamW:
         }
 
     def _first(self, parameter: nn.Parameter, start: int) -> int:
-        """Returns the number of this process's first element. Rows are split equally; the last pieces are shorter."""
+        """Returns the number of this process's first element. Shares have equally many rows, the last shares fewer."""
         rank, processes = world()
         rows = parameter.shape[0]
         piece = -(-rows // processes)
@@ -87,10 +87,10 @@ class ShardedAdamW:
             self._adam.state[each]["step"].fill_(steps)
 
     def step(self, rate: float, scale: float, clip: float = 1.0) -> Tensor:
-        """Updates the weights by gradients times `scale`, clipped to a norm. Returns the norm before clipping."""
+        """Updates the weights. Multiplies gradients by `scale`, and clips their norm. Returns the unclipped norm."""
         self.steps += 1
         gradients = [_local(cast("Tensor", each.grad)) for each in self._parameters]
-        squares = torch.stack(torch._foreach_norm(gradients)).square().sum()  # like torch's clipping
+        squares = torch.stack(torch._foreach_norm(gradients)).square().sum()  # as torch clips
         distributed.all_reduce(squares)
         norm = squares.sqrt() * scale
         torch._foreach_mul_(gradients, scale * (clip / (norm + 1e-6)).clamp(max=1.0))
@@ -102,7 +102,7 @@ class ShardedAdamW:
 
 
 def _shard(model: Transformer, device: torch.device) -> None:
-    """Shards the model, and compiles functions in which no hooks of FSDP run."""
+    """Shards the model. Compiles only functions in which no hooks of FSDP run."""
     if device.type == "cuda":
         for block in model.blocks:
             block.computed = torch.compile(block.computed, fullgraph=True)
@@ -110,7 +110,7 @@ def _shard(model: Transformer, device: torch.device) -> None:
     mesh = init_device_mesh(device.type, (world()[1],))
     for module in (*model.blocks, model):
         sharded = fully_shard(module, mesh=mesh, mp_policy=_POLICY)
-        sharded.set_gradient_divide_factor(1.0)  # `step` scales
+        sharded.set_gradient_divide_factor(1.0)  # because `step` scales
         sharded.set_force_sum_reduction_for_comms(True)  # gloo has no other reduction
 
 

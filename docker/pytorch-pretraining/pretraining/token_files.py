@@ -1,6 +1,6 @@
 """Checks files `*.bin` of little-endian token numbers, without torch and numpy.
 
-`python -m pretraining.token_files FOLDER [VOCABULARY]` checks files before a job holds GPUs for them.
+Run `python -m pretraining.token_files FOLDER [VOCABULARY]` to check files before a job occupies GPUs.
 """
 
 from __future__ import annotations
@@ -23,10 +23,12 @@ _LLM_C = {
     20240527: "a training state",
     20240803: "a model",
 }
-"""First numbers of llm.c's other files (karpathy/llm.c: dev/data/data_common.py, train_gpt2.py, train_llama3.py)."""
+"""First numbers of llm.c's files without tokens (karpathy/llm.c: dev/data/data_common.py, train_gpt2.py,
+train_llama3.py).
+"""
 _STARTS = {
     b"\x93NUMPY": ("begins with a header of numpy", _NUMPY.replace("{read}", _LOAD)),
-    **{struct.pack("<i", magic): _LLM_C_TOKENS for magic in (20240520, 20240801)},  # version 1 of 16 bits, 7 of 32
+    **{struct.pack("<i", magic): _LLM_C_TOKENS for magic in (20240520, 20240801)},  # version 1: 16 bits, 7: 32 bits
     **{struct.pack("<i", magic): (f"is {what} of llm.c", "mv {file} {file}.llmc") for magic, what in _LLM_C.items()},
     b"MMIDIDX\0": ("is an index of a Megatron dataset, without tokens", "mv {file} {file}.idx"),
     b"\x1f\x8b\x08": ("is compressed", "gunzip < {file} > {bare}"),
@@ -44,13 +46,13 @@ _STARTS = {
 """First bytes of other formats, each with a description and the command that converts or lists such a file."""
 _CONTROL = re.compile(rb"[\0-\x08\x0b\x0e-\x1f\x7f]")
 _LEAST_TEXT, _LEAST_BYTES, _LEAST_DISTINCT = 16, 256, 9
-"""Minimum numbers of bytes for text: of all bytes, of bytes in other encodings than Unicode, and of distinct bytes."""
+"""To count as text, a file needs this many bytes; this many if it is not Unicode; and this many different bytes."""
 _LEFT_OUT = re.compile(r"\.bin\.(gz|zst|bz2|xz|zip)$|\.BIN$")
 _BLOCK = 8192
 """The number of bytes read at the beginning, in the middle and at the end of a file."""
 _FORMATS = {2: "H", 4: "I"}
 _LEAST, _UPPER = 8, 4
-"""If every second of at least `_LEAST` numbers is below `_UPPER`, these numbers are upper halves of wider numbers."""
+"""If a file has at least `_LEAST` numbers, and every second one is below `_UPPER`, the file's numbers are wider."""
 
 
 class DataError(ValueError):
@@ -58,7 +60,7 @@ class DataError(ValueError):
 
 
 def bytes_of_token(vocabulary: int) -> int:
-    """Returns 2, or 4 if the vocabulary has too many tokens for two bytes."""
+    """Returns the bytes of a token number: 2, or 4 if the vocabulary has too many tokens for two bytes."""
     return 2 if vocabulary <= 2**16 else 4
 
 
@@ -67,7 +69,7 @@ def found(folder: Path, token: int, vocabulary: int | None = None) -> list[Path]
 
     Args:
         folder: The folder with files `*.bin`.
-        token: The bytes of a token.
+        token: The number of bytes of a token.
         vocabulary: The number of tokens in the vocabulary, or None to skip that check.
     """
     there = sorted(folder.iterdir()) if folder.is_dir() else []
@@ -94,7 +96,7 @@ def found(folder: Path, token: int, vocabulary: int | None = None) -> list[Path]
 
 
 def foreign(file: Path | str, place: int, numbers: Sequence[int], vocabulary: int) -> DataError:
-    """Returns the error for `numbers` of a file outside the vocabulary. `place` is the position of the first one."""
+    """Returns the error for a file with tokens outside the vocabulary. `numbers` start at the position `place`."""
     size, most = bytes_of_token(vocabulary), max(numbers)
     what = f"{file}: token {most}, at {place + numbers.index(most)}, is not in a vocabulary of {vocabulary}"
     kind, many = f"{len(numbers)}{_FORMATS[size]}", sum(each >= vocabulary for each in numbers) > len(numbers) / 50
@@ -154,7 +156,7 @@ def _check_width(file: Path, token: int, numbers: Sequence[int]) -> None:
 
 
 def _samples(file: Path, token: int) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Yields a position and the numbers there, at the beginning, in the middle and at the end of the file."""
+    """Yields numbers at the beginning, in the middle and at the end of the file, each time after their position."""
     size = file.stat().st_size
     with file.open("rb") as content:
         for place in sorted({0, max(0, size // 2 - _BLOCK) // 8 * 8, max(0, size - _BLOCK) // 8 * 8}):

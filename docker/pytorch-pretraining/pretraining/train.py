@@ -42,7 +42,7 @@ class Schedule:
     steps: int
 
     def rate(self, step: int) -> float:
-        """Returns the learning rate of a step; the first step is 1."""
+        """Returns the learning rate of a step. The first step has the number 1."""
         if step <= self.warmup:
             return self.peak * step / self.warmup
         done = (step - self.warmup) / max(1, self.steps - self.warmup)
@@ -53,7 +53,7 @@ class Training:
     """One process of a training."""
 
     def __init__(self, chosen: argparse.Namespace, device: torch.device) -> None:
-        """Plans and loads the training. Raises ValueError, or its subclasses DataError and CheckpointError."""
+        """Plans and loads the training. Raises ValueError, which includes DataError and CheckpointError."""
         self.chosen, self.device = chosen, device
         self.shape = Shape(chosen.layers, chosen.width, chosen.heads, chosen.vocabulary, chosen.sequence)
         gpu = torch.cuda.get_device_properties(device).total_memory if device.type == "cuda" else None
@@ -94,13 +94,13 @@ class Training:
                 self.checkpoints.wait()
                 self.print(report.stopped(step))
                 if world()[1] > 1:
-                    distributed.barrier()  # when one process ends, torchrun ends the others of its node
+                    distributed.barrier()  # when a process ends, torchrun ends the node's others
                 return options.EVICTED
         self.checkpoints.wait()
         return 0
 
     def step(self, step: int) -> tuple[Tensor, Tensor]:
-        """Returns the batch's mean loss and its gradient's norm, still on the GPU."""
+        """Returns the batch's mean loss and the gradient's norm. Both are still on the GPU."""
         losses = torch.zeros((), device=self.device)
         with attention():
             for tokens in self._batches(step):
@@ -114,7 +114,7 @@ class Training:
         return losses / parts, norm
 
     def _batches(self, step: int) -> Iterator[Tensor]:
-        """Yields this process's micro-batches: sequences are distributed by number."""
+        """Yields this process's micro-batches. The number of a sequence decides which process computes it."""
         rank, processes = world()
         first = (step - 1) * self.chosen.batch
         for part in range(self.accumulate):
@@ -149,7 +149,7 @@ class Training:
 def made(
     shape: Shape, device: torch.device, way: Way, seed: int, *, fp8: bool
 ) -> tuple[nn.Module, MasterAdamW | ShardedAdamW]:
-    """Returns a model and its optimizer. Random weights are the same in each `way`. On a GPU, the model is compiled."""
+    """Returns a model and its optimizer. Initial weights are the same for each `way`. On a GPU, compiles the model."""
     with torch.device("meta") if way.sharded else device:
         model = Transformer(shape, Linear8 if fp8 else nn.Linear)
     for block in model.blocks:
@@ -172,7 +172,7 @@ def _board(folder: Path) -> SummaryWriter | None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Returns 0 after the training, 2 for wrong options, 143 if it was stopped."""
+    """Returns 0 after the training, 2 for errors that no retry fixes, or 143 if the training was stopped."""
     chosen = options.parsed(arguments)
     cuda = torch.cuda.is_available()
     device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))) if cuda else torch.device("cpu")

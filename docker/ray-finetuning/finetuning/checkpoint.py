@@ -1,4 +1,4 @@
-"""Saves checkpoints. Each is one small file with LoRA's weights and the optimizer's state."""
+"""Saves checkpoints. A checkpoint is one small file with LoRA's weights and the optimizer's state."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class Checkpoints:
     """A training's checkpoints, in a folder that all processes share."""
 
     def __init__(self, folder: Path, about: Mapping[str, Any], keep: int = 2) -> None:
-        """`about` describes the training: only checkpoints with the same `about` can be loaded."""
+        """`about` describes the training. Only checkpoints with the same `about` can be loaded."""
         self.folder, self.about, self.keep = folder, dict(about), keep
 
     def save(self, steps: int, weights: Mapping[str, Tensor], optimizer: torch.optim.Optimizer, before: float) -> None:
-        """Saves a checkpoint. Only one process calls this. `before` is the loss before training."""
+        """Saves a checkpoint. Only one process may call this. `before` is the loss before training."""
         self.folder.mkdir(parents=True, exist_ok=True)
         file = folders.unfinished(self.folder, steps)
         state = {"about": self.about, "steps": steps, "before": before}
@@ -28,7 +28,7 @@ class Checkpoints:
         folders.finish(file, self.keep)
 
     def load(self, weights: Mapping[str, nn.Parameter], optimizer: torch.optim.Optimizer) -> tuple[int, float | None]:
-        """Restores the newest checkpoint. Returns its steps and `before`, or 0 and None. Raises CheckpointError."""
+        """Restores the newest checkpoint. Returns its steps and `before`, or (0, None). Raises CheckpointError."""
         complete = folders.complete(self.folder)
         if not complete:
             return 0, None

@@ -1,6 +1,6 @@
 """Training data: files of JSON lines, or a source with known entropy, packed into rows of one length.
 
-Packed rows have little padding, and because all rows have the same shape, the model is compiled once.
+Packed rows have little padding. The model is compiled only once, because all rows have the same shape.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from finetuning import lines
 from finetuning.lines import DataError
 
 IGNORED = -100
-"""The target of an untrained token, as in transformers."""
+"""The target of a token that is not trained on, as in transformers."""
 _SYMBOLS, _CHOICES, _STRIDE = 256, 4, 17
 
 
 @dataclass(frozen=True)
 class Example:
-    """A sequence of token numbers. Tokens before `first` (at least 1) are the prompt, which is not trained on."""
+    """A sequence of token numbers. Tokens before `first` (at least 1) are the prompt, and are not trained on."""
 
     tokens: np.ndarray
     first: int = 1
 
     @property
     def learnt(self) -> int:
-        """Number of tokens that are trained on."""
+        """The number of tokens that are trained on."""
         return len(self.tokens) - self.first
 
 
 def synthetic(vocabulary: int, seed: int, count: int, lengths: tuple[int, int]) -> list[Example]:
-    """Returns examples in which four tokens can follow each token, equally likely, so no loss stays below ln 4.
+    """Returns examples in which each token has four equally likely successors, so no loss stays below ln 4.
 
-    Lengths are distributed uniformly between both `lengths`, including them.
+    The lengths of examples are uniformly distributed from the first to the second of `lengths`.
     """
     chance = np.random.default_rng(seed)
     names = chance.permutation(vocabulary)[:_SYMBOLS]
@@ -50,9 +50,9 @@ def synthetic(vocabulary: int, seed: int, count: int, lengths: tuple[int, int]) 
 
 
 def read(path: Path, tokenizer: Any, vocabulary: int, longest: int) -> tuple[list[Example], int]:
-    """Returns the examples of a file or of the *.jsonl in a folder, and how many were cut to `longest` tokens.
+    """Returns the examples in a file or in a folder's *.jsonl, cut to `longest` tokens. Raises DataError.
 
-    Raises DataError.
+    Also returns how many examples were cut.
     """
     examples = lines.read(path, lambda prompt, text: _example(prompt, text, tokenizer))
     if (most := max(int(each.tokens.max()) for each in examples)) >= vocabulary:
@@ -76,10 +76,10 @@ def _example(prompt: str | None, text: str, tokenizer: Any) -> Example:
 
 @dataclass(frozen=True)
 class Row:
-    """Consecutive examples, then padding. Shapes are (1, size), except as follows.
+    """Consecutive examples, then padding. `tokens` and `positions` have the shape (1, size).
 
-    `ends` is a 0 and the ends of sequences, as int32. `targets` (n,) are the tokens that are trained on, and `learnt`
-    (n,) are the positions before them. IGNORED pads `targets` to a multiple of `unit`.
+    `ends` has 0 and the ends of sequences, as int32. `targets` (n,) has the tokens that are trained on, padded with
+    IGNORED to a multiple of `unit`. `learnt` (n,) has the positions before these tokens.
     """
 
     tokens: Tensor
@@ -97,7 +97,7 @@ class Row:
             tokens[start:stop], positions[start:stop] = each.tokens, np.arange(stop - start)
             targets[start + each.first - 1 : stop - 1] = each.tokens[each.first :]
             ends.append(stop)
-        while ends[-1] < size:  # padding is split into sequences of at most the maximum length
+        while ends[-1] < size:  # splits the padding into sequences of the maximum length
             ends.append(min(size, ends[-1] + longest))
         learnt = np.flatnonzero(targets != IGNORED)
         missing = -len(learnt) % unit
@@ -108,5 +108,5 @@ class Row:
 
 
 def _moved(tensor: Tensor, device: torch.device) -> Tensor:
-    """Copies a tensor to the device. Does not wait for a copy to a GPU."""
+    """Copies a tensor to the device. If the device is a GPU, does not wait."""
     return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor

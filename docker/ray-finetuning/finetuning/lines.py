@@ -1,6 +1,6 @@
 """Reads files of JSON lines, and packs sequences end to end, without torch.
 
-`python -m finetuning.lines PATH` checks files before a job holds GPUs for them.
+Run `python -m finetuning.lines PATH` to check files before a job occupies GPUs.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _STARTS = {
     'orient="records", lines=True)\' {file}',
     b"version https://git-lfs": "a pointer of Git LFS, not the data: git lfs pull",
 }
-"""First bytes of other formats, each with its name and the command that converts the file to JSON lines."""
+"""First bytes of other formats, with the format's name and the command that converts the file to JSON lines."""
 _LEFT_OUT = re.compile(r"(?i:\.jsonl\.(gz|zst|bz2|xz|zip))$|\.JSONL$")
 _ESCAPED = re.compile("[\udc80-\udcff]")
-"""Bytes that are not UTF-8, as `surrogateescape` decodes them."""
+"""A character by which `surrogateescape` represents a byte that is not UTF-8."""
 _ONE_A_LINE = "each line must be one object: jq -c 'if type == \"array\" then .[] else . end'"
 
 
@@ -37,9 +37,9 @@ class DataError(ValueError):
 
 
 def read(path: Path, make: Callable[[str | None, str], Made]) -> list[Made]:
-    """Calls `make` with prompt (or None) and text of each line of a file, or of the *.jsonl in a folder.
+    """Calls `make` for each line of a file, or of all *.jsonl in a folder. Returns the results. Raises DataError.
 
-    A line has `text`, or `prompt` and `completion` (the text). Returns the results. Raises DataError.
+    A line has either `text`, or `prompt` and `completion`. `make` gets the prompt (or None) and the text or completion.
     """
     made, wrong = [], []
     for file in _files(path):
@@ -49,7 +49,7 @@ def read(path: Path, make: Callable[[str | None, str], Made]) -> list[Made]:
                     made.append(make(*_texts(_parsed(line))))
                 except ValueError as error:
                     wrong.append(f"{file}:{number}: {error}")
-        except DataError as error:  # the file cannot be read
+        except DataError as error:  # about the whole file
             wrong.append(str(error))
     if wrong:
         more = f"; and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
@@ -75,7 +75,7 @@ def _files(path: Path) -> list[Path]:
 
 
 def _lines(file: Path) -> Iterator[tuple[int, str]]:
-    """Yields lines that are not empty, with their numbers. Raises DataError for files that are not UTF-8."""
+    """Yields lines that are not empty, and their numbers. Raises DataError if the file is not UTF-8."""
     with file.open("rb") as beginning:
         first = beginning.read(32)
     if other := next((each for start, each in _STARTS.items() if first.startswith(start)), ""):
@@ -93,15 +93,15 @@ def _lines(file: Path) -> Iterator[tuple[int, str]]:
             if _ESCAPED.search(line):
                 raise _encoded(f"{file}:{number}", file, _guess(line.encode("utf-8", "surrogateescape")))
             has_utf8 = has_utf8 or not line.isascii()
-            if bare := line.strip("\ufeff \t\r\n"):  # concatenated files may have byte-order marks inside
+            if bare := line.strip("\ufeff \t\r\n"):  # a concatenated file may have a byte-order mark in any line
                 yield number, bare
 
 
 def _guess(line: bytes) -> str:
     """Returns the probable encoding, or an empty string if several are possible.
 
-    Chinese characters are pairs of bytes, mostly with a first byte from 0xb0 to 0xd8. In Korean, first bytes are not
-    above 0xc8. Western text has at most two bytes above 0x7f together. Cyrillic and Japanese text have more.
+    A Chinese character has two bytes. Its first byte is mostly from 0xb0 to 0xd8. In Korean, first bytes are at most
+    0xc8. Western text has at most two consecutive bytes above 0x7f. Cyrillic and Japanese text have more.
     """
     runs = re.findall(b"[\x80-\xff]+", line)
     firsts = sorted(b"".join(runs)[::2])
@@ -132,7 +132,7 @@ def _parsed(line: str) -> Any:
 
 
 def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """Returns the object. Raises DataError if `text`, `prompt` or `completion` has two values."""
+    """Returns the JSON object. Raises DataError if the key `text`, `prompt` or `completion` occurs twice."""
     texts = [key for key, _ in pairs if key in _TEXTS]
     if len(set(texts)) < len(texts):
         raise DataError(f"duplicate key in {', '.join(texts)}")
@@ -161,7 +161,9 @@ def _texts(line: Any) -> tuple[str | None, str]:
 
 
 def pack(lengths: Sequence[int], order: Iterable[int], size: int) -> list[list[int]]:
-    """Returns rows of at most `size` tokens. Each example, in `order`, goes into the first recent row with space."""
+    """Returns rows of example numbers, with at most `size` tokens each. Puts each example, in `order`, into the first
+    of the newest `_OPEN` rows with space.
+    """
     rows: list[list[int]] = []
     left: list[int] = []
     for example in order:

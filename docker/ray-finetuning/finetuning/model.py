@@ -1,7 +1,7 @@
-"""A causal language model of transformers with peft's LoRA, for packed rows, with compiled blocks and without logits.
+"""A causal language model of transformers with peft's LoRA. Computes packed rows, with compiled blocks.
 
-The base weights are frozen, in bf16 on a GPU. LoRA's weights are in fp32, and rounded to bf16 for products, as with
-autocast. They are few, so fp32 is cheap, and updates that are too small for bf16 are not lost.
+The base weights are frozen, and in bf16 on a GPU. LoRA's weights are in fp32, so that small updates are not lost. They
+are few, so fp32 is cheap. They are rounded to bf16 for products, as with autocast.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from finetuning.data import IGNORED, Example, Row
 
 ATTENTION = "packed"
 _CHUNK = 4096
-"""Number of tokens with logits in memory at the same time."""
+"""The maximum number of tokens with logits in memory at the same time."""
 _CLOSE = {torch.float32: 1e-4, torch.bfloat16: 1e-2}
 
 
 class ModelError(ValueError):
-    """An error in the model, for the user."""
+    """An error in the model. The message is for the user."""
 
 
 class Linear(lora.Linear):
-    """peft's layer without dropout, several adapters and other precisions."""
+    """A simpler layer than peft's: no dropout, only one adapter, no conversion of other precisions."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """Returns the output for `x`, (..., in)."""
+        """Returns the output for `x` of shape (..., in)."""
         down, up = self.lora_A["default"].weight, self.lora_B["default"].weight
         low = functional.linear(x, down.to(x.dtype)) * self.scaling["default"]
         return self.base_layer(x) + functional.linear(low, up.to(x.dtype))
@@ -41,7 +41,7 @@ class Linear(lora.Linear):
 def attention(
     module: nn.Module, query: Tensor, key: Tensor, value: Tensor, _: None, *, scaling: float, **packed: Any
 ) -> tuple[Tensor, None]:
-    """Computes causal attention within each sequence. Tensors are (1, heads, tokens, head dimensions)."""
+    """Computes causal attention within each sequence. Tensors have the shape (1, heads, tokens, head dimensions)."""
     ends, longest = packed["cu_seq_lens_q"], packed["max_length_q"]
     if query.is_cuda:
         parts = (each[0].transpose(0, 1) for each in (query, key, value))
@@ -67,7 +67,7 @@ def load(name: str, device: torch.device) -> nn.Module:
 
 
 def adapted(model: nn.Module, rank: int, alpha: int, targets: list[str] | None) -> PeftModel:
-    """Adds a new adapter to the model. `targets` are names of layers; peft has defaults. Raises ModelError."""
+    """Adds a new adapter to layers with the names `targets`, or to peft's default layers. Raises ModelError."""
     config = LoraConfig(r=rank, lora_alpha=alpha, target_modules=targets, task_type="CAUSAL_LM")
     config._register_custom_module({nn.Linear: Linear})
     try:
@@ -80,9 +80,9 @@ class Learner:
     """Computes the losses of rows, and the gradients of LoRA's weights."""
 
     def __init__(self, model: PeftModel, size: int, longest: int) -> None:
-        """Prepares rows of `size` tokens with sequences of at most `longest`. Raises ModelError."""
+        """Prepares the model for rows of `size` tokens with sequences of at most `longest`. Raises ModelError."""
         self.size, self.longest = size, longest
-        model.eval()  # without the dropout of pre-training
+        model.eval()  # turns off the dropout of pre-training
         self.causal = model.get_base_model()
         config = self.causal.config
         for key in ("max_position_embeddings", "sliding_window"):
@@ -91,7 +91,7 @@ class Learner:
         self.causal.set_attn_implementation(ATTENTION)
         self.device = self.causal.device
         self.weight = self.causal.get_output_embeddings().weight
-        self.scale = 1 / getattr(config, "logits_scaling", 1)  # Granite divides logits
+        self.scale = 1 / getattr(config, "logits_scaling", 1)  # models of type Granite divide logits
         self.unit = min(size, _CHUNK)
         self._chunk = _chunk
 
@@ -103,7 +103,7 @@ class Learner:
                 module.compile()
 
     def loss(self, examples: list[Example], share: float, *, learn: bool) -> Tensor:
-        """Returns the sum of a row's losses in nats, times `share`. With `learn`, adds gradients to LoRA's weights."""
+        """Returns the sum of a row's losses in nats, times `share`. `learn` also adds gradients to LoRA's weights."""
         row = Row.of(examples, self.size, self.longest, self.unit, self.device)
         torch._dynamo.mark_dynamic(row.ends, 0)  # all other shapes are fixed
         with torch.set_grad_enabled(learn):
@@ -119,7 +119,7 @@ class Learner:
         return total
 
     def _hidden(self, row: Row) -> Tensor:
-        """Returns the hidden states before the logits, (1, size, width)."""
+        """Returns the hidden states before the logits, of shape (1, size, width)."""
         return self.causal.base_model(
             input_ids=row.tokens,
             position_ids=row.positions,
@@ -131,7 +131,7 @@ class Learner:
         ).last_hidden_state
 
     def check(self, example: Example) -> None:
-        """Compares the loss with the model's own loss, before compilation. Raises ModelError if they differ."""
+        """Compares the loss with transformers' loss. Raises ModelError if they differ. Call this before `compile`."""
         ours = self.loss([example], 1 / example.learnt, learn=False).item()
         tokens = torch.from_numpy(example.tokens)[None].to(self.device)
         labels = tokens.clone()
@@ -146,7 +146,7 @@ class Learner:
 
 
 def _chunk(states: Tensor, weight: Tensor, targets: Tensor, scale: float, share: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns the sum of cross-entropies times `share`, and its gradient with respect to `states`. Keeps no logits."""
+    """Returns the sum of cross-entropies times `share`, and the sum's gradient for `states`. Keeps no logits."""
     logits = (states @ weight.t()).float() * scale
     kept = (targets != IGNORED)[:, None]
     right = torch.arange(weight.shape[0], device=targets.device) == targets[:, None]

@@ -1,4 +1,4 @@
-"""The loop's command line, and checks of its values, without torch."""
+"""The command line of the training loop, and checks of its values. Needs no torch."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import argparse
 from pathlib import Path
 
 EVICTED = 143
-"""Exit code after SIGTERM, like that of a killed process, which does not count as a failure of the training."""
+"""The exit code after SIGTERM, equal to a killed process's. It does not count as a failure of the training."""
 UNFIT = 2
-"""Exit code for errors in options, data and checkpoints that no retry fixes."""
+"""The exit code for errors that no retry fixes, in options, data or checkpoints."""
 RETRIES = 3
-"""How often Ray restarts all workers after a worker died."""
+"""How often Ray restarts all workers after the death of a worker."""
 START_RETRIES = 3
-"""How often Ray waits a minute for GPUs again. Then the job fails, and KubeRay tries another cluster.
+"""How often Ray waits for GPUs again, a minute each time. Then the job fails, and KubeRay tries another cluster.
 
-KubeRay does not replace a pod on a dead node (1.6.2, controllers/ray/raycluster_controller.go, reconcilePods: a
-terminating pod counts).
+KubeRay does not replace a pod on a dead node, because it counts terminating pods (1.6.2,
+controllers/ray/raycluster_controller.go, reconcilePods).
 """
 SYNTHETIC = (2048, 32, 512)
-"""Number of synthetic examples, and their shortest and longest length in tokens."""
+"""The number of synthetic examples, and their minimum and maximum length in tokens."""
 
 
 def parser(name: str = "finetuning.train") -> argparse.ArgumentParser:
@@ -45,14 +45,14 @@ def parser(name: str = "finetuning.train") -> argparse.ArgumentParser:
 
 
 def ray_parser() -> argparse.ArgumentParser:
-    """Returns the parser of the options on Ray."""
+    """Returns the parser of the options if the loop runs on Ray."""
     made = parser("finetuning.ray_train")
     made.add_argument("--workers", type=int, required=True, help="processes, each with a GPU if there are any")
     return made
 
 
 def check(chosen: argparse.Namespace, processes: int, examples: int) -> None:
-    """Raises ValueError with all errors of the options for this number of processes and examples."""
+    """Checks the options for a number of processes and examples. Raises ValueError with all errors."""
     wrong = []
     if chosen.batch % processes:
         near = max(1, round(chosen.batch / processes)) * processes

@@ -1,7 +1,7 @@
-"""Runs finetuning.train's loop in workers of Ray Train, one for each GPU: `python -m finetuning.ray_train`.
+"""Runs the loop of finetuning.train in workers of Ray Train, one for each GPU: `python -m finetuning.ray_train`.
 
-All nodes mount the folder --output. If a worker dies, Ray restarts all workers when GPUs are available, and the loop
-continues from its newest checkpoint.
+All nodes must mount the folder --output. If a worker dies, Ray restarts all workers when GPUs are available. The loop
+then continues from its newest checkpoint.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from finetuning.options import RETRIES, START_RETRIES, UNFIT, ray_parser
 
 
 def loop(chosen: Mapping[str, Any]) -> str | None:
-    """Trains in each worker. Returns an error that no retry fixes, from any worker, or None."""
+    """Trains in a worker. If any worker has an error that no retry fixes, returns the error. Otherwise returns None."""
     training, wrong = None, None
     try:
         training = train.prepared(argparse.Namespace(**chosen), get_device())
@@ -36,7 +36,7 @@ def loop(chosen: Mapping[str, Any]) -> str | None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Returns 0 after the training, 2 for wrong options."""
+    """Returns 0 after the training, or 2 for errors that no retry fixes."""
     chosen = ray_parser().parse_args(arguments)
     chosen.output = chosen.output.absolute()
     ray.init(ignore_reinit_error=True)

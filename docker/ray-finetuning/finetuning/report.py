@@ -1,4 +1,4 @@
-"""The loop's log lines, metrics.jsonl and result.json, without torch."""
+"""Formats the loop's log lines, and writes metrics.jsonl and result.json. Needs no torch."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 
 
 def begun(examples: int, steps: int, step: int, before: float) -> str:
-    """Returns the first line. `step` is the last step in the checkpoint from which the training continues."""
+    """Returns the first line. `step` is the step of the checkpoint from which the training continues, or 0."""
     return f"{examples} examples in {steps} steps, from step {step}; loss {before:.4f}"
 
 
 def line(found: Mapping[str, float]) -> str:
-    """Returns the log line of some steps."""
+    """Returns the log line for the steps since the last line."""
     return "step {step}: loss {loss:.4f}, gradient {gradient:.2f}, {tokens_per_s:,.0f} tokens/s".format_map(found)
 
 

@@ -1,6 +1,6 @@
 """Fine-tunes a model with LoRA, continues from checkpoints, and stops at SIGTERM: `python -m finetuning.train`.
 
-The examples of a step depend on data, seed and sizes, not on the number of GPUs.
+The examples of a step depend on the data, the seed and the options, but not on the number of GPUs.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Training:
     """One process of a training."""
 
     def __init__(self, chosen: argparse.Namespace, base: nn.Module, examples: list[Example]) -> None:
-        """Plans and loads the training. Raises ValueError, or subclasses: DataError, ModelError, CheckpointError."""
+        """Plans and loads the training. Raises ValueError, which includes DataError, ModelError and CheckpointError."""
         check(chosen, world()[1], len(examples))
         self.chosen = chosen
         order = np.random.default_rng(chosen.seed).permutation(len(examples))
@@ -99,7 +99,7 @@ class Training:
         return found
 
     def run(self, report: Callable[[Mapping[str, Any]], None] = lambda _: None) -> int:
-        """Trains. Returns the exit code: 0 after all steps, or EVICTED. Calls `report` in each process with metrics."""
+        """Trains. Returns the exit code: 0 after all steps, or EVICTED. Each process calls `report` with metrics."""
         before = self.evaluate() if self.before is None else self.before
         log(reporting.begun(len(self.examples), self.steps, self.begun, before))
         since, seen = time.monotonic(), 0
@@ -122,7 +122,7 @@ class Training:
         return 0
 
     def step(self, step: int) -> tuple[Tensor, Tensor, int]:
-        """Returns the batch's mean loss and the gradient's norm, both still on the GPU, and the number of tokens."""
+        """Returns the batch's mean loss and the gradient's norm, which stay on the GPU, and the number of tokens."""
         batch = self.rows[(step - 1) * self.chosen.batch : step * self.chosen.batch]
         share = 1 / sum(each.learnt for row in batch for each in row)
         rank, processes = world()
@@ -142,14 +142,14 @@ class Training:
         return loss, norm, sum(len(each.tokens) for row in batch for each in row)
 
     def rate(self, step: int) -> float:
-        """Returns the learning rate of a step, from 1. It rises in the warm-up, then falls along a cosine to 0."""
+        """Returns the learning rate of a step (first: 1). It rises in the warm-up, then falls along a cosine to 0."""
         if step <= self.chosen.warmup:
             return self.chosen.rate * step / self.chosen.warmup
         done = (step - self.chosen.warmup) / max(1, self.steps + 1 - self.chosen.warmup)
         return self.chosen.rate * 0.5 * (1 + math.cos(math.pi * done))
 
     def evaluate(self) -> float:
-        """Returns the mean loss per token of the evaluation examples, or nan without examples."""
+        """Returns the mean loss per token of the evaluation examples. Without examples, returns nan."""
         share = 1 / max(1, sum(each.learnt for each in self.held))
         rows = self._packed(self.held, [0])[world()[0] :: world()[1]]
         loss = torch.zeros((), device=self.learner.device)
@@ -168,14 +168,14 @@ class Training:
         return bool(any_stopped.item())
 
     def log(self, found: Mapping[str, float], report: Callable[[Mapping[str, Any]], None]) -> None:
-        """Adds a line to the log and metrics.jsonl."""
+        """Adds a line to the log and to metrics.jsonl, and calls `report`."""
         log(reporting.line(found))
         if world()[0] == 0:
             reporting.keep(self.chosen.output, found)
         report(found)
 
     def finish(self, result: Mapping[str, float], report: Callable[[Mapping[str, Any]], None]) -> None:
-        """Saves the adapter in peft's format, and result.json."""
+        """Saves the adapter in peft's format, writes result.json, and calls `report`."""
         if world()[0] == 0:
             self.model.save_pretrained(self.chosen.output / "adapter", save_embedding_layers=False)
             reporting.keep_result(self.chosen.output, result)
@@ -184,8 +184,8 @@ class Training:
 
 
 def prepared(chosen: argparse.Namespace, device: torch.device) -> Training:
-    """Loads model and data. Raises ValueError."""
-    if chosen.data:  # this shows errors in the data in seconds, before the model is loaded for minutes
+    """Loads the model and the data. Raises ValueError."""
+    if chosen.data:  # finds errors in seconds; loading the model takes minutes
         lines.read(chosen.data, lambda *_: None)
     chosen.output.mkdir(parents=True, exist_ok=True)
     base = load(chosen.model, device)
@@ -193,7 +193,7 @@ def prepared(chosen: argparse.Namespace, device: torch.device) -> Training:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Returns 0 after the training, 2 for wrong options, 143 if it was stopped."""
+    """Returns 0 after the training, 2 for errors that no retry fixes, or 143 if the training was stopped."""
     chosen = parser().parse_args(arguments)
     cuda = torch.cuda.is_available()
     device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))) if cuda else torch.device("cpu")
