@@ -184,7 +184,7 @@ class Cluster:
         return [obj for obj in self.all(kind, namespace) if owners_of(obj) & set(owners)]
 
     def node(self, name: str) -> Object | None:
-        """Returns the node with this name, or None. Uses an index, because large jobs need thousands of look-ups."""
+        """Looks a node up in an index, because large jobs need thousands of look-ups."""
         self._nodes = self._nodes or {node["metadata"]["name"]: node for node in self.all(NODE)}
         return self._nodes.get(name)
 

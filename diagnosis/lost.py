@@ -18,7 +18,7 @@ from k8s.objects import Object, condition, has_ended
 from k8s.scheduling import tolerates
 
 _LOST = {"Unknown": "unreachable", "False": "not ready"}
-"""Descriptions of a lost node, by the status of its condition Ready."""
+"""Descriptions by the status of the node's condition Ready."""
 _TAINTS = ("node.kubernetes.io/unreachable", "node.kubernetes.io/not-ready")
 REPAIR = "AKS tries to repair such a node (docs/lost-nodes.md)"
 _OFF = "only if its VM is off: otherwise the container keeps running (docs/lost-nodes.md)"

@@ -88,7 +88,6 @@ def scheduled(cron_job: Object, kind: str) -> Finding:
 
 
 def _of_deployments(application: Object) -> str:
-    """Returns the messages of unhealthy deployments, which have the cause, or else that of the application."""
     deployments = application.get("serveDeploymentStatuses", {}).items()
     messages = [f"{name} {each.get('status', '')}: {each['message']}" for name, each in deployments
             if each.get("status") != "HEALTHY" and each.get("message")]  # fmt: skip

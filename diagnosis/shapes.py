@@ -51,7 +51,7 @@ def document(name: str, text: str) -> dict[str, Any]:
 
 
 def fit(value: Any, shape: Any) -> Any:
-    """Returns the part of the value that fits the shape (fields.yaml explains shapes), or None if its type differs."""
+    """Returns the part of the value that fits the shape (see fields.yaml), or None for another type."""
     if isinstance(shape, dict):
         return _fit_map(value, shape) if isinstance(value, dict) else None
     if isinstance(shape, list):

@@ -191,8 +191,8 @@ def _with_next_fix(problem: Problem, later: Iterable[Problem]) -> Problem:
 def _follows(problem: Problem, broken: Collection[Path]) -> bool:
     """Returns whether a problem may be only a consequence of broken settings.
 
-    It may be if its path is, contains or is inside a broken path. It may also be if a map lacks an entry, and a broken
-    entry was removed from that map. A container that storage.containers lacks may be a broken one of an account.
+    It may be if its path is, contains or is inside a broken path, or if a map lacks an entry and a broken entry was
+    removed from that map. A container that storage.containers lacks may be a broken one of an account.
     """
     path, lacking = problem.path, problem.lacking
     related = any(path[: len(other)] == other or other[: len(path)] == path for other in broken)

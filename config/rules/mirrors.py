@@ -41,8 +41,8 @@ def mirror_problems(installation: Installation, is_file: IsFile) -> Iterator[Pro
 
 
 def _registry_fault(registry: str) -> str:
-    """Returns the error in a registry's name, or an empty string. Rejects a host without dot or port, because images
-    would come from Docker Hub (distribution/reference, normalize.go: splitDockerDomain).
+    """Returns the error in a registry's name, or an empty string. A host without dot or port would mean Docker Hub
+    (distribution/reference, normalize.go: splitDockerDomain).
     """
     if not re.fullmatch(REGISTRY, registry):
         return "not a registry"

@@ -50,7 +50,7 @@ def network_objections(answer: Json, settings: Settings) -> Iterator[Objection]:
 
 
 def dns_servers(answer: Json) -> list[str]:
-    """Returns a network's custom DNS servers; empty if it uses Azure's DNS servers."""
+    """Returns a network's custom DNS servers; empty if it uses Azure's."""
     return list((answer["properties"].get("dhcpOptions") or {}).get("dnsServers") or ())
 
 

@@ -67,7 +67,7 @@ def _autoscale_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:
 def autoscale_fixed(path: Path, nodes: int, *, least: int | None = None, counted: bool = True) -> Fix:
     """Returns the commands that make a pool autoscale between `least` (by default `nodes`) and `nodes`.
 
-    If the user may have set `count` (`counted`), a command removes it. Pulumi ignores the removal of a missing key.
+    A command removes `count` if the user may have set it (`counted`). Pulumi ignores the removal of a missing key.
     """
     bounds = {"min": nodes if least is None else least, "max": nodes}
     edits = (Edit((*path, "autoscale", bound), value) for bound, value in bounds.items())

@@ -115,7 +115,7 @@ def _unsupported_permissions(account: Account) -> Iterator[Problem]:
 
 
 def _old_addon(kubernetes: str, auth: str) -> Iterator[Problem]:
-    """Yields an error if the add-on's driver is too old to know `auth`, and would look for the account's key."""
+    """Yields an error if the add-on's driver is too old: it ignores `auth` and looks for the account's key."""
     facts = versions()
     since = facts.identity_mounts
     if since.lacks_addon(kubernetes):

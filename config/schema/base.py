@@ -37,7 +37,7 @@ class Model(BaseModel):
 
 
 def may_be(text: str) -> FieldInfo:
-    """Returns an `Annotated` marker with the allowed values for messages. It is for types that show too little."""
+    """Returns an `Annotated` marker with allowed values for messages, if the type shows too little."""
     info: FieldInfo = Field(json_schema_extra={"allowed": text})
     return info
 

@@ -100,7 +100,7 @@ class AutoscalerSettings(Model):
     """Minutes until an unneeded node is deleted."""
     unready_minutes: Minutes = 60
     """Minutes until an unready node is deleted; the first 15 minutes of a new node do not count. A GPU node is unready
-    until it advertises GPUs; AKS's default of 20 may delete a node with almost finished drivers.
+    until it advertises GPUs; with AKS's default of 20, it may be deleted shortly before its drivers are ready.
     """
     unready_nodes: Annotated[int | None, Field(ge=0, le=MAX_CLUSTER_NODES), PLAIN_DIGITS] = None
     """Maximum number of unready nodes; above it, the autoscaler pauses. By default, the maximum number of GPU nodes,
@@ -156,11 +156,11 @@ class ClusterSettings(Model):
     """The AKS cluster and access to it."""
 
     resource_group: str | None = None
-    """Name of the resource group; by default that of the cluster. Cannot change once the platform is deployed."""
+    """Name of the resource group; by default the cluster's name. Cannot change once the platform is deployed."""
     kubernetes_version: Text = versions().kubernetes.default
     """Minor version or patch version. A change upgrades the control plane, then the GPU pools node by node: pools with
-    InfiniBand in place, others with one extra node, which needs quota. The program then prints the command for the
-    system pool.
+    InfiniBand in place, others with one extra node, which needs quota. The program then prints the command that
+    upgrades the system pool.
     """
     entra: Annotated[bool, protects([True, False])] = True
     """Log in with Microsoft Entra ID, with Azure RBAC in the cluster."""
@@ -169,21 +169,21 @@ class ClusterSettings(Model):
     login: Literal["azurecli", "workloadidentity", "spn", "msi"] = "azurecli"
     """Login method of kubelogin: `azurecli`, `workloadidentity`, `spn`, `msi`."""
     admin_group_object_ids: Annotated[tuple[ObjectId, ...], protects("stated")] = ()
-    """Entra groups of cluster admins. Each also gets the role that it needs to request a kubeconfig."""
+    """Entra groups of cluster admins. Each group also gets the role that it needs to request a kubeconfig."""
     deployer_object_id: Annotated[ObjectId | None, protects("stated")] = None
-    """Object id that gets the cluster admin role; by default that of the deployer."""
+    """Object id that gets the cluster admin role; by default the deployer's object id."""
     deployer_type: PrincipalType | None = None
-    """Type of that object id: `User`, `ServicePrincipal` (also for managed identities) or `Group`. By default, the type
-    of the deployer's login, or `User` if `deployerObjectId` is not the deployer's.
+    """Type of `deployerObjectId`: `User`, `ServicePrincipal` (also for managed identities) or `Group`. By default, the
+    type of the deployer's login, or `User` if `deployerObjectId` is not the deployer's.
     """
     identity: UserAssignedIdentityId | None = None
     """An existing user-assigned identity for the cluster. By default, Azure creates a system-assigned identity; with
-    `network`, the stack creates a user-assigned one.
+    `network`, the stack creates a user-assigned identity.
     """
     authorized_ip_ranges: Annotated[IpRanges, protects("ranges")] = ()
     """Public IPv4 ranges that may reach the API server; by default any address. They must include all machines that run
     pulumi, helm or kubectl (CI, too). The cluster's nodes always have access, except through the NAT gateway of an
-    existing network (`network.id`): add its addresses. If unset, an existing cluster keeps its ranges.
+    existing network (`network.id`): add the gateway's addresses. If unset, an existing cluster keeps its ranges.
     """
     node_os_channel: NodeOsChannel = "Unmanaged"
     """Source of node patches: `Unmanaged` uses Ubuntu's nightly updates, and replaces no node image. With

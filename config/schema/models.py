@@ -106,7 +106,7 @@ class StackFile(Model):
     resources in place. A stack with `platformStack` uses its own tags, or the platform's tags if it has none.
     """
     prices: dict[str, Price] = {}
-    """Your price of a node by VM size, in US dollars per hour, instead of Azure's list price."""
+    """Your prices of nodes by VM size, in US dollars per hour, instead of Azure's list prices."""
 
     @field_validator("prices")
     @classmethod

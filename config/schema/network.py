@@ -71,7 +71,7 @@ class NetworkSettings(Model):
     zones: Annotated[tuple[PrivateZoneId, ...], Field(max_length=len(ZONE_NAMES))] = ()
     """Existing private DNS zones instead of new ones, identified by their names: `privatelink.<region>.azmk8s.io`,
     `privatelink.azurecr.io`, `privatelink.blob.core.windows.net`, `privatelink.dfs.core.windows.net`,
-    `privatelink.file.core.windows.net`. With `network.id`, all but the first must be linked to it.
+    `privatelink.file.core.windows.net`. With `network.id`, all zones except the first must be linked to that network.
     """
     outbound: Annotated[
         Literal["natGateway", "loadBalancer", "userDefinedRouting"],
@@ -79,7 +79,7 @@ class NetworkSettings(Model):
     ] = "natGateway"
     """Internet access of nodes in a custom network: `natGateway`, created by the stack or already on the subnet of
     `network.id`; AKS's `loadBalancer`; or `userDefinedRouting`, with the route table of the subnet of `network.id`, for
-    example through a firewall. In AKS's network it is `loadBalancer`.
+    example through a firewall. Without a custom network, it is `loadBalancer`.
 
     Azure's new networks have no default outbound access any more (AKS's page on outbound types).
     """

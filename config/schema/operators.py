@@ -146,8 +146,8 @@ class Operators(Model):
     """The cluster's operators. config/schema/inventory.py adds a field for each."""
 
     driver_upgrades: DriverUpgrades = "manual"
-    """Upgrades of OFED and the GPU driver on running nodes: `manual`, or `when-idle` by NVIDIA's operators: one node
-    at a time, after all its pods have ended, except those of DaemonSets.
+    """Upgrades of OFED and the GPU driver on running nodes: `manual` or `when-idle`. With `when-idle`, NVIDIA's
+    operators upgrade one node at a time, after all its pods have ended, except pods of DaemonSets.
     """
     scheduler: Scheduler = VOLCANO
     """The only scheduler of pods on GPU nodes: `volcano`, or `scheduler-plugins-scheduler`, which is Kubernetes'

@@ -100,8 +100,8 @@ class Autoscale(Model):
     max: NodeCount
     """Maximum number of nodes."""
     priority: Annotated[int | None, Field(ge=0, le=MAX_PRIORITY), PLAIN_DIGITS] = None
-    """Priority for `cluster.autoscaler.expander` `priority`, by default 0. Of the suitable pools, the one with the
-    highest number grows; if Azure has no nodes for it, the next one does.
+    """Priority if `cluster.autoscaler.expander` is `priority`, by default 0. Of the suitable pools, the pool with the
+    highest number grows; if Azure has no nodes for it, the next pool grows.
     """
 
     @property
@@ -113,7 +113,7 @@ class PoolSettings(Model):
     """One pool of GPU nodes, all of one VM size and in one InfiniBand fabric."""
 
     vm_sku: GpuSku
-    """VM size of its nodes; `pools` replaces `vmSku` and `nodeCount`."""
+    """VM size of the pool's nodes; `pools` replaces `vmSku` and `nodeCount`."""
     count: NodeCount = 2
     """Number of nodes of a pool without `autoscale`."""
     spot: bool = False
@@ -135,11 +135,11 @@ class PoolSettings(Model):
     disk is smaller. A change replaces the pool.
     """
     os_disk_type: DiskType | None = None
-    """`Managed`, or `Ephemeral` on the VM size's own disks; by default `Ephemeral` if it fits there. A change replaces
-    the pool.
+    """`Managed`, or `Ephemeral` on the VM size's own disks; by default `Ephemeral` if the OS disk fits there. A change
+    replaces the pool.
     """
     local_nvme_scratch: bool | None = None
-    """Create one scratch file system of the local NVMe disks; by default if the VM size has such disks."""
+    """Create one scratch file system of the local NVMe disks; by default `true` if the VM size has local NVMe disks."""
     gpu_slices: Annotated[int, Field(ge=1, le=MAX_SLICES), PLAIN_DIGITS] = 1
     """Number of pods that may share each GPU (time slicing): a node advertises each GPU this many times. The pods'
     memory is not isolated.
@@ -155,7 +155,7 @@ class PoolSettings(Model):
     reservations. A change replaces the pool.
     """
     max_pods: Annotated[int | None, Field(ge=MIN_PODS, le=MAX_PODS), PLAIN_DIGITS] = None
-    """Maximum number of pods per node, including about 25 of AKS and of operators; by default 250, AKS's default for
+    """Maximum number of pods per node, including about 25 pods of AKS and operators; by default 250, AKS's default for
     CNI Overlay. A change replaces the pool.
     """
     replace: Literal["create-first", "delete-first"] = "create-first"

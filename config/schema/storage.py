@@ -81,7 +81,9 @@ class ContainerSettings(Model):
     """A blob container, which workloads mount with `permissions`."""
 
     sas: Annotated[SasKind, protects(["user-delegation", "service"])] = "service"
-    """`service`: signed with the account key. `user-delegation`: signed with an Entra login, for 7 days at most."""
+    """How the SAS is signed: `service`, with the account key; or `user-delegation`, with an Entra login, for 7 days at
+    most.
+    """
     permissions: Annotated[
         str,
         StringConstraints(pattern=r"^ra?c?w?d?lm?p?$"),
@@ -89,7 +91,7 @@ class ContainerSettings(Model):
         protects("letters"),
     ] = "rl"
     """Permissions of the SAS for mounts, from `racwdlmp`: read, add, create, write, delete, list, move, permissions.
-    Writing to a hierarchical namespace needs the last two. With `storage.auth` `identity`, `rl` assigns a reader role;
+    Writing to a hierarchical namespace needs `m` and `p`. With `storage.auth` `identity`, `rl` assigns a reader role;
     permissions with both `w` and `d` assign a contributor role.
 
     With a hierarchical namespace, blobfuse2 renames with Path Create and sets the permissions of each new file with
@@ -145,16 +147,16 @@ class AccountSettings(Model):
     account_name: Annotated[AccountName | None, EMPTY_IS_UNSET] = None
     """Globally unique name of the storage account; by default derived from project, stack and subscription."""
     sku: AccountSku = "Standard_LRS"
-    """`Standard_LRS`, `Standard_ZRS`, `Premium_LRS` or `Premium_ZRS`. An existing account keeps its own."""
+    """`Standard_LRS`, `Standard_ZRS`, `Premium_LRS` or `Premium_ZRS`. An existing account keeps its SKU."""
     hierarchical_namespace: bool = True
     """Data Lake Gen2 (atomic renames of folders). A change would create a new account: if the existing account has no
-    hierarchical namespace, the program prints the setting that keeps it (`false`).
+    hierarchical namespace, the program prints the setting that keeps the account (`false`).
     """
     protect: Annotated[bool, protects([True, False])] = True
     """Prevent deletion and replacement of the account, its containers, and a cluster with claims that keep files."""
     rotation: Annotated[Text, BeforeValidator(lambda value: FIRST_ROTATION if value == "" else value)] = FIRST_ROTATION
-    """Any text. A new text issues new SAS for all containers and restarts their expiry. Jobs that mount them are
-    replaced and start again.
+    """Any text. A new text issues new SAS for all containers and restarts their expiry. Jobs that mount these
+    containers are replaced and start again.
     """
     containers: dict[ContainerName, ContainerSettings] = {}
     """Blob containers, by name."""
@@ -219,12 +221,12 @@ class StorageSettings(AccountSettings):
     shared_files: SharedFiles | None = None
     """Storage of the workloads' shared files. `smb`: Azure Files in a public account, which AKS creates for the
     workloads' own StorageClass. `nfs`: Azure Files in an account of the stack, reachable only from a custom network.
-    `none`: no shared files. The default is the class of `operators.nfsSubdirExternalProvisioner` if that is enabled,
-    else `smb`, or `none` with `network.private`. A change creates new shares and does not copy files.
+    `none`: no shared files. The default is the class of `operators.nfsSubdirExternalProvisioner` if that operator is
+    enabled, else `smb`, or `none` with `network.private`. A change creates new shares and does not copy files.
     """
     shared_class: Annotated[SharedClass | None, EMPTY_IS_UNSET] = None
-    """An existing StorageClass for shared files, instead of `sharedFiles`: one of AKS's or your own. Previews fail if
-    the cluster does not have it.
+    """An existing StorageClass for shared files, instead of `sharedFiles`: a class of AKS, or your own class. Previews
+    fail if the cluster does not have it.
     """
 
     def files_account(self, names: Names, subscription_id: str) -> str:

@@ -36,12 +36,14 @@ class TeamSettings(Model):
     the team gets them back at once. Its jobs may also use GPUs that other teams leave idle.
     """
     lending_limit: Annotated[Gpus | None, protects("limit"), _LIMIT] = None
-    """Maximum number of its GPUs that others may borrow, with the same share of other resources; by default all."""
+    """Maximum number of the team's GPUs that other teams may borrow, with the same share of other resources; by default
+    all.
+    """
     borrowing_limit: Annotated[Gpus | None, protects("limit"), _LIMIT] = None
-    """Maximum number of GPUs that its jobs may borrow from other teams; by default as many as others lend."""
+    """Maximum number of GPUs that the team's jobs may borrow from other teams; by default as many as these lend."""
     pins_memory: Annotated[bool, protects([False, True])] = False
-    """Allow its pods to lock memory (capability IPC_LOCK), which multi-node jobs need on InfiniBand. All other rules of
-    the Pod Security level `baseline` stay in force.
+    """Allow the team's pods to lock memory (capability IPC_LOCK), which multi-node jobs need on InfiniBand. All other
+    rules of the Pod Security level `baseline` stay in force.
     """
     users: tuple[User, ...] = ()
     """Users who may run jobs in the namespace, by their names in the cluster. With Entra, use the user principal name,

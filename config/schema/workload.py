@@ -66,7 +66,7 @@ class WorkloadOptions(Model):
     config/rules/placement.py chooses it.
     """
     pod_overrides: PodOverrides = {}
-    """Changes to the template of its GPU pods, merged last, as in `{spec: {priorityClassName: low}}`.
+    """Changes to the template of the workload's GPU pods, merged last, as in `{spec: {priorityClassName: low}}`.
 
     config/schema/overrides.py defines the merge.
     """
