@@ -29,7 +29,7 @@ from pathlib import Path
 from api import CONFLICT, GONE, Object, call
 
 CHECKED = "aznhc-checked"
-"""The annotation of a node with the time of its last complete check."""
+"""Annotation with the time of a node's last complete check."""
 GPU = "nvidia.com/gpu"
 HOSTNAME, POOL = "kubernetes.io/hostname", "kubernetes.azure.com/agentpool"
 DAY = timedelta(days=1)

@@ -37,7 +37,7 @@ class Rules:
     effect: str
     """The effect of a new taint. NoExecute evicts jobs without a grace period."""
     grace: timedelta
-    """The time after which a taint NoSchedule becomes NoExecute."""
+    """Time until NoSchedule becomes NoExecute."""
     bad_labels: tuple[str, ...]
     """Labels that other programs set on bad nodes."""
     bad_conditions: tuple[str, ...]

@@ -19,7 +19,7 @@ GPU = "nvidia.com/gpu"
 POOL = "ai-on-aks/pool"
 _CLOSED = ("NoSchedule", "NoExecute")
 _KUBERNETES = "node.kubernetes.io/"
-"""The prefix of the taints that Kubernetes sets if a node is cordoned, not ready, not reachable or under pressure."""
+"""Prefix of Kubernetes' taints on a node that is cordoned, not ready, not reachable or under pressure."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Pool:
 
     nodes: int
     gpus: int
-    """The number of GPUs of each node."""
+    """GPUs of each node."""
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ Labels = dict[str, str]
 
 
 def records(pool: bytes) -> dict[str, str]:
-    """Returns the keys and values in the content of Hyper-V's file. Ignores an incomplete last record."""
+    """Returns keys and values of a pool file, without an incomplete last record."""
     size = KEY_BYTES + VALUE_BYTES
     found = {}
     for start in range(0, len(pool) - size + 1, size):

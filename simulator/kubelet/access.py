@@ -39,9 +39,9 @@ class PodAccess:
         return logs[-1] if logs else None
 
     def why_no_log(self, namespace: str, name: str, container: str) -> tuple[int, str]:
-        """Returns the HTTP status and the message for a missing log.
+        """Returns the HTTP status and message for a missing log.
 
-        Source of the answer for waiting containers: validateContainerLogStatus in pkg/kubelet/kubelet_pods.go.
+        Source for waiting containers: validateContainerLogStatus in pkg/kubelet/kubelet_pods.go.
         """
         pod = self._find(namespace, name)
         if pod is None:
@@ -73,7 +73,7 @@ class PodAccess:
         raise ShimError(f"container {container} of pod {name} has no shell: the simulator does not run its image")
 
     def connect(self, namespace: str, name: str, port: int) -> socket.socket:
-        """Connects to a port of the pod. Raises ShimError if the pod has no sandbox."""
+        """Connects to a port of the pod. Raises ShimError."""
         pod = self._find(namespace, name)
         local = self._network.local_port((pod or {}).get("status", {}).get("podIP", ""), port)
         if local is not None:

@@ -81,7 +81,7 @@ class ContainerContext:
         raise VolumeNotReady(f"container {self.container['name']} has no mount at {path}")
 
     def source(self, mount: Object) -> Path:
-        """Returns the file or folder of this machine for a volumeMount. Creates the subPath if it is missing."""
+        """Returns the file or folder of this machine for a volumeMount. Creates a missing subPath."""
         volume = self.volume(mount["name"])
         base = self.volumes.path(volume)
         below = expand(mount.get("subPathExpr", ""), self.env()) or mount.get("subPath", "")

@@ -33,7 +33,7 @@ class _Holding:
 
 
 class DeviceManager:
-    """Assigns devices of nodes to pods, in the order of the devices' numbers."""
+    """Assigns devices of nodes to pods, lowest number first."""
 
     def __init__(self, pods: Callable[[], Iterable[Object]]) -> None:
         self._pods = pods

@@ -1,7 +1,7 @@
 """The simulated kubelets of one cluster.
 
-A pod gets a worker if the simulator can run one of its images. Other pods are assigned to KWOK by an annotation as soon
-as they may start. Sandboxes read the cluster's state from a file.
+A pod gets a worker if the simulator can run one of its images. An annotation assigns other pods to KWOK once they may
+start. Sandboxes read the cluster's state from a file.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Kubelet:
         cloud: Cloud,
         cluster_id: str,
     ) -> None:
-        """Starts the kubelets. `cluster_id` is the cluster's ARM id, by which Azure finds the kubelet identity."""
+        """`cluster_id` is the cluster's ARM id. Azure finds the kubelet identity by it."""
         self.plane, self.network, cloud = plane, network, cloud.at(cluster_id)
         self.kube = plane.client()
         self.folder = plane.folder

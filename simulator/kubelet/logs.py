@@ -24,7 +24,7 @@ class LogFile:
         self._lock = threading.Lock()
 
     def begin(self) -> None:
-        """Creates the log, so that it exists even if the container prints nothing."""
+        """Creates the log, also if the container prints nothing."""
         with self._lock:
             self._begun().touch()
 
@@ -72,7 +72,7 @@ def read(path: Path, goes_on: Callable[[], bool]) -> Iterator[list[str]]:
 
 @dataclass(frozen=True)
 class Wanted:
-    """The part of a log that a request asks for, as in the API's PodLogOptions."""
+    """The requested part of a log: the API server's PodLogOptions."""
 
     tail: int | None = None
     since: datetime.datetime | None = None

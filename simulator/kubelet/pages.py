@@ -17,7 +17,7 @@ _REQUEST_LIMIT = 8192
 
 
 class Pages:
-    """The HTTP pages of a cluster. Each is served while its pod is ready."""
+    """The pages of a cluster, served while their pods are ready."""
 
     def __init__(
         self,

@@ -24,7 +24,7 @@ class PodContext(Protocol):
         """A client of the API server with the rights of the pod's service account."""
 
     def env(self) -> Mapping[str, str]:
-        """Returns the environment, with values in place of references to secrets, config maps and fields."""
+        """Returns the environment, with resolved references to secrets, config maps and fields."""
 
     def file(self, path: str) -> bytes | None:
         """Returns the content of a mounted file, or None if the file does not exist."""
@@ -52,7 +52,7 @@ class PodContext(Protocol):
 
 
 Gate = Callable[[PodContext], str | None]
-"""Returns why the container cannot be ready yet, or None if it can."""
+"""Returns why the container cannot be ready yet, or None."""
 
 
 Offers = Callable[[Object, Sequence[Object], NodeHardware, Callable[[Object, str], bytes | None]], dict[str, int]]
@@ -86,7 +86,7 @@ class HostProcess:
     ports: Callable[[PodContext], Mapping[int, int]] = field(default=lambda _: {})
     """Container port -> port on 127.0.0.1."""
     tools: tuple[str, ...] = ()
-    """The simulator's tools that the process needs. Missing tools are built first."""
+    """The required tools. Missing tools are built first."""
 
 
 @dataclass(frozen=True)

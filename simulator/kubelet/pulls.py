@@ -1,4 +1,4 @@
-"""Simulates image pulls: the errors of Azure's registries, and the back-off after an error."""
+"""Image pulls: errors of Azure's registries, and the back-off."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def repository(image: str) -> str:
 
 
 class ImagePulls:
-    """The images on each node, and the failed pulls for each container. Thread-safe."""
+    """Images on each node, and each container's failed pulls. Thread-safe."""
 
     def __init__(self, refusal: Callable[[str], str | None], clock: Callable[[], float] = time.monotonic) -> None:
-        """`refusal` returns why an image cannot be pulled, or None if it can."""
+        """`refusal` returns why an image cannot be pulled, or None."""
         self._refusal, self._clock = refusal, clock
         self._present: set[tuple[str, str]] = set()
         self._tries: dict[tuple[str, str], _Tries] = {}

@@ -24,7 +24,7 @@ def run_folder(pod_folder: Path, container: str) -> Path:
 
 @dataclass(frozen=True)
 class Shim:
-    """The client of the shim in the sandbox with a given run folder."""
+    """The client for the sandbox with this run folder."""
 
     run_dir: Path
 
@@ -40,7 +40,7 @@ class Shim:
         return socket.socket(fileno=files[0])
 
     def dial(self, port: int) -> socket.socket:
-        """Does the same as `connect` for the simulated network, but raises ConnectionRefusedError."""
+        """Works like `connect`, for the simulated network. Raises ConnectionRefusedError."""
         try:
             return self.connect(port)
         except ShimError as error:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from k8s.objects import Object
 
 STUBBED, PARTLY_STUBBED = "Stubbed", "PartlyStubbed"
-"""The reason in the status of a pod in which all containers, or only some, run no process."""
+"""Status reasons of pods in which all or some containers run no process."""
 
 
 def now() -> str:
@@ -128,7 +128,7 @@ def lost_with_node(pod: Object) -> Object:
 
 
 def ended_by_reboot(pod: Object) -> Object:
-    """Returns the patch of a kubelet for a pod that cannot restart after a reboot of its node.
+    """Returns a kubelet's patch for a pod that cannot restart after its node's reboot.
 
     Source: convertStatusToAPIStatus and convertToAPIContainerStatuses in pkg/kubelet/kubelet_pods.go of Kubernetes
     1.35.4.

@@ -1,4 +1,4 @@
-"""Runs a pod from its volumes and init containers, through restarts, to its end."""
+"""The lifecycle of a pod: volumes, init containers, restarts, end."""
 
 from __future__ import annotations
 

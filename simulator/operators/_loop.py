@@ -56,7 +56,7 @@ def reconcile(
 
 
 class Applier:
-    """Applies objects server-side. If an object has not changed, applies it only if it is lost or after RESYNC_S."""
+    """Applies objects server-side. Applies an unchanged object again only if it is lost, or after RESYNC_S."""
 
     def __init__(self, kube: KubeClient, manager: str) -> None:
         self._kube, self._manager = kube, manager
@@ -79,7 +79,7 @@ class Operator(ABC):
     """The base class of operators of custom resources. `step` reads all objects and acts on them once."""
 
     def __init__(self, ctx: PodContext, manager: str, resource: tuple[str, str]) -> None:
-        """`manager` is the field manager. `resource` is the kind of custom resource that the operator acts on."""
+        """`manager` is the field manager; `resource` is the kind that the operator acts on."""
         self._ctx, self._kube = ctx, ctx.kube
         self._watched = (resource, ("v1", "Node"), ("v1", "Pod"), ("apps/v1", "DaemonSet"))
         self._namespace: str = ctx.pod["metadata"]["namespace"]

@@ -63,7 +63,7 @@ def run(ctx: PodContext, stop: threading.Event) -> None:
 
 
 def intervals(argv: Sequence[str]) -> tuple[int, int]:
-    """Returns the hours between checks and between invasive checks. Raises ValueError if a flag is not an integer."""
+    """Returns the hours between checks and between invasive checks. Raises ValueError unless they are integers."""
     given = {"w": "24", "invasive-check-timer": "4", **dict(_FLAG.findall(" ".join(argv)))}
     for name, text in given.items():
         if not text.isdecimal():

@@ -17,7 +17,7 @@ from simulator.kubelet.programs import PodContext
 from simulator.operators._loop import reconcile
 
 _ROOT = "/persistentvolumes"
-"""The path in the pod where the NFS server's folder is mounted."""
+"""The path where the pod mounts the server's folder."""
 _PROVISIONER = "volume.beta.kubernetes.io/storage-provisioner"
 """The annotation of a claim in which the controller-manager writes the claim's provisioner."""
 _CLAIM, _VOLUME, _CLASS = (

@@ -240,7 +240,7 @@ def newer_template(pod: Object, daemonsets: Sequence[Object]) -> Object | None:
 
 
 def obstacle(pod: Object, rules: Mapping[str, Any]) -> str | None:
-    """Returns why the pod must not be evicted by the rules of kubectl drain, or None if it may be evicted."""
+    """Returns why the pod must not be evicted (kubectl drain's rules), or None."""
     if not pod["metadata"].get("ownerReferences") and not rules.get("force"):
         return "declares no controller and force is false"
     if any("emptyDir" in volume for volume in pod["spec"].get("volumes", [])) and not rules.get("deleteEmptyDir"):

@@ -23,7 +23,7 @@ _PROGRAMS = _HERE / "programs"
 _SETS = _HERE / "sets.yaml"
 PYTHON = "python3"
 SHIM = "/opt/simulator/shim"
-"""The program in a sandbox that starts the container's command."""
+"""The program that starts every container."""
 
 
 @dataclass(frozen=True)

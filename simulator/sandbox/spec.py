@@ -22,7 +22,7 @@ class Mount:
     target: str
     read_only: bool = True
     shared: bool = False
-    """Whether the node sees mounts that the container creates in the volume (mountPropagation Bidirectional)."""
+    """Whether the node sees mounts below the volume (mountPropagation Bidirectional)."""
 
 
 @dataclass(frozen=True)

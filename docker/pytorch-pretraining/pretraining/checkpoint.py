@@ -23,7 +23,7 @@ _WHERE = "where"
 
 
 class Optimizer(Protocol):
-    """An optimizer with the state that a checkpoint saves."""
+    """The state that a checkpoint saves."""
 
     steps: int
 
@@ -90,7 +90,7 @@ class Checkpoints:
 
 
 def _joined(segments: Segments) -> Tensor:
-    """Returns a copy of all segments on the CPU, because the GPU may have too little memory for the copy."""
+    """Returns a copy of all segments on the CPU, because the GPU may lack memory for it."""
     into = torch.empty(sum(part.numel() for _, part in segments))
     at = 0
     for _, part in segments:

@@ -14,7 +14,7 @@ _WAIT_S, _LONGEST_S, _BUSY_S = 0.2, 1800, 30
 
 
 class CheckpointError(ValueError):
-    """An error in a checkpoint. The message is for the user."""
+    """An error in a checkpoint, for the user."""
 
 
 def begin(folder: Path, steps: int) -> Path:

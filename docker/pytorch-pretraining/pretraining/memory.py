@@ -40,7 +40,7 @@ class Plan:
 
     way: Way
     micro: int
-    """The number of sequences in a micro-batch, which a process computes together."""
+    """Sequences in a micro-batch, which a process computes together."""
 
 
 def ways(processes: int) -> list[Way]:

@@ -56,7 +56,7 @@ class MasterAdamW:
         self.steps = 0
 
     def state(self) -> Mapping[str, Segments]:
-        """Returns this process's share of masters and moments, by name, for a checkpoint."""
+        """Returns this process's share of a checkpoint, by name."""
         shares = {"masters": self.masters, "mean": self.mean, "square": self.square}
         return {name: [(self.start, share)] for name, share in shares.items()}
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 UNFIT = 2
-"""The exit code for errors that no retry fixes: in options or data, or a checkpoint of another training."""
+"""Exit code for errors that no retry fixes: options, data, or a checkpoint of another training."""
 EVICTED = 143
 """The exit code after SIGTERM, equal to a killed process's. It does not count as a failure of the training."""
 

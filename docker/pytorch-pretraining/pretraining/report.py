@@ -1,4 +1,4 @@
-"""Formats the log lines of a training, and writes metrics.jsonl."""
+"""Log lines of a training, and metrics.jsonl."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class ShardedAdamW:
             mine.copy_(values[first : first + mine.numel()].view_as(mine).bfloat16())
 
     def state(self) -> Mapping[str, Segments]:
-        """Returns this process's share of masters and moments, by name, for a checkpoint."""
+        """Returns this process's share of a checkpoint, by name."""
         states = [{"masters": each.data, **self._adam.state[each]} for each in self._parameters]
         starts = [self._first(each, start) for each, start in zip(self._parameters, self._starts, strict=True)]
         names = {"masters": "masters", "mean": "exp_avg", "square": "exp_avg_sq"}

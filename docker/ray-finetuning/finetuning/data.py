@@ -18,7 +18,7 @@ from finetuning import lines
 from finetuning.lines import DataError
 
 IGNORED = -100
-"""The target of a token that is not trained on, as in transformers."""
+"""The target of an untrained token, as in transformers."""
 _SYMBOLS, _CHOICES, _STRIDE = 256, 4, 17
 
 

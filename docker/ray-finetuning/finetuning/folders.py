@@ -10,7 +10,7 @@ _UNFINISHED = ".unfinished"
 
 
 class CheckpointError(ValueError):
-    """An error in a checkpoint. The message is for the user."""
+    """An error in a checkpoint, for the user."""
 
 
 def unfinished(folder: Path, steps: int) -> Path:

@@ -25,7 +25,7 @@ _CLOSE = {torch.float32: 1e-4, torch.bfloat16: 1e-2}
 
 
 class ModelError(ValueError):
-    """An error in the model. The message is for the user."""
+    """An error in the model, for the user."""
 
 
 class Linear(lora.Linear):

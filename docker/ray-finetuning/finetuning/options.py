@@ -1,4 +1,4 @@
-"""The command line of the training loop, and checks of its values. Needs no torch."""
+"""The loop's command line, and checks of its values, without torch."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def parser(name: str = "finetuning.train") -> argparse.ArgumentParser:
 
 
 def ray_parser() -> argparse.ArgumentParser:
-    """Returns the parser of the options if the loop runs on Ray."""
+    """Returns the parser of the options on Ray."""
     made = parser("finetuning.ray_train")
     made.add_argument("--workers", type=int, required=True, help="processes, each with a GPU if there are any")
     return made

@@ -1,4 +1,4 @@
-"""Formats the loop's log lines, and writes metrics.jsonl and result.json. Needs no torch."""
+"""The loop's log lines, metrics.jsonl and result.json, without torch."""
 
 from __future__ import annotations
 

@@ -205,7 +205,7 @@ def _time(text: str) -> datetime.datetime:
 
 
 def _container_of(handle: str) -> str:
-    """Returns the container in a handle `group#account#container#...`, or an empty string for other handles."""
+    """Returns the container in a handle `group#account#container#...`, or an empty string."""
     parts = handle.split("#")
     return parts[2] if len(parts) > 2 else ""
 

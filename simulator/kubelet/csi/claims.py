@@ -46,7 +46,7 @@ class Mounted:
 
 
 class ClaimMounts:
-    """The mounts of the claims of a cluster's pods. Thread-safe."""
+    """Mounted claims of a cluster's pods. Thread-safe."""
 
     def __init__(self, kube: KubeClient, cloud: Cloud, folder: Path, pods: Callable[[], list[Object]]) -> None:
         """`folder` is the cluster's folder."""

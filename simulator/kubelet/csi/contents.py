@@ -152,7 +152,7 @@ def etag_of(answer: Mapping[str, Any]) -> str:
 
 
 def side_by_side(act: Callable[[str], None], names: Collection[str]) -> None:
-    """Calls `act` for all names concurrently, because the calls mostly wait for the network."""
+    """Acts on names concurrently, because most time is network latency."""
     if names:
         with ThreadPoolExecutor(min(len(names), _AT_ONCE)) as pool:
             list(pool.map(act, names))

@@ -22,7 +22,7 @@ from simulator.kube.client import ApiError, KubeClient
 from simulator.kubelet.cloud import Cloud
 
 _SINCE = [1, 27, 0]
-"""The first version of the driver that mounts with the pod's token."""
+"""The first version that mounts with the pod's token."""
 _WITH_TOKEN, _CLIENT = "mountwithworkloadidentitytoken", "clientid"
 
 
@@ -56,7 +56,7 @@ def _is_old(tag: str) -> bool:
 
 @dataclass(frozen=True)
 class PodIdentity:
-    """The credential of blobfuse2: a pod's identity. Implements the Azure SDK's TokenCredential."""
+    """The credential of blobfuse2. Implements the SDK's TokenCredential."""
 
     cloud: Cloud
     client_id: str

@@ -23,7 +23,7 @@ class RegisteredDrivers:
         self._reported: dict[str, list[str]] = {}
 
     def sync(self, nodes: Iterable[Object], pods: Sequence[Object]) -> None:
-        """Registers the blob driver on nodes where its plugin is ready, and the file and disk drivers on all nodes."""
+        """Registers the blob driver where its plugin is ready, and file and disk drivers on every node."""
         everywhere = {found["metadata"]["name"] for found in self._drivers()} & set(SHARES)
         for node in nodes:
             name, uid = node["metadata"]["name"], node["metadata"]["uid"]

@@ -35,7 +35,7 @@ class Tree:
         self.folders: dict[str, int] = {}
         """Inodes of folders by relative path."""
         self.touched: set[str] = set()
-        """Paths that were created, removed or changed. The caller removes each path after processing."""
+        """Created, removed or changed paths, which the caller removes after processing."""
         self._root = root
         self._inside: defaultdict[str, set[str]] = defaultdict(set)
         self._notify: INotify | None = None

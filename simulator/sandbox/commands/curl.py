@@ -23,7 +23,7 @@ SECONDS = 1 / 20  # between retries, curl waits this part of the time on real Az
 TIMEOUT_S = 60.0
 _ADDRESS = re.compile(r"[0-9.]+")
 _REACHED = rf"{_ADDRESS.pattern}|[a-z0-9]+\.blob\.core\.windows\.net"
-"""A pattern of the hosts that the uplink may reach."""
+"""Hosts that the uplink may reach."""
 
 
 class CurlError(Exception):

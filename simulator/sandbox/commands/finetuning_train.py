@@ -28,7 +28,7 @@ _POLL_S = 0.5
 
 
 class Retried(Failed):
-    """An error after which Ray Train restarts all workers. Each kind of error has its own limit of restarts."""
+    """An error after which Ray Train restarts all workers. Each kind has its own limit."""
 
     def __init__(self, text: str, kind: str) -> None:
         super().__init__(text)

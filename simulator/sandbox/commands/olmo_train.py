@@ -19,7 +19,7 @@ def main(_: list[str]) -> int:
 
 
 def prepare(arguments: list[str], team: Team) -> Values:
-    """Runs on each node, and reads the config and the data there. Raises Failed."""
+    """Reads config and data on each node. Raises Failed."""
     if not arguments:
         raise Failed("OLMoCliError: Usage: scripts/train.py [CONFIG_PATH] [OPTIONS]")
     try:

@@ -24,7 +24,7 @@ def main(_: list[str]) -> int:
 
 
 def prepare(arguments: list[str], _: Team) -> Namespace:
-    """Runs on each node, reads the command line, and checks the data there. Raises Failed."""
+    """Reads the command line and checks each node's data. Raises Failed."""
     sys.path.insert(0, str(Path.cwd()))
     try:
         chosen: Namespace = _own("options").parsed(arguments)

@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
 Answer = tuple[int, Any]
-"""The HTTP status, and the body: text, data to send as JSON, or None."""
+"""Status, and body: text, data for JSON, or None."""
 
 
 class Request(NamedTuple):

@@ -1,4 +1,4 @@
-"""Reads the keys of ssh, to check whether an authorized_keys file has the public key of a private key."""
+"""Reads ssh's keys, to check whether a private key is authorized."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Selects the network that NCCL uses in a pod, by the pod's devices and environment."""
+"""Selects NCCL's network on a node, from its devices and environment."""
 
 from __future__ import annotations
 

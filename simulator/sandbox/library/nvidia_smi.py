@@ -82,7 +82,7 @@ def answer(arguments: Sequence[str], gpus: Sequence[Json]) -> int:
 
 
 def bus_id(gpu: Json) -> str:
-    """Returns the bus id as nvidia-smi prints it: in capitals, with eight digits for the domain."""
+    """Returns nvidia-smi's bus id: capitals, and a domain of eight digits."""
     return f"0000{gpu['pci']}".upper()
 
 

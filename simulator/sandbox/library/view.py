@@ -74,7 +74,7 @@ class Pod:
 
     @property
     def names_elsewhere(self) -> set[str]:
-        """The pod's address and its DNS names in other namespaces."""
+        """The pod's names in other namespaces."""
         return self._names(SERVICE_SUFFIXES[1:])
 
     def _names(self, suffixes: tuple[str, ...]) -> set[str]:
