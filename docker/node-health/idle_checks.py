@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Starts checks of a few idle GPU nodes. A CronJob runs it.
 
-A check is a pod with the lowest priority, which any job preempts. Each round checks as many nodes as needed to check
-all nodes within a day. It starts with the nodes that were not checked for the longest time. While a job's pod waits for
-GPUs, no check starts. If a node offers fewer devices than it has, the check requests the offered devices, and reports
-the missing devices. If a node offers no device of a kind, it is not checked.
+A check is a pod with the lowest priority, which any job preempts. Each round checks the nodes with the oldest checks,
+and enough nodes to check all within a day. While a job's pod waits for GPUs, no check starts. If a node offers fewer
+devices than it has, the check requests the offered devices, and reports the missing devices. If a node offers no device
+of a kind, it is not checked.
 
-For pods with `preemptionPolicy: Never`, such as pods with the priority class of a team, schedulers preempt no pods. If
-such a pod waits for GPUs, the round deletes its checks. So it lasts until the checks end or the next round is near.
+For pods with `preemptionPolicy: Never`, such as pods of teams, schedulers preempt no pods. If such a pod waits for
+GPUs, the round deletes its checks. So it lasts until the checks end or the next round is near.
 
 The pod's service account needs `list` of nodes and pods, and `create` and `delete` of pods in its own namespace.
 """
@@ -60,7 +60,7 @@ def chosen(
 
 
 def _node_of(pod: Object) -> str:
-    """Returns the pod's node, or the node for which a pending check waits. Returns "" for all other pending pods."""
+    """Returns the pod's node, or the node that a pending check waits for. Returns "" for other pending pods."""
     own = pod["spec"].get("nodeSelector", {}).get(HOSTNAME, "") if pod["metadata"]["name"].startswith(PREFIX) else ""
     return str(pod["spec"].get("nodeName") or own)
 
@@ -83,7 +83,7 @@ def _ready(node: Object, devices: Mapping[str, str]) -> bool:
 
 
 def offered(node: Object, devices: Mapping[str, str]) -> dict[str, int]:
-    """Returns how many devices a node offers, by resource. `devices` are the devices that it should have."""
+    """Returns how many of the wanted `devices` a node offers, by resource."""
     allocatable = node.get("status", {}).get("allocatable", {})
     counts = {name: allocatable.get(name, "0") for name in devices}
     return {name: min(int(text), int(devices[name])) if text.isdecimal() else 0 for name, text in counts.items()}
@@ -161,7 +161,7 @@ def main() -> int:
 
 
 def _devices(template: Object) -> dict[str, str]:
-    """Returns the devices that a check requests, which are the resources with a domain in their name."""
+    """Returns the devices that a check requests: the resources with a domain in their name."""
     (container,) = template["spec"]["containers"]
     return {name: count for name, count in container["resources"]["limits"].items() if "/" in name}
 

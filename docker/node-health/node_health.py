@@ -43,7 +43,7 @@ class Rules:
     bad_conditions: tuple[str, ...]
     """Types of conditions that are True on bad nodes."""
     label: str
-    """The label that this program sets on a node to make AppWrapper move its jobs."""
+    """The label by which AppWrapper moves the jobs of a node."""
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> Rules:

@@ -1,4 +1,4 @@
-"""Lowers the lending limit of the slack queue in Kueue by the number of GPUs that no job can use.
+"""Lowers the lending limit of Kueue's slack queue by the number of GPUs that no job can use.
 
 Quotas count all nodes. Without a lower limit, Kueue would admit jobs that no node can run. The limit affects only
 waiting jobs; running jobs keep their GPUs. Until 1.0.7, AppWrapper set the limit (project-codeflare/mlbatch,
@@ -40,15 +40,15 @@ class Rules:
     labels: Collection[str]
     """Labels of bad nodes, as KEY=VALUE."""
     pools: Mapping[str, Pool]
-    """Pools with a fixed size. In other pools, lost GPUs are counted from the nodes' capacity. The capacity does not
-    include GPUs that were lost before the device plugin started.
+    """Pools with a fixed size. In other pools, the nodes' capacity counts, without GPUs that were lost before the
+    device plugin started.
     """
     warm_up: timedelta
     """The time for the installation of drivers, in which a new node of a fixed pool may have no GPUs."""
 
     @classmethod
     def of(cls, environment: Mapping[str, str], taint: str, labels: Collection[str]) -> Rules:
-        """Reads the variables POOLS, a list of KEY=NODESxGPUS, and WARM_UP_MINUTES."""
+        """Reads POOLS, a list of KEY=NODESxGPUS, and WARM_UP_MINUTES."""
         given = (each.partition("=") for each in environment["POOLS"].split(",") if each)
         pools = {key: Pool(*map(int, size.split("x"))) for key, _, size in given}
         return cls(taint, labels, pools, timedelta(minutes=int(environment["WARM_UP_MINUTES"])))

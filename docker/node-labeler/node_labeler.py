@@ -61,7 +61,7 @@ def hyperv_labels(pool: bytes) -> Labels:
 def infiniband_labels(folder: Path) -> Labels:
     """Returns `ai-on-aks/ib-pkey`, and `ai-on-aks/ib-guid-<device>` for each device in a folder /sys/class/infiniband.
 
-    Nodes connect only if they have the same pkey. If the HCAs have several pkeys, the label joins them by `_`. Ethernet
+    Nodes only connect if they have the same pkey. If this node's HCAs have several pkeys, `_` joins them. Ethernet
     devices (accelerated networking) are skipped. A GUID has 16 hexadecimal digits, without colons.
     """
     labels: Labels = {}

@@ -30,7 +30,7 @@ class PodAccess:
     def log(self, namespace: str, name: str, container: str, *, previous: bool = False) -> Path | None:
         """Returns the log of a container's last start, or with `previous` of the start before. None if it is missing.
 
-        While the container waits for a restart, both are the log of the last start, as in kubelets.
+        While the container waits for a restart, both are the last log, as in kubelets.
         """
         pod = self._find(namespace, name)
         logs = logs_in(folders.logs_of(self._folder, pod) / container) if pod else []

@@ -25,7 +25,7 @@ class Addresses:
         self._lock = threading.Lock()
 
     def of(self, pod: Object) -> str:
-        """Returns the pod's address. It stays the same when the simulator restarts."""
+        """Returns the pod's address, which survives restarts of the simulator."""
         uid = pod["metadata"]["uid"]
         if address := pod.get("status", {}).get("podIP"):
             self._ips[uid] = str(address)

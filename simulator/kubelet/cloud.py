@@ -32,7 +32,7 @@ class Cloud(Protocol):
         """Returns the cluster's Entra settings, or None if users do not log in with Entra."""
 
     def names(self, cluster_id: str) -> Sequence[str]:
-        """Returns the DNS names of the API server of a private cluster. Empty for other clusters."""
+        """Returns the DNS names of the API server if the cluster is private."""
 
     def storage_token(self, client_id: str, assertion: str) -> tuple[str, int]:
         """Exchanges a service account token (`assertion`) for a managed identity's token for blob storage.
@@ -43,14 +43,14 @@ class Cloud(Protocol):
     def share_refusal(self, cluster_id: str, group: str, account: str, *, nfs: bool) -> str | None:
         """Returns the error of Resource Manager if the control plane cannot create a share in an account, or None.
 
-        If `group` is empty, the account is in the resource group of the cluster's nodes.
+        An empty `group` means the resource group of the cluster's nodes.
         """
 
     def nfs_refusal(self, server: str, export: str) -> str | None:
-        """Returns the error of mount.nfs if nodes cannot mount `<server>:<export>`, or None."""
+        """Returns mount.nfs's error if nodes cannot mount `<server>:<export>`, or None."""
 
     def may_pull(self, cluster_id: str, image: str) -> str | None:
-        """Returns the error of containerd if the kubelet identity cannot pull an image, or None."""
+        """Returns containerd's error if the kubelet identity cannot pull an image, or None."""
 
 
 class NoCloud:

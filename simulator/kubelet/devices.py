@@ -93,7 +93,7 @@ class DeviceManager:
         self._held = {uid: holding for uid, holding in self._held.items() if uid in alive}
 
     def _shares(self, node: str, gpus: Iterable[int], shares: int) -> list[int]:
-        """Returns the GPU index of each free share of a GPU. Shares of the least used GPU come first.
+        """Returns the GPU index of each free share. Shares of the least used GPU come first.
 
         Source: k8s-device-plugin, internal/rm/allocate.go, distributedAlloc.
         """
@@ -150,7 +150,7 @@ def status_patch(
 
 
 def plugin_resources(node: Object) -> dict[str, int]:
-    """Returns the number of allocatable devices for each resource of a plugin, even if the plugin has stopped."""
+    """Returns the number of allocatable devices by resource, even if their plugin has stopped."""
     return {name: allocatable(node, name) for name in _registered(node)}
 
 

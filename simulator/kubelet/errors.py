@@ -4,4 +4,4 @@ from __future__ import annotations
 
 
 class VolumeNotReady(Exception):
-    """The kubelet's error FailedMount: the source of a volume does not exist yet, or cannot be simulated."""
+    """The kubelet's FailedMount: a volume's source does not exist (yet), or cannot be simulated."""

@@ -33,7 +33,7 @@ class Sweep:
         self._cluster = cluster
         self._there: set[str] = set()
         self._leftovers = True
-        """Whether old folders may exist, from an earlier run or from a pod that wrote while it was removed."""
+        """Whether folders may remain from an earlier run, or from a pod that wrote during its removal."""
 
     def __call__(self, pods: Collection[Object], nodes: Collection[Object]) -> None:
         """Removes the folders. Searches the disk only if a pod or node was deleted, because thousands may exist."""

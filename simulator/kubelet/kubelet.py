@@ -118,7 +118,7 @@ class Kubelet:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends the processes of the pods. The pods stay in the API server, and run again after the next start."""
+        """Ends the pods' processes. The pods stay in the API server and run again after the next start."""
         self._stop.set()
         self._wake.set()
         self._thread.join()

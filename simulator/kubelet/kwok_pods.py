@@ -37,7 +37,7 @@ class KwokPods:
         self._shown: dict[str, str | dict[str, Waiting]] = {}
 
     def advance(self, pod: Object, node: Object) -> None:
-        """Assigns the pod to KWOK if it may start. The kubelet calls this until the pod is assigned."""
+        """Assigns the pod to KWOK if it may start. Called until the pod is assigned."""
         over = has_ended(pod) or pod["metadata"].get("deletionTimestamp")  # a rejected pod has ended
         if over or self._may_start(pod, node):
             if not over:

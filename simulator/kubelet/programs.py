@@ -82,7 +82,7 @@ class HostProcess:
     """A real executable that runs on the host instead of a container, such as a scheduler."""
 
     argv: Callable[[PodContext], list[str]]
-    """Returns the command. Raises ValueError with the names of unsupported arguments."""
+    """Raises ValueError with the names of unsupported arguments."""
     ports: Callable[[PodContext], Mapping[int, int]] = field(default=lambda _: {})
     """Container port -> port on 127.0.0.1."""
     tools: tuple[str, ...] = ()
@@ -99,7 +99,7 @@ class Holder:
 
 @dataclass(frozen=True)
 class Page:
-    """An HTTP page of a container in a pod that KWOK runs. It is generated for each request from the node's state."""
+    """An HTTP page of a container in a pod that KWOK runs. Each request generates it from the node's state."""
 
     port: Callable[[Object], int]
     text: Callable[[NodeHardware, Sequence[Holder]], str]

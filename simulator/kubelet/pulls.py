@@ -65,7 +65,7 @@ class ImagePulls:
             return Waiting("ErrImagePull", error)
 
     def keep(self, pods: Iterable[str], nodes: Iterable[str]) -> None:
-        """Forgets all pods except those with the uids `pods`, and all nodes except those with the names `nodes`."""
+        """Forgets all pods but those with these uids, and all nodes but those with these names."""
         alive, there = set(pods), set(nodes)
         with self._lock:
             self._tries = {key: tries for key, tries in self._tries.items() if key[0] in alive}

@@ -110,7 +110,6 @@ def _retried(prepare: Callable[[], Prepared], stop: Stop) -> Prepared:
 
 
 def _make_tools(ctx: ContainerContext, names: Sequence[str], stop: Stop) -> int:
-    """Builds missing tools, with progress in the container's log. Returns the exit code."""
     missing = [name for name in names if not (paths.tools_bin() / name).exists()]
     if not missing:
         return 0

@@ -70,7 +70,6 @@ class Shim:
         return json.loads(reply), received
 
     def _reach(self, connection: socket.socket) -> None:
-        """Connects to the shim. If the container is starting, waits for its shim. Raises OSError."""
         deadline = time.monotonic() + _START_S
         while True:
             try:

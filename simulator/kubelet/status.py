@@ -121,7 +121,7 @@ def pod_status(
 
 
 def lost_with_node(pod: Object) -> Object:
-    """Returns the patch of the pod GC (markFailedAndDeletePodWithCondition) for a pod of a deleted node."""
+    """Returns the pod GC's patch (markFailedAndDeletePodWithCondition) for a pod of a deleted node."""
     why = {"reason": "DeletionByPodGC", "message": "PodGC: node no longer exists", "lastTransitionTime": now()}
     status = {"phase": "Failed", "conditions": [{"type": "DisruptionTarget", "status": "True", **why}]}
     return {"metadata": {"uid": pod["metadata"]["uid"]}, "status": status}

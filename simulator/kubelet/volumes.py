@@ -172,7 +172,6 @@ class PodVolumes:
         return int(source.get("defaultMode", 0o644))
 
     def _claimed(self, volume: Object) -> Mounted | None:
-        """Mounts a volume of a claim, a generic ephemeral volume or an NFS volume. Returns None for other volumes."""
         if export := volume.get("nfs"):
             return self.claims.mount_export(export)
         if source := volume.get("persistentVolumeClaim"):
@@ -223,4 +222,4 @@ _HOST_PATH_TYPES: Mapping[str, tuple[str, Callable[[Path], bool]]] = {
     "CharDevice": ("character device", Path.exists),
     "BlockDevice": ("block device", Path.exists),
 }
-"""For each type, its name in messages and a check. Devices and sockets of simulated nodes are plain files."""
+"""Name in messages and check of each type. Devices and sockets of simulated nodes are plain files."""

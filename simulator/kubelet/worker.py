@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 _FIRST_BACKOFF_S, _MAX_BACKOFF_S = 1.0, 30.0
 _FIRST_PAUSE_S, _LAST_PAUSE_S = 0.5, 2.0
 _REFRESH_S = 20.0
-"""Seconds between updates of volumes. Real kubelets update them about every minute."""
+"""Seconds between updates of volumes (in kubelets, about a minute)."""
 _MAX_TRIES = 240  # two minutes
 _NOT_NOW = (VolumeNotReady, ApiError, httpx.HTTPError, OSError)
 """Errors after which a container waits, and the kubelet retries."""
@@ -230,7 +230,7 @@ class PodWorker:
         )
 
     def _insist(self, call: Callable[[], Object]) -> None:
-        """Retries the call while the API server or etcd restarts. Does nothing if the pod was deleted or replaced."""
+        """Retries while the API server or etcd restarts. Ignores a pod that was deleted or replaced."""
         refusal: Exception | None = None
         for _ in range(_MAX_TRIES):
             try:

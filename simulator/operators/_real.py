@@ -49,7 +49,7 @@ def serves(*ports: int) -> Callable[[PodContext], Mapping[int, int]]:
 
 
 def configuration(ctx: PodContext, path: str, program: str) -> dict[str, Any]:
-    """Returns a YAML configuration file of the pod. Raises ValueError if the file is missing or not a YAML mapping."""
+    """Returns a YAML configuration file of the pod. Raises ValueError if it is missing or not a YAML mapping."""
     try:
         return dict(yaml.safe_load(ctx.file(path) or b""))
     except (yaml.YAMLError, TypeError, ValueError):

@@ -99,7 +99,6 @@ def failures(hardware: NodeHardware) -> Iterator[tuple[str, str]]:
 
 
 def _claim_is_bound(ctx: PodContext, storage_class: str, stop: threading.Event) -> bool:
-    """Creates a claim with the pod's name, waits, and deletes it. Returns False if the claim was not bound in time."""
     name, namespace = ctx.pod["metadata"]["name"], ctx.pod["metadata"]["namespace"]
     claim = ("v1", "PersistentVolumeClaim", name, namespace)
     spec = {

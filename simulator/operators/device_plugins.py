@@ -106,7 +106,6 @@ def _count(pools: Sequence[Pool], hcas: Sequence[Hca]) -> dict[str, int]:
 
 
 def _offered(hca: Hca, *, has_ofed: bool) -> bool:
-    """Returns whether plugins offer the HCA. Its port must be active. InfiniBand also needs DOCA OFED."""
     return hca.state == "ACTIVE" and (has_ofed or hca.link_layer != "InfiniBand")
 
 
@@ -125,7 +124,6 @@ def _entries(text: bytes | None, key: str) -> list[Object]:
 
 
 def _selectors(entry: Mapping[str, Any], devices: str = "devices") -> tuple[Mapping[str, Any], ...]:
-    """Returns the selectors of an entry. Raises PluginConfigError for unsupported selectors."""
     given = entry.get("selectors", {})
     known = {"vendors", devices, "linkTypes", "isRdma", "pciAddresses", "drivers"}
     selectors = []
@@ -140,7 +138,6 @@ def _selectors(entry: Mapping[str, Any], devices: str = "devices") -> tuple[Mapp
 
 
 def _is_choice(value: Any) -> bool:
-    """Returns whether a selector's value is a list of texts, or a boolean (`isRdma`)."""
     return isinstance(value, bool | None) or (isinstance(value, list) and all(isinstance(each, str) for each in value))
 
 

@@ -104,7 +104,7 @@ class Provisioner:
         self._ctx.log(f"volume {name} deleted")
 
     def _warn(self, obj: Object, reason: str, message: str) -> None:
-        """Records an event, but only once for each object and message, because failed operations are retried."""
+        """Records an event once per object and cause, because failed operations are retried."""
         key = (obj["metadata"]["uid"], message)
         if key not in self._reported:
             self._reported.add(key)
@@ -112,7 +112,7 @@ class Provisioner:
 
 
 def _dispose(folder: Path, parameters: Object) -> None:
-    """Deletes, keeps or archives the folder. `onDelete` overrides `archiveOnDelete`. The default is to archive."""
+    """`onDelete` overrides `archiveOnDelete`. The default is to archive the folder."""
     on_delete = parameters.get("onDelete")
     if on_delete == "delete" or (on_delete != "retain" and parameters.get("archiveOnDelete") == "false"):
         shutil.rmtree(folder)

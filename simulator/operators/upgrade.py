@@ -31,7 +31,7 @@ class Driver:
     prefix: str
     """The prefix of labels and annotations: `nvidia.com/<driver>-driver-upgrade`."""
     uses: Callable[[Object], bool] | None = None
-    """Returns whether a pod uses the driver. Such pods are evicted even without a drain."""
+    """Whether a pod uses the driver. Such pods are evicted even without a drain."""
     validator: str = ""
     """A label selector of pods. They must be ready before the node is uncordoned."""
     same: Callable[[Object, Object], bool] = lambda running, wanted: False
@@ -107,7 +107,7 @@ class Upgrader:
             self._set(node, DONE)
 
     def _begin(self, node: Object, now: Round, free: int) -> bool:
-        """Starts the node's upgrade, and returns whether it did. If `free` is 0, only a cordoned node starts."""
+        """Returns whether the upgrade started. If `free` is 0, only a cordoned node starts."""
         if free <= 0 and not node["spec"].get("unschedulable"):
             return False
         name = node["metadata"]["name"]
@@ -168,7 +168,7 @@ class Upgrader:
         self._set(node, DONE, None if leave else False, **{self._was_cordoned: None})
 
     def _look_again(self, node: Object, now: Round) -> None:
-        """Continues if the driver's pod is new and ready. A user may have restarted it after the failure."""
+        """Continues if a user has restarted the driver's pod after the failure."""
         name = node["metadata"]["name"]
         if name not in now.templates and is_ready(now.pods[name]):
             self._set(node, UNCORDON)
@@ -184,7 +184,7 @@ class Upgrader:
         return f"{self.driver.prefix}.node-initial-state.unschedulable"
 
     def _free(self, policy: Mapping[str, Any], managed: Sequence[Object]) -> int:
-        """Returns how many nodes may start their upgrade (GetUpgradesAvailable)."""
+        """Returns how many nodes may start (GetUpgradesAvailable)."""
         states = [label(node, self._label) or "" for node in managed]
         most = policy.get("maxParallelUpgrades", 1)
         free = states.count(REQUIRED) if most == 0 else most - sum(state not in _IDLE for state in states)
@@ -198,7 +198,7 @@ class Upgrader:
         return self.kube.list("v1", "Pod", labels=selector, fields=f"spec.nodeName={node['metadata']['name']}")
 
     def _evict(self, node: Object, pods: Sequence[Object], rules: Mapping[str, Any]) -> bool:
-        """Evicts the pods and returns True. If any pod must not be evicted, evicts no pod and returns False."""
+        """Evicts all pods. If any pod must not be evicted, evicts no pod and returns False."""
         for pod in pods:
             if reason := obstacle(pod, rules):
                 self._report(node, f"cannot go on: pod {pod['metadata']['name']} {reason}")
@@ -253,7 +253,6 @@ def _of_daemon_set(pod: Object) -> bool:
 
 
 def _amount(most: Any, of: int) -> int:
-    """Returns `most` as a number. A percentage is a part of `of`, rounded up. None means `of`."""
     if most is None:
         return of
     text = str(most)

@@ -33,7 +33,7 @@ Bind = tuple[str, str]
 
 
 class MissingExecutables(LookupError):
-    """This machine has not all programs that an image needs."""
+    """Programs of an image are missing on this machine."""
 
     def __init__(self, names: Iterable[str]) -> None:
         super().__init__(
@@ -53,7 +53,7 @@ def binds(names: tuple[str, ...]) -> tuple[Bind, ...]:
 
 @functools.cache
 def python_binds(home: str = PYTHON_HOME) -> tuple[Bind, ...]:
-    """Returns bind mounts of this Python interpreter, at `home`/bin/python3, and of its standard library.
+    """Returns bind mounts of this interpreter, as `home`/bin/python3, and of its standard library.
 
     PYTHON_HOME is not on PATH, because only simulated commands use it.
     """
@@ -80,7 +80,7 @@ def package_binds(packages: Path, target: str) -> tuple[Bind, ...]:
 def command_binds() -> tuple[Bind, ...]:
     """Returns bind mounts of the simulated commands. Compiles them, because sandboxes cannot write bytecode.
 
-    Each version of the commands has its own folder. So a running container keeps the version with which it started.
+    Each version has its own folder, so that running containers keep their version.
     """
     package = paths.ROOT / "simulator"
     own = [sorted((package / "sandbox" / folder).glob("*.py")) for folder in ("commands", "library")]
@@ -111,7 +111,6 @@ def _compile(source: Path, folder: Path, name: Path) -> None:
 
 
 def _libraries(programs: tuple[str, ...]) -> list[Bind]:
-    """Returns bind mounts of the programs' libraries and loader, none for static programs."""
     ldd = subprocess.run(["ldd", *programs], capture_output=True, text=True, check=False)
     found = sorted(set(_LIBRARY.findall(ldd.stdout)))
     return [(str(Path(path).resolve()), _inside(path)) for path in found]

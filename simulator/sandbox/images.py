@@ -32,7 +32,7 @@ class Image:
 
     name: str
     executables: tuple[str, ...]
-    """Names of this machine's programs that the image contains."""
+    """This machine's programs in the image."""
     commands: dict[str, str]
     """Path in the image -> module of `simulator/sandbox/commands`."""
     files: tuple[Bind, ...] = ()
@@ -52,12 +52,12 @@ class Image:
 
 
 class Recipe(BaseModel):
-    """The schema of a file in `recipes/`. Most fields have the same meaning as in `Image`."""
+    """The schema of a recipe. Most fields are those of `Image`."""
 
     model_config = ConfigDict(extra="forbid")
 
     executables: tuple[str, ...]
-    """Names of programs, or of sets of programs in sets.yaml."""
+    """Names of programs, and of sets in sets.yaml."""
     commandSets: tuple[str, ...] = ()
     commands: dict[str, str] = {}
     files: dict[str, str] = {}
@@ -66,7 +66,7 @@ class Recipe(BaseModel):
     env: dict[str, str] = {}
     workdir: str = "/"
     packages: str = ""
-    """The simulator's tool that contains the image's Python packages."""
+    """The tool with the image's Python packages."""
     entrypoint: tuple[str, ...] = ()
     user: int = 0
     kubernetesApi: bool = False
@@ -78,7 +78,7 @@ class RecipeError(Exception):
 
 @functools.cache
 def programs() -> dict[str, Any]:
-    """Returns the recipes of programs by name. Sandboxes get the recipes as JSON, because they have no YAML parser."""
+    """Returns the recipes of programs by name. Sandboxes get them as JSON, because they cannot parse YAML."""
     return {file.stem: _read(file) for file in sorted(_PROGRAMS.glob("*.yaml"))}
 
 
@@ -185,7 +185,7 @@ def _instructions(dockerfile: Path) -> list[tuple[str, str]]:
 
 
 def _copied(folder: Path, rest: str) -> list[Bind]:
-    """Returns bind mounts for a COPY instruction. Other build stages are not built, so copies from them are ignored."""
+    """Returns bind mounts for a COPY instruction. Ignores copies from other stages, which are not built."""
     words = shlex.split(rest)
     if any(word.startswith("--from=") for word in words):
         return []

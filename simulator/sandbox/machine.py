@@ -63,7 +63,6 @@ def _write_os_disk(folder: Path, disk: Disk) -> str:
 
 
 def _remove_lost_disks(folder: Path, there: set[str]) -> None:
-    """Removes lost disks with their content, and marks RAID 0 arrays of lost disks as broken."""
     block = _own(folder, "sys/block")
     for sysfs in block.iterdir():
         if sysfs.name not in there and not sysfs.name.startswith("md"):

@@ -34,7 +34,7 @@ _OURS = re.compile(
     + "|".join(re.escape(f"{code}, {text}") for code, text in _WITHOUT_PROCESS.items())
     + rf")|{re.escape(_NETWORKD)}ib"
 )
-"""Lines that a fault may have logged. Only these lines may be removed."""
+"""Lines that a fault may have logged. Other lines are never removed."""
 
 
 def write(file: Path, hardware: NodeHardware) -> None:
@@ -62,7 +62,7 @@ def _xid(code: int) -> str:
 def _carriers(hardware: NodeHardware) -> Iterator[str]:
     """Yields lines about lost links. The link of mlx5_2 is ibP259p0s0.
 
-    systemd names a link by the domain of the HCA's PCI function. On Azure, the domain of mlx5_0 is 257 (0x101).
+    systemd names a link by the domain of its PCI function. On Azure, the domain of mlx5_0 is 257 (0x101).
     """
     for hca in hardware.hcas:
         if hca.flapping:

@@ -37,14 +37,14 @@ PROC_HIDDEN = (
     "timer_list",
 )
 IMAGE_PYTHON = "/usr/local"
-"""The folder of Python in the official Python images."""
+"""The folder of Python in official images."""
 PACKAGES = "/opt/packages"
 _PACKAGE = paths.ROOT / "simulator"
 
 
 @functools.cache
 def available() -> str | None:
-    """Returns why this machine cannot run sandboxes, or None if it can."""
+    """Returns why this machine cannot run sandboxes, or None."""
     binary = _bwrap()
     if binary is None:
         return "bubblewrap is not installed (Debian, Ubuntu: apt-get install bubblewrap)"
@@ -126,7 +126,6 @@ def command(spec: SandboxSpec) -> list[str]:
 
 
 def _workdir(spec: SandboxSpec) -> list[str]:
-    """Sets the working directory. Creates a missing folder, like container runtimes."""
     folder = spec.workdir or image_of(spec).workdir
     return ["--dir", folder, "--chdir", folder]
 

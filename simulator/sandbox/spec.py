@@ -11,7 +11,7 @@ from simulator.world.snapshot import DEFAULT_SHM_BYTES
 
 
 class SandboxError(RuntimeError):
-    """This machine cannot run any sandbox, or cannot run this container. The message is for the user."""
+    """This machine cannot run sandboxes, or cannot run this container. The message is for the user."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class SandboxSpec:
     pod: str
     """The pod's key in world.json, "namespace/name"."""
     image: str
-    """The name of the image's recipe."""
+    """The recipe's name."""
     argv: tuple[str, ...]
     hostname: str
     hardware: NodeHardware
@@ -48,7 +48,7 @@ class SandboxSpec:
     capabilities: frozenset[str] = frozenset()
     privileged: bool = False
     user: int | None = None
-    """The user id, or None for the user of the image."""
+    """The user id, or None for the image's."""
     group: int = 0
     ip: str = ""
     api_port: int | None = None
@@ -56,7 +56,7 @@ class SandboxSpec:
     uid: str = ""
     """The pod's uid, which distinguishes the pod from an earlier pod with the same name."""
     neighbours: Mapping[int, str] = field(default_factory=dict)
-    """Names of the pod's other containers, by their declared ports. Their folders are next to `run_dir`."""
+    """Names of the pod's other containers by declared port. Their folders are next to `run_dir`."""
     node_dir: Path | None = None
     """The node's file system (`machine.py`). If None, `run_dir` has a file system for this container only."""
 

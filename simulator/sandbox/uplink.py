@@ -24,7 +24,7 @@ Address = tuple[str, int]
 
 
 class Uplink:
-    """The server of the Unix socket. It has the socket and the certificates of trusted CAs in the folder of world.json.
+    """The server. The Unix socket and the certificates of trusted CAs are in the folder of world.json.
 
     A client sends host and port in one line. The server answers `ok` and connects the client, or answers `refused`.
     """
@@ -78,7 +78,7 @@ def _server(
     proxy: Callable[[Address], str],
     pods: Callable[[str, int], socket.socket | None],
 ) -> _Server:
-    """Binds the socket by a file descriptor of the folder, because addresses of Unix sockets have at most 107 bytes."""
+    """Binds by a descriptor of the folder, because addresses of Unix sockets are limited to 107 bytes."""
     descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY)
     try:
         server = _Server(f"/proc/self/fd/{descriptor}/{SOCKET}", _Client)

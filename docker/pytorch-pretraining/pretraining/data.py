@@ -67,7 +67,7 @@ class TokenFiles:
         self._shuffled, self._places = (-1, 0), np.empty(0, int)
 
     def sequences(self, numbers: Sequence[int], length: int) -> Tensor:
-        """Returns sequences. Raises DataError if tokens are not in the vocabulary, or are too few for one sequence."""
+        """Returns sequences. Raises DataError for tokens outside the vocabulary, or too few tokens for a sequence."""
         count = (int(self._ends[-1]) - 1) // length
         if count < 1:
             raise DataError(f"the files have {self._ends[-1]} tokens, but a sequence has {length + 1}")

@@ -25,7 +25,7 @@ def begin(folder: Path, steps: int) -> Path:
 
 
 def written(part: Path, rank: int) -> Path:
-    """Returns the file by which a process marks its share as complete."""
+    """Returns the file that marks a process's share as complete."""
     return part / f"rank-{rank}.written"
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pretraining.shape import Shape
 
 USABLE = 0.92
-"""The usable share of a GPU's memory. The driver, NCCL and fragmentation take the rest."""
+"""Usable share of a GPU's memory. Driver, NCCL and fragmentation take the rest."""
 _PER_LAYER, _PER_LAYER_FP8, _PER_LAYER_RECOMPUTED, _PER_SYMBOL = 28, 21, 2, 2.4
 """Bytes per token (measured) that are kept for backward: per layer and unit of `width`, and per vocabulary entry."""
 _GATHERED_BLOCK, _GATHERED_REST = 8, 2

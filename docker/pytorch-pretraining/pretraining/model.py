@@ -76,7 +76,7 @@ class Transformer(nn.Module):
         return 0.02 / (2 * self.shape.layers) ** 0.5 if deep else 0.02
 
     def forward(self, tokens: Tensor, targets: Tensor) -> Tensor:
-        """Returns the mean loss in nats. Both arguments are token numbers with the shape (batch, sequence)."""
+        """Returns the mean loss in nats. Both arguments are token numbers, (batch, sequence)."""
         x = self.tokens(tokens) + self.positions.weight[: tokens.shape[1]]
         for block in self.blocks:
             x = block(x)

@@ -14,7 +14,7 @@ from torch import Tensor, distributed, nn
 ALIGNED = 64
 """Parameters start at multiples of this number of elements, for fast kernels."""
 Segments = Sequence[tuple[int, Tensor]]
-"""Parts of a tensor that is distributed over all processes: the number of the first element, and the elements."""
+"""Parts of a tensor that all processes share: the number of the first element, and the elements."""
 
 
 def world() -> tuple[int, int]:

@@ -13,7 +13,7 @@ Metrics = Mapping[str, float]
 
 
 def begun(shape: Shape, processes: int, plan: Plan, accumulate: int, step: int) -> str:
-    """Returns the first line: model, plan, number of micro-batches, and the last finished step."""
+    """Returns the first line: model, plan, micro-batches, and the last finished step."""
     return (
         f"{shape.parameters / 1e9:.2f} billion parameters, {plan.way}; {processes} x {plan.micro} sequences, "
         f"{accumulate} times; from step {step}"

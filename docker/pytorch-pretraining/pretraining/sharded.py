@@ -22,7 +22,7 @@ _POLICY = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.fl
 
 
 class ShardedAdamW:
-    """An optimizer with the methods of `MasterAdamW`. Both optimizers can read each other's checkpoints."""
+    """An optimizer with the methods of `MasterAdamW`. Both read each other's checkpoints."""
 
     def __init__(
         self,

@@ -60,7 +60,7 @@ class DataError(ValueError):
 
 
 def bytes_of_token(vocabulary: int) -> int:
-    """Returns the bytes of a token number: 2, or 4 if the vocabulary has too many tokens for two bytes."""
+    """Returns the bytes of a token: 2, or 4 if the vocabulary is too large for two bytes."""
     return 2 if vocabulary <= 2**16 else 4
 
 
@@ -69,7 +69,7 @@ def found(folder: Path, token: int, vocabulary: int | None = None) -> list[Path]
 
     Args:
         folder: The folder with files `*.bin`.
-        token: The number of bytes of a token.
+        token: The bytes of a token.
         vocabulary: The number of tokens in the vocabulary, or None to skip that check.
     """
     there = sorted(folder.iterdir()) if folder.is_dir() else []

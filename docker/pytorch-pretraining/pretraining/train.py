@@ -42,7 +42,7 @@ class Schedule:
     steps: int
 
     def rate(self, step: int) -> float:
-        """Returns the learning rate of a step. The first step has the number 1."""
+        """Returns the learning rate of a step; the first step is 1."""
         if step <= self.warmup:
             return self.peak * step / self.warmup
         done = (step - self.warmup) / max(1, self.steps - self.warmup)
@@ -100,7 +100,7 @@ class Training:
         return 0
 
     def step(self, step: int) -> tuple[Tensor, Tensor]:
-        """Returns the batch's mean loss and the gradient's norm. Both are still on the GPU."""
+        """Returns the batch's mean loss and its gradient's norm, still on the GPU."""
         losses = torch.zeros((), device=self.device)
         with attention():
             for tokens in self._batches(step):

@@ -108,5 +108,4 @@ class Row:
 
 
 def _moved(tensor: Tensor, device: torch.device) -> Tensor:
-    """Copies a tensor to the device. If the device is a GPU, does not wait."""
     return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor

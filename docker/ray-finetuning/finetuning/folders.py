@@ -26,7 +26,7 @@ def finish(file: Path, keep: int) -> None:
 
 
 def complete(folder: Path) -> list[Path]:
-    """Returns the complete checkpoints. The oldest is first."""
+    """Returns the complete checkpoints, oldest first."""
     return sorted(folder.glob("step-*.pt"), key=lambda each: int(each.stem.partition("-")[2]))
 
 

@@ -161,9 +161,7 @@ def _texts(line: Any) -> tuple[str | None, str]:
 
 
 def pack(lengths: Sequence[int], order: Iterable[int], size: int) -> list[list[int]]:
-    """Returns rows of example numbers, with at most `size` tokens each. Puts each example, in `order`, into the first
-    of the newest `_OPEN` rows with space.
-    """
+    """Returns rows of at most `size` tokens. Puts each example, in `order`, into the first recent row with space."""
     rows: list[list[int]] = []
     left: list[int] = []
     for example in order:

@@ -20,7 +20,7 @@ from finetuning.data import IGNORED, Example, Row
 
 ATTENTION = "packed"
 _CHUNK = 4096
-"""The maximum number of tokens with logits in memory at the same time."""
+"""Number of tokens with logits in memory at the same time."""
 _CLOSE = {torch.float32: 1e-4, torch.bfloat16: 1e-2}
 
 
@@ -32,7 +32,7 @@ class Linear(lora.Linear):
     """A simpler layer than peft's: no dropout, only one adapter, no conversion of other precisions."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """Returns the output for `x` of shape (..., in)."""
+        """Returns the output for `x`, (..., in)."""
         down, up = self.lora_A["default"].weight, self.lora_B["default"].weight
         low = functional.linear(x, down.to(x.dtype)) * self.scaling["default"]
         return self.base_layer(x) + functional.linear(low, up.to(x.dtype))
@@ -41,7 +41,7 @@ class Linear(lora.Linear):
 def attention(
     module: nn.Module, query: Tensor, key: Tensor, value: Tensor, _: None, *, scaling: float, **packed: Any
 ) -> tuple[Tensor, None]:
-    """Computes causal attention within each sequence. Tensors have the shape (1, heads, tokens, head dimensions)."""
+    """Computes causal attention within each sequence. Tensors are (1, heads, tokens, head dimensions)."""
     ends, longest = packed["cu_seq_lens_q"], packed["max_length_q"]
     if query.is_cuda:
         parts = (each[0].transpose(0, 1) for each in (query, key, value))
@@ -119,7 +119,6 @@ class Learner:
         return total
 
     def _hidden(self, row: Row) -> Tensor:
-        """Returns the hidden states before the logits, of shape (1, size, width)."""
         return self.causal.base_model(
             input_ids=row.tokens,
             position_ids=row.positions,

@@ -10,7 +10,7 @@ EVICTED = 143
 UNFIT = 2
 """The exit code for errors that no retry fixes, in options, data or checkpoints."""
 RETRIES = 3
-"""How often Ray restarts all workers after the death of a worker."""
+"""How often Ray restarts all workers after a worker died."""
 START_RETRIES = 3
 """How often Ray waits for GPUs again, a minute each time. Then the job fails, and KubeRay tries another cluster.
 

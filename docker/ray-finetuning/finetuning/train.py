@@ -175,7 +175,7 @@ class Training:
         report(found)
 
     def finish(self, result: Mapping[str, float], report: Callable[[Mapping[str, Any]], None]) -> None:
-        """Saves the adapter in peft's format, writes result.json, and calls `report`."""
+        """Saves the adapter in peft's format, and result.json."""
         if world()[0] == 0:
             self.model.save_pretrained(self.chosen.output / "adapter", save_embedding_layers=False)
             reporting.keep_result(self.chosen.output, result)
@@ -184,7 +184,7 @@ class Training:
 
 
 def prepared(chosen: argparse.Namespace, device: torch.device) -> Training:
-    """Loads the model and the data. Raises ValueError."""
+    """Loads model and data. Raises ValueError."""
     if chosen.data:  # finds errors in seconds; loading the model takes minutes
         lines.read(chosen.data, lambda *_: None)
     chosen.output.mkdir(parents=True, exist_ok=True)

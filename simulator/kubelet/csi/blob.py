@@ -199,7 +199,6 @@ def _hint(error: AzureError, found: Credentials) -> str:
 
 
 def _time(text: str) -> datetime.datetime:
-    """Parses a time in a SAS. Seconds or the time of day may be missing."""
     moment = datetime.datetime.fromisoformat(text)
     return moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)
 

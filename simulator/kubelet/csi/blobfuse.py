@@ -28,7 +28,7 @@ _CONVERT: dict[str, tuple[str, Callable[[str], object]]] = {
 
 
 class BlobfuseError(Exception):
-    """An error after which blobfuse2 exits with 1. The text is without the prefix "Error: "."""
+    """An error after which blobfuse2 exits with 1. The text is without "Error: "."""
 
 
 @dataclass

@@ -1,7 +1,7 @@
 """Mounts the volumes of claims. All pods of a node share one mount of a PersistentVolume, as on real Azure.
 
-So a changed secret takes effect only after all pods of the node have stopped using the volume. If the volume is mounted
-with the pod's identity, each pod has its own mount.
+So a changed secret takes effect only after all pods of the node have ended. If volumes are mounted with the pod's
+identity, each pod has its own mount.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ def why_not(volume: Object, tag: str, driver: Object) -> str | None:
 
 
 def _is_old(tag: str) -> bool:
-    """Returns whether the tag is an older version. Returns False for a tag without a version, such as `latest`."""
+    """Returns False for a tag without a version, such as `latest`."""
     numbers = [int(number) for number in re.findall(r"\d+", tag)[: len(_SINCE)]]
     return len(numbers) == len(_SINCE) and numbers < _SINCE
 

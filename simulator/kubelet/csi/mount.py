@@ -1,11 +1,11 @@
 """Copies a blob container to a folder and back by REST calls, because blobfuse2 needs FUSE, which bubblewrap lacks.
 
 Sends the writes of pods every two seconds, and when a container of the pod ends. Copies the changes of other clients
-when a pod mounts the folder, and after a tenth of the time for which the kernel and blobfuse2 cache names. If they do
-not cache, sends and copies twice a second.
+when a pod mounts the folder, and after a tenth of the time for which the kernel and blobfuse2 cache names. Without a
+cache, sends and copies twice a second.
 
-In a hierarchical namespace, other mounts see all changes of a pass together, such as the renaming of a folder. In a
-flat namespace, other mounts see the changes of one blob after the other, as with blobfuse2.
+In a hierarchical namespace, other mounts see all changes of a pass together. In a flat namespace, they see one blob
+after the other, as with blobfuse2.
 """
 
 from __future__ import annotations
@@ -73,8 +73,7 @@ class BlobMount:
     ) -> None:
         """Copies the container. Raises AzureError.
 
-        `remembers_s` is the time for which names are cached on real Azure. Mounts with the same `lock` see only
-        complete passes of each other.
+        `remembers_s` is the cache time on real Azure. Mounts with the same `lock` see complete passes of each other.
         """
         self.path, self.read_only = folder, read_only
         self._container, self._report, self._late_s = container, report, remembers_s / FASTER
@@ -174,7 +173,6 @@ class BlobMount:
                 self._here(name, partial(self._drop, name))
 
     def _differences(self) -> tuple[dict[str, str], list[str]]:
-        """Returns changed blobs with their etags, and the names of deleted blobs that are still in the folder."""
         changed, gone = {}, []
         for name in self._doubtful:
             entry = self._there.get(name)
@@ -325,7 +323,7 @@ class BlobMount:
 
 
 def reason(error: Exception) -> str:
-    """Returns the error code that Azure would return. If the error has no code, returns its text."""
+    """Returns the error code that Azure would return, or the text of an error without a code."""
     code = getattr(error, "error_code", None)
     text = str(getattr(code, "value", code) or error)
     own_words = text in _NOT_AUTHENTIC and not str(error).startswith(_NOT_FROM_HERE)

@@ -20,7 +20,7 @@ from simulator.kubelet.csi import confined
 
 _CHANGES = flags.CREATE | flags.DELETE | flags.MOVED_FROM | flags.MOVED_TO | flags.MODIFY | flags.ATTRIB
 _WATCH = _CHANGES | flags.CLOSE_WRITE | flags.ONLYDIR
-"""The events to watch. CLOSE_WRITE is included, because the kernel reports no other event for writes by mmap(2)."""
+"""Includes CLOSE_WRITE, because the kernel reports no other event for writes by mmap(2)."""
 _ANOTHER = 0
 """The inode that is recorded for a path that is no longer the watched folder."""
 

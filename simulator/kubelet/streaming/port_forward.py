@@ -20,7 +20,7 @@ Connect = Callable[[int], socket.socket]
 
 
 def serve(connection: Connection, pod: str, connect: Connect) -> None:
-    """Forwards connections until the client is gone. `pod` is the pod's name in error messages."""
+    """Serves until the client is gone. `pod` is the name in error messages."""
     requests: dict[str, dict[str, Stream]] = {}
 
     def opened(stream: Stream) -> None:

@@ -124,7 +124,6 @@ def _feed(stream: Stream, file: int) -> None:
 
 
 def _drain(file: int, stream: Stream | None) -> None:
-    """Sends output until no process has the file open."""
     with os.fdopen(file, "rb", buffering=0) as source:
         for data in _parts(source.fileno()):
             if stream is not None:

@@ -1,4 +1,4 @@
-"""A server of SPDY/3.1 for the streams of Kubernetes, without flow control and without pushed streams.
+"""The server side of SPDY/3.1 for Kubernetes' streams, without flow control and pushed streams.
 
 Sources: draft-mbelshe-httpbis-spdy-00, sections 2.2 to 2.6; github.com/moby/spdystream, which the API server uses.
 """

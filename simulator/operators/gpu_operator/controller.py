@@ -136,7 +136,7 @@ class Controller(Operator):
     # -- objects -------------------------------------------------------------------------------------------------------
 
     def _pre_requisites(self, policy: Object) -> None:
-        """Creates missing runtime classes. Does not change existing ones: the operator may not patch them."""
+        """Creates missing runtime classes. The operator has no permission to patch them."""
         existing = {item["metadata"]["name"] for item in self._kube.list("node.k8s.io/v1", "RuntimeClass")}
         for name in RUNTIME_CLASSES:
             if name not in existing:
@@ -192,7 +192,6 @@ class Controller(Operator):
 
 
 def _os_tag(labels: Mapping[str, str]) -> str:
-    """Returns the OS in NFD's labels, such as `ubuntu24.04`. Raises LookupError if NFD's system source is off."""
     for name in (OS_LABEL, OS_VERSION_LABEL):
         if name not in labels:
             raise LookupError(f"unable to retrieve the OS of the GPU nodes from label {name}")

@@ -21,7 +21,7 @@ Container = Callable[[Policy, str], list[Object]]
 
 @dataclass(frozen=True)
 class Operand:
-    """A state of the operator: the policy's field that enables the state, and the state's DaemonSet."""
+    """A state of the operator: the policy field that enables it, and its DaemonSet."""
 
     state: str
     field: str
@@ -220,4 +220,4 @@ OPERANDS = (
         default_on=False,
     ),
 )
-"""All operands, in the operator's order."""
+"""Operands in the operator's order."""

@@ -46,7 +46,7 @@ def step(ctx: PodContext) -> None:
 
 
 def _problem(ctx: PodContext, node: Object, wanted: str, now: str) -> str:
-    """Returns why the node cannot have a configuration, or an empty string. Custom ones are not simulated."""
+    """Returns an error or an empty string. Custom configurations are not simulated."""
     gpus = nvidia_gpus(hardware_of(node))
     if wanted != DISABLED and not any(wanted in mig_profiles(gpu.product) for gpu in gpus):
         return "the GPUs of this node do not have it (or it is not simulated)"
@@ -60,9 +60,9 @@ def _changes_mode(wanted: str, now: str) -> bool:
 
 
 def _needs_reset(node: Object) -> bool:
-    """Returns whether GPUs need a reset to turn MIG on or off (NVIDIA's MIG User Guide, deployment considerations).
+    """Only A100 needs a reset to turn MIG on or off (NVIDIA's MIG User Guide, deployment considerations).
 
-    Only A100 needs it. A VM cannot reset a GPU (inferred).
+    A VM cannot reset a GPU (inferred).
     """
     models = gpu_models()
     return any(models[gpu.model].family == "ampere" for gpu in nvidia_gpus(hardware_of(node)) if gpu.model in models)

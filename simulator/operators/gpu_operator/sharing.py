@@ -14,11 +14,11 @@ from simulator.operators._loop import label
 from simulator.operators.gpu_operator.daemonsets import CONFIG_FOLDER
 
 MIG_ANNOTATION = "simulator/mig"
-"""The node annotation with the current partitioning of the GPUs."""
+"""The node annotation with the partitioning of the GPUs."""
 
 
 class SharingError(ValueError):
-    """A configuration that the real device plugin rejects at its start."""
+    """A configuration that the device plugin rejects at its start."""
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ STATUS = f"KubeRay: real {_PINS.version}, built when a stack first uses it; Ray 
 
 
 def _argv(ctx: PodContext) -> list[str]:
-    """Returns the command. The simulator's flags are at the end, because the last of repeated flags counts."""
+    """Adds the simulator's flags at the end, because the last of repeated flags counts."""
     own = [f"{flag}=127.0.0.1:{ctx.local_port(port)}" for flag, port in _LISTENS.items()]
     own += [f"--leader-election-namespace={ctx.pod['metadata']['namespace']}", "--use-kubernetes-proxy"]
     return ["env", f"KUBECONFIG={ctx.kubeconfig()}", str(paths.tool(_OPERATOR)), *ctx.argv()[1:], *own]

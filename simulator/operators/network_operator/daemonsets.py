@@ -47,7 +47,7 @@ class PolicyError(ValueError):
 
 @dataclass(frozen=True, order=True)
 class HostGroup:
-    """A group of nodes with the same OS, kernel and architecture. Each group has its own DaemonSet for OFED."""
+    """A group of nodes with the same OS, kernel and architecture. Each group has an OFED DaemonSet."""
 
     os: str
     os_version: str

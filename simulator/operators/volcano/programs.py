@@ -46,10 +46,7 @@ def _known_flags(tool: str) -> frozenset[str]:
 
 
 def map_arguments(args: list[str], known: frozenset[str], path: Callable[[str], str]) -> list[str]:
-    """Returns the chart's arguments as 1.10 needs them. `path` returns a mounted file's path on this machine.
-
-    Raises ValueError with unsupported arguments.
-    """
+    """Returns the chart's arguments for 1.10. `path` maps paths of mounted files. Raises ValueError if unsupported."""
     mapped, refused = [], []
     for arg in args:
         flag, _, value = arg.partition("=")
@@ -151,4 +148,4 @@ PROGRAMS = (
     ImageProgram("vc-webhook-manager", OneShot(make_admission_secret), command="gen-admission-secret"),
     *(ImageProgram(tool, HostProcess(_argv(tool), _ports, _PINS.tools)) for tool in _PINS.tools),
 )
-"""The programs. Each image has the name of its executable."""
+"""The images have the names of the executables."""

@@ -87,7 +87,6 @@ def _joined(recipe: Recipe) -> list[Pod]:
 
 
 def _train(chosen: Namespace, recipe: Recipe, workers: Sequence[Pod]) -> None:
-    """Trains. Raises Failed, or ValueError for errors that a restart cannot fix."""
     report, known, folder = _own("report"), view.load(), chosen.output / "checkpoints"
     examples, tokens, steps = _planned(chosen, recipe)
     before = math.log(recipe["vocabulary"])
@@ -155,7 +154,7 @@ def _planned(chosen: Namespace, recipe: Recipe) -> tuple[int, int, int]:
 
 
 def _restored(run: Run) -> int:
-    """Returns the newest checkpoint's step, or 0. Raises ValueError if the checkpoint is of another training."""
+    """Returns the newest checkpoint's step or 0. Raises ValueError for a checkpoint of another training."""
     run.folder.mkdir(parents=True, exist_ok=True)
     complete = _own("folders").complete(run.folder)
     if not complete:

@@ -109,9 +109,9 @@ def _counts(np: int, limits: list[int], *, by_node: bool) -> list[int]:
 
 
 def _reach(known: view.View, hosts: Iterable[Host]) -> list[tuple[view.Pod, Host]]:
-    """Returns the hosts' pods if ssh reaches all of them. Otherwise prints the errors of ssh and raises MpiError.
+    """Returns the hosts' pods if ssh reaches all. Otherwise prints the errors of ssh and raises MpiError.
 
-    The message of MpiError is the first sentence of Open MPI's text, without a host (4.1,
+    The message is the first sentence of Open MPI's text, without a host (4.1,
     orte/mca/errmgr/base/help-errmgr-base.txt, failed-daemon-launch).
     """
     reached, failed = [], False

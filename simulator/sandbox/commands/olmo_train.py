@@ -82,7 +82,7 @@ class Run(Training):
         self.first = min(max(steps), self.last - 1)  # if complete, repeats the last step; OLMo also takes a step
 
     def save(self, step: int) -> None:
-        """Saves the checkpoints that are due after a step. After the last step, always saves at least one."""
+        """Saves the checkpoints that are due. After the last step, always saves one."""
         intervals = {"": self.values["sharded_interval"], UNSHARDED: self.values["unsharded_interval"]}
         due = [kind for kind, interval in intervals.items() if interval and step % interval == 0]
         final = UNSHARDED if self.values["unsharded_interval"] else ""

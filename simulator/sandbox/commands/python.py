@@ -1,4 +1,4 @@
-"""`python -m` of an image. Emulates the modules that the image's recipe names. Runs all other modules unchanged."""
+"""`python -m` of an image: emulates modules that the image's recipe names, and runs other modules unchanged."""
 
 from __future__ import annotations
 

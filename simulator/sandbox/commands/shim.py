@@ -91,7 +91,7 @@ def _next_door(name: str, port: int) -> None:
 
 
 def _answer(kubelet: socket.socket, command: int) -> None:
-    """Answers a request of the kubelet. Signals go to the process with the id `command`."""
+    """Answers the kubelet. Signals go to the process `command`."""
     message, files, _, _ = socket.recv_fds(kubelet, _REQUEST_BYTES, 3)
     request: dict[str, Any] = json.loads(message)
     if "connect" in request:

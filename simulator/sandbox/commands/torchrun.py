@@ -13,10 +13,10 @@ from simulator.sandbox.library.torch_team import DONE, FAILED, STARTED, Team
 
 
 def main(arguments: list[str]) -> int:
-    """Runs this node's agent. Returns 0 if the training succeeded, 1 if it failed, or 2 for a wrong command line.
+    """Runs this node's agent. Returns 0, 1 if the training failed, or 2 for a wrong command line.
 
-    A program is a module with two functions, which may raise Failed. `prepare(arguments, team)` reads the command line
-    and files on each node. `train(prepared, team)` simulates all ranks on the first node.
+    A program's module has two functions, which may raise Failed. `prepare(arguments, team)` reads the command line and
+    files on each node. `train(prepared, team)` simulates all ranks on the first node.
     """
     texts = view.program("torchrun")
     try:
@@ -47,7 +47,6 @@ def main(arguments: list[str]) -> int:
 
 
 def _options(arguments: list[str], texts: Recipe) -> Namespace:
-    """Parses the command line. Exits with 2 if torchrun would reject it."""
     parser = recipe.parser(texts["options"])
     options = parser.parse_args(arguments)
     least, _, most = options.nnodes.partition(":")

@@ -35,7 +35,6 @@ def main(arguments: list[str]) -> int:
 
 
 def _serve(chosen: Namespace, program: Recipe) -> int:
-    """Serves until SIGTERM, or until a GPU fails."""
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
     values = _values(chosen, program)
     if text := values.error():

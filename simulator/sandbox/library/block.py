@@ -24,7 +24,7 @@ Json = dict[str, Any]
 
 
 class Refused(Exception):
-    """An error with which the real command fails. The message is for stderr."""
+    """The real command would fail with this message on stderr."""
 
 
 def disk_name(path: str) -> str:
@@ -42,7 +42,7 @@ def read(name: str) -> Json:
 
 
 def write(name: str, content: Json) -> None:
-    """Overwrites a disk, and deletes the files of the disk's earlier file system."""
+    """Overwrites a disk, and deletes the files of an earlier file system."""
     before = read(name).get("filesystem")
     if before and before != content.get("filesystem"):
         shutil.rmtree(contents(before), ignore_errors=True)

@@ -16,7 +16,7 @@ class BadKey(ValueError):
 
 
 def authorized(text: str) -> list[str]:
-    """Returns the base64 key of each authorized_keys line. Skips the options that may precede the key type."""
+    """Returns the base64 key of each authorized_keys line, without options before the key type."""
     lines = [line.split() for line in text.splitlines() if line.strip() and not line.startswith("#")]
     return [word for words in lines for word in words if word.startswith("AAAA")]
 

@@ -35,7 +35,7 @@ class Device:
 
 @dataclass(frozen=True)
 class Setup:
-    """The parts of the communicator. `devices` are in rank order. The keys of the mappings are pods' keys."""
+    """The parts of the communicator. `devices` are in rank order. Mappings are by pod key."""
 
     devices: Sequence[Device]
     pods: Sequence[view.Pod]
@@ -61,7 +61,7 @@ class Communicator:
     aligned: bool
 
     def connect(self, log: Log) -> Collective:
-        """Connects the ranks, as the first collective does. Raises NcclError."""
+        """Connects the ranks, like the first collective. Raises NcclError."""
         setup = self.setup
         _shared_memory(setup, log)
         _channels(setup, log, sharp="CollnetChain" in self.algorithms)
@@ -99,7 +99,7 @@ def initialise(devices: Sequence[Device], variables: Mapping[str, str], known: v
 
 
 def environments(pods: Sequence[view.Pod], variables: Mapping[str, str]) -> dict[str, Mapping[str, str]]:
-    """Returns NCCL's settings in each pod, by the pod's key."""
+    """Returns each pod's NCCL settings, by the pod's key."""
     return {pod.key: {**pod.nccl_files.get("nccl_conf", {}), **variables} for pod in pods}
 
 
@@ -205,7 +205,6 @@ def _hca_text(index: int, hca: Mapping[str, Any], *, sharp: bool) -> str:
 
 
 def _shared_memory(setup: Setup, log: Log) -> None:
-    """Raises NcclError if a pod's /dev/shm is too small. Each rank of the pod needs a segment there."""
     for device in setup.devices:
         local = sum(other.pod is device.pod for other in setup.devices)
         disabled = setup.variables[device.pod.key].get("NCCL_SHM_DISABLE", "0") == "1"

@@ -1,4 +1,4 @@
-"""Prints the lines of NCCL and nccl-tests, faster than a real run prints them."""
+"""Prints the lines of NCCL and nccl-tests, faster than in a real run."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ NCCL_CONFIGURATION = Path("/etc/nccl.conf")
 
 @dataclass(frozen=True)
 class Network:
-    """The network that NCCL uses on one node. `hcas` are entries of world.json, and empty if NCCL uses TCP."""
+    """The network of one node. `hcas` are entries of world.json, and empty with TCP."""
 
     transport: str
     hcas: tuple[Mapping[str, Any], ...] = ()
@@ -27,12 +27,12 @@ class Network:
 
     @property
     def speeds(self) -> tuple[float, ...]:
-        """The speed of each HCA to other nodes, as a share of the HCA's rated speed."""
+        """The speed of each HCA to other nodes, as a share of its rated speed."""
         return tuple(min(hca["gbps"], hca["rail_gbps"]) / hca["rated_gbps"] for hca in self.hcas)
 
 
 def choose(known: view.View, pod: view.Pod, variables: Mapping[str, str]) -> Network:
-    """Returns InfiniBand (or RoCE) if the pod can open an active HCA that NCCL_IB_HCA allows. Otherwise returns TCP."""
+    """Returns InfiniBand (or RoCE) if the pod can open an active HCA that NCCL_IB_HCA allows, otherwise TCP."""
     if variables.get("NCCL_IB_DISABLE", "0") == "1" or variables.get("NCCL_NET", "IB").lower() == "socket":
         return Network(SOCKET)
     pattern = variables.get("NCCL_IB_HCA", "")
@@ -43,7 +43,7 @@ def choose(known: view.View, pod: view.Pod, variables: Mapping[str, str]) -> Net
 def selected(name: str, pattern: str) -> bool:
     """Returns whether the value of NCCL_IB_HCA or NCCL_SOCKET_IFNAME selects a name. All ports have number 1.
 
-    The value lists prefixes of names, or after `=` whole names. A value that starts with `^` excludes these names.
+    The value lists prefixes, or after `=` whole names. With `^` in front, it excludes them.
     """
     excluding, rest = pattern.startswith("^"), pattern.removeprefix("^")
     exact, rest = rest.startswith("="), rest.removeprefix("=")
@@ -55,7 +55,7 @@ def selected(name: str, pattern: str) -> bool:
 
 
 def interface(variables: Mapping[str, str]) -> str | None:
-    """Returns the interface for bootstrap and TCP, or None if NCCL_SOCKET_IFNAME matches no interface."""
+    """Returns the interface for bootstrap and TCP, or None if NCCL_SOCKET_IFNAME matches none."""
     pattern = variables.get("NCCL_SOCKET_IFNAME", "")
     candidates = [name for name in INTERFACES if selected(name, pattern) and (pattern or name != "lo")]
     return candidates[-1] if candidates else None

@@ -73,7 +73,7 @@ def run(
 
 
 def parse(arguments: Sequence[str]) -> dict[str, str]:
-    """Returns the settings by the letter of the option. Raises UsageError."""
+    """Returns settings by their short option. Raises UsageError."""
     settings = dict(DEFAULTS)
     rest = list(arguments)
     while rest:
@@ -98,7 +98,7 @@ def parse(arguments: Sequence[str]) -> dict[str, str]:
 
 
 def _check_sizes(settings: Mapping[str, str]) -> None:
-    """Raises UsageError for wrong sizes, and for a step of 0 bytes, with which the test would never end."""
+    """Raises UsageError for wrong sizes, such as a step of 0, which would never end."""
     first, last = size(settings["b"]), size(settings["e"])
     if first > last:
         raise UsageError(f"invalid sizes: -b {settings['b']} is more than -e {settings['e']}")

@@ -80,7 +80,7 @@ def _ecc(known: view.View, arguments: Sequence[str]) -> str:
 
 
 def _throttling(known: view.View, arguments: Sequence[str]) -> None:
-    """Warns about GPUs that hardware slows down (0x8) because of heat (0x40), as the real check does."""
+    """Warns about GPUs that hardware slows down (0x8) because of heat (0x40), like the real check."""
     reason = "reason=0x0000000000000048"
     slowed = [f"Warning: GPU {gpu['index']} throttled, {reason}" for gpu in known.gpus_of(known.me) if gpu["slowed"]]
     if slowed:
@@ -101,7 +101,7 @@ def _nvlink(known: view.View, arguments: Sequence[str]) -> str:
 
 
 def _allreduce(known: view.View, arguments: Sequence[str]) -> str:
-    """Compares NCCL's speed with a limit. Arguments: limit in GB/s, repeats, message size, unused topology file."""
+    """The arguments are a limit in GB/s, repeats, message size, and an unused topology file."""
     limit = number("check_nccl_allreduce", arguments, 0)
     found = _bus_bandwidth(known, "nccl_allreduce", arguments[2] if len(arguments) > 2 else "")
     if found < limit:
@@ -123,7 +123,7 @@ def _loopback(known: view.View, arguments: Sequence[str]) -> str:
 
 
 def _bus_bandwidth(known: view.View, what: str, size: str) -> float:
-    """Returns the average bandwidth that all_reduce_perf prints, in GB/s. Raises Failed."""
+    """Returns the average of all_reduce_perf in GB/s. Raises Failed."""
     gpus = known.gpus_of(known.me)
     ranks = [Rank(known.me, index, len(gpus)) for index in range(len(gpus))]
     command = ["all_reduce_perf", "-b", size, "-f", "2", "-g", "1", "-e", size, "-c", "1"]
@@ -137,7 +137,6 @@ def _bus_bandwidth(known: view.View, what: str, size: str) -> float:
 
 
 def _rdma(known: view.View, arguments: Sequence[str]) -> str:
-    """Measures GPUDirect RDMA writes of each HCA to itself in Gb/s."""
     limit = number("check_ib_bw_gdr", arguments, 0)
     passed = []
     if not known.me.may_pin_memory or _lost(known):

@@ -57,7 +57,7 @@ def _physmem(known: view.View, arguments: Sequence[str]) -> None:
 
 
 def kib(text: str) -> int:
-    """Returns a size in KiB. The units kB, MB, GB and TB are binary, as in NHC."""
+    """Returns a size in KiB. As in NHC, kB, MB and GB are binary."""
     match = re.fullmatch(r"(\d+)(kB|MB|GB|TB)", text)
     if match is None:
         raise Failed(f"nhc_common_parse_size:  {text} is not a size. {NOT_RUN}")
@@ -91,7 +91,7 @@ def _eth(known: view.View, arguments: Sequence[str]) -> None:
 
 
 def _topology(known: view.View, arguments: Sequence[str]) -> str:
-    """Passes for known SKUs. The real check compares the output of lstopo with a file in the image."""
+    """Passes for known SKUs. The real check compares lstopo's output with a file of the image."""
     sku = known.node_of(known.me)["sku"]
     name = view.numbers()["skus"][sku]["topology"]
     if name is None:
@@ -108,7 +108,6 @@ def _nvme(known: view.View, arguments: Sequence[str]) -> str:
 
 
 def _flapping(known: view.View, arguments: Sequence[str]) -> str | None:
-    """Compares the last lost link in the node's log with the last lost link in aznhc's log."""
     log = node_log()
     if log is None:
         return None

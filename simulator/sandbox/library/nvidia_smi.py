@@ -87,7 +87,7 @@ def bus_id(gpu: Json) -> str:
 
 
 def memory_mib(gpu: Json) -> int:
-    """Returns the nominal memory in GB times 1024, which is close to the MiB that nvidia-smi prints."""
+    """Returns the nominal size in GB times 1024, which is close to nvidia-smi's value."""
     return int(gpu["memory_gb"]) * 1024
 
 
@@ -96,7 +96,7 @@ def _heading(gpu: Json) -> str:
 
 
 def _remapped(gpu: Json, what: str) -> str:
-    """Returns a field about remapped rows. Before Ampere, GPUs cannot remap (NVIDIA, GPU memory error management)."""
+    """Before Ampere, GPUs cannot remap rows (NVIDIA, GPU memory error management)."""
     return str(int(gpu[what])) if gpu["model"] != "T4" else "[N/A]"
 
 

@@ -26,7 +26,7 @@ def content(path: str) -> bytes:
 
 
 def answer(method: str, path: str, byte_range: str) -> Answer:
-    """Returns the server's answer. `byte_range` is `first-last`, or empty for the whole file."""
+    """Returns the server's answer. `byte_range` is `first-last`, or empty for all."""
     if not (path.startswith(_FOLDERS) and path.endswith(".npy")):
         return Answer(404, "Not Found", {"Content-Length": "0"})
     if method not in ("GET", "HEAD"):

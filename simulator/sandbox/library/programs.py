@@ -15,7 +15,7 @@ from simulator.sandbox.library.ranks import Rank
 
 @dataclass(frozen=True)
 class Call:
-    """The call of a framework by one rank, with parsed options."""
+    """One rank's call of a framework, with parsed options."""
 
     rank: Rank
     options: Mapping[str, Any]

@@ -23,7 +23,7 @@ from simulator.sandbox.library import view
 
 ORDER, ANSWER = "mpirun", "ranks"
 CALL = "SIMULATOR_RANK_CALL"
-"""The environment variable with the path of the file where a rank saves its call."""
+"""The environment variable with the path to which a rank saves its call."""
 POLL_SECONDS = 0.2
 MAX_OUTPUT = 32_000  # characters of a rank's output; world.json has no documents above a megabyte
 

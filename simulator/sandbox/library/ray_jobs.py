@@ -70,7 +70,7 @@ class Job:
         return "STOPPED" if self._stopped else "FAILED" if self._process.returncode else "SUCCEEDED"
 
     def details(self) -> dict[str, Any]:
-        """Returns the job as the API shows it, with times in ms."""
+        """Returns the job as in the API, with times in ms."""
         last = "".join(self.text().splitlines(keepends=True)[-_LAST_LINES:])
         message = self._messages[self.status].format(code=self._process.returncode, last=last)
         times = {"start_time": int(self._began * 1000), "end_time": int(self._ended * 1000) or None}

@@ -77,12 +77,12 @@ class Values(dict[str, Any]):
         return found
 
     def error(self) -> str:
-        """Returns the text of the first error that applies, or an empty string if the program can run."""
+        """Returns the text of the first error that applies; empty if the program can run."""
         fails = self.recipe.get("fails", ())
         return next((str(each["text"]).format_map(self) for each in fails if self._evaluate(each["if"])), "")
 
     def check(self) -> None:
-        """Raises Failed with the first error that applies."""
+        """Raises Failed with the first error."""
         if text := self.error():
             raise Failed(text)
 

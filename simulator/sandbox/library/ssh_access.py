@@ -55,7 +55,7 @@ def _own_key(file: Path) -> str | None:
 
 
 def _configured(file: Path, host: str) -> dict[str, str]:
-    """Returns a config file's settings for a host. Of several values, the first applies, as in ssh."""
+    """If a setting has several values, the first applies, as in ssh."""
     settings: dict[str, str] = {}
     applies = True
     for line in file.read_text().splitlines() if file.exists() else []:

@@ -1,4 +1,4 @@
-"""Reads NCCL topology files, and compares their content with a node."""
+"""Reads NCCL topology files, and compares them with a node."""
 
 from __future__ import annotations
 

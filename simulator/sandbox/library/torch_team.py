@@ -87,7 +87,7 @@ class Team:
         return bool(self._signals) or any(published(pod).get("stop") for pod in self.check())
 
     def show(self, folder: Path) -> None:
-        """Waits until the folder is visible on all nodes. Raises Failed."""
+        """Waits until all nodes see a folder. Raises Failed."""
         number = self._more.get("folder", (0, ""))[0] + 1
         self.publish(STARTED, folder=(number, str(folder)))
         while any(published(pod).get("seen") != number for pod in self.check()[1:]):

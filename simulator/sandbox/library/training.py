@@ -95,7 +95,7 @@ class Training:
     values: Values
     last: int
     tokens: float
-    """Tokens in a step, on all GPUs together."""
+    """Tokens per step, over all GPUs."""
     gpus: int
     first: int = 0
     log_steps: int = 1

@@ -106,7 +106,7 @@ class View:
         return self.nodes.get(pod.node, {"sku": "", "ready": False, "cpus": 1, "gpus": [], "hcas": []})
 
     def gpus_of(self, pod: Pod) -> list[Json]:
-        """Returns the pod's GPUs in PCI order, in which CUDA numbers them."""
+        """Returns the pod's GPUs in PCI order, which is CUDA's."""
         held = set(pod.facts["gpus"])
         return [gpu for gpu in self.node_of(pod)["gpus"] if gpu["index"] in held]
 
