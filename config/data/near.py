@@ -15,9 +15,7 @@ _LONG = 9
 """The minimum length, including hyphens, of a name that counts as the beginning of a longer name."""
 _NEGATIONS = "disabled disable no not without skip public unprotected allow"
 _GENERAL = "day gpu group permission policy taint upload"
-"""Words that alone do not mean a protected setting: unprotected names have them, too (resourceGroupName,
-eviction_policy).
-"""
+"""Words that alone do not mean a setting that protects access or data (resourceGroupName, eviction_policy)."""
 _OF_SECTIONS = (
     *("count", "enabled", "id", "key", "name", "path", "repo", "repository", "server", "size", "source", "type"),
     *("url", "value", "zones"),

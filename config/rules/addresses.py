@@ -16,9 +16,7 @@ from config.schema.pools import PoolSettings
 _SURGE = 1
 """Nodes that AKS adds to a pool during an upgrade by default (AKS's page on rolling upgrades)."""
 _API_SERVER = 1
-"""The number of addresses of a private cluster's endpoint, which is in the nodes' subnet (AKS's page on private
-clusters).
-"""
+"""The addresses of a private cluster's endpoint in the nodes' subnet (AKS's page on private clusters)."""
 _NODE_PREFIX = 24
 """The prefix length of the range of pods that each node gets (AKS's overview of CNI Overlay)."""
 _SERVICES_PREFIX = 13
@@ -40,9 +38,7 @@ def most_nodes(stack: StackFile) -> int:
 
 
 def surge(pool: PoolSettings) -> int:
-    """Returns the number of surge nodes of a pool's upgrade; 0 with InfiniBand, because AKS upgrades that pool in
-    place.
-    """
+    """Returns the number of surge nodes of an upgrade; 0 with InfiniBand, because AKS upgrades such pools in place."""
     return 0 if pool.sku.infiniband and not pool.spot else _SURGE
 
 

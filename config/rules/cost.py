@@ -124,7 +124,7 @@ def _network(settings: Settings) -> Iterator[Item]:
 
 
 def _nodes(settings: Settings, name: str, size: str, count: int, pool: PoolSettings | None = None) -> Item:
-    """Returns the cost of a pool's nodes. For Spot nodes, it is an upper limit: the regular price."""
+    """Returns the cost of nodes; for Spot nodes, the regular price as an upper limit."""
     each, note = _price(settings, size)
     most = "at most" if pool and pool.spot else ""
     grows = f"up to {pool.max_nodes} nodes" if pool and pool.max_nodes > count else ""

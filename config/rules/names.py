@@ -19,7 +19,7 @@ from config.schema.names import (
 
 _LONGEST_JOB = 47
 """The longest name of a RayJob in characters (KubeRay 1.6.2, controllers/ray/utils/constant.go, MaxRayJobNameLength).
-It fits a PyTorchJob, too: the training operator adds -worker-999 to the names of its pods.
+It fits a PyTorchJob, too, with the suffix -worker-999 in the names of pods.
 """
 _TAKEN = (WORKLOAD_NAMESPACE, "default")
 _RESOURCE_GROUP = re.compile(r"[A-Za-z0-9_().-]*[A-Za-z0-9_()-]")

@@ -196,7 +196,7 @@ _FEWER_ACCOUNTS = "set fewer storage accounts in the stack file, or another netw
 
 
 def _too_small(subnet: Json, key: str, needed: int, fix: str) -> Iterator[Objection]:
-    """Yields an error if a subnet would be too small when empty. Azure's answer does not show how many addresses are in
+    """Yields an error if even an unused subnet is too small: Azure's answer does not show how many addresses are in
     use.
     """
     prefixes = subnet.get("addressPrefixes") or [subnet.get("addressPrefix")]
@@ -226,8 +226,8 @@ def _policies(subnet: Json, key: str, id_: str | None) -> Iterator[Objection]:
 def link_objections(
     answer: Json, zone: str, network: str, *, wanted: bool, forwarded: bool = False
 ) -> Iterator[Objection]:
-    """Yields an objection if the user's zone (`wanted`) is not linked to the network, or if a zone with the name of one
-    that the stack will create is linked.
+    """Yields an objection if the user's zone (`wanted`) is not linked to the network, or if another zone is linked that
+    has the name of a zone that the stack will create.
 
     With custom DNS servers (`forwarded`), a missing link is only a warning: a link to the servers' network is enough. A
     network can have one zone per name (ARM's 400 "A virtual network cannot be linked to multiple zones with overlapping

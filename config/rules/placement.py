@@ -230,7 +230,7 @@ def most_gpus(options: WorkloadOptions, pool: PoolSettings) -> int:
 
 
 def partitioned(spec: WorkloadSpec[Any], options: WorkloadOptions, candidate: Candidate) -> Iterator[Problem]:
-    """Yields a problem if a whole-node workload gets partitioned GPUs: a process uses one, and NCCL cannot join
+    """Yields a problem if a whole-node workload gets GPU partitions: a process uses only one, and NCCL cannot join
     several.
 
     NVIDIA's MIG User Guide: no GPU-to-GPU P2P, and CUDA sees only one compute instance.

@@ -34,7 +34,7 @@ _ASSIGNERS = tuple(
 )
 _EXCEPT = "guidnotequals"
 _USABLE = ("Registered", "Registering")
-"""States of usable providers: registration runs region by region (Microsoft, "Azure resource providers and types")."""
+"""Usable states: a registration runs region by region (Microsoft, "Azure resource providers and types")."""
 _ACCESS = "https://learn.microsoft.com/troubleshoot/azure/general/region-access-request-process"
 
 

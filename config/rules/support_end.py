@@ -48,7 +48,7 @@ def _end(settings: Settings, known: Kubernetes, today: date) -> Iterator[Problem
 
 
 def _kept_by_scheduler(settings: Settings, known: Kubernetes, what: str, following: str) -> Problem:
-    """Returns a warning if the scheduler prevents an upgrade. It has no command, because each option has a cost."""
+    """Returns a warning without a command, because each option has a cost."""
     lts_end = known.end(settings.cluster.kubernetes_version, lts=True)
     premium = f", or cluster.tier Premium (support until {lts_end})" if lts_end and not settings.cluster.lts else ""
     allowed = f"{following}, once a newer scheduler-plugins supports it, or with operators.scheduler {VOLCANO}{premium}"

@@ -16,7 +16,7 @@ from config.schema.teams import TeamSettings
 SLACK = "slack"
 QUEUE_SUFFIX = "-cluster-queue"
 MAX_TEAM_NAME = MAX_DNS_LABEL - len(QUEUE_SUFFIX)
-"""Labels contain the names of queues, which limits their length."""
+"""The limit of a label's value, because labels contain queue names."""
 _ALLOWED = (
     f"at most {MAX_TEAM_NAME} lower-case letters, digits and hyphens, a letter or digit at both ends; not the "
     "name of a namespace of the platform, because the team's namespace has the team's name"

@@ -160,7 +160,7 @@ def quota_objections(growing: Sequence[Growth], answer: Json, settings: Settings
         now = sum(growth.at_once * growth.sku.vcpus for growth in mine)
         most = now + sum(growth.later * growth.sku.vcpus for growth in mine)
         free = max(left, 0)
-        if now > free:  # without new nodes, a limit below the usage does not matter
+        if now > free:
             what = f"{_needed(now, name, mine, region)}, and {free} of {usage.limit} are left"
             fewer, instead = _fewer(mine, lefts, settings.stack), _instead(mine, name, left, settings)
             yield Objection(what, (*_steps(region), *fewer, *instead))

@@ -91,7 +91,7 @@ class OperatorSpec(Protocol[Own]):
 
     @property
     def summary(self) -> str:
-        """The operator's purpose and place, as docs/configuration.md describes its setting `enabled`."""
+        """The operator's purpose and place, for its setting `enabled` in docs/configuration.md."""
 
     @property
     def has_chart(self) -> bool:

@@ -22,7 +22,7 @@ _MAX_SPREAD = 5
 def suggest(path: Path, schema: Schema, given: object, *, is_entry: bool = False, is_protected: bool = False) -> Fix:
     """Returns the fix of a value that the schema rejects.
 
-    No command removes an entry because the user chose its name, or an item of a list that protects access.
+    No command removes an item of a list that protects access, or an entry, because the user chose its name.
     """
     match given:
         case [str() as only] if is_plain(schema):
