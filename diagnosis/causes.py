@@ -47,9 +47,10 @@ def causes(it: Workload, phase: str) -> Iterable[Finding]:
 
 
 def _on_nodes(it: Workload, phase: str) -> list[Object]:
-    """Returns the pods on nodes that are not ready. Omits lost nodes.
+    """Returns the pods that have a node and are not ready. Omits pods on lost nodes.
 
-    Kubernetes replaces failed pods, so they count only while the workload is pending. Volcano does not replace them.
+    Failed pods count only while the workload is pending, because Kubernetes replaces them. Volcano does not replace
+    them.
     """
     counts = it.pods if it.kind == "vcjob" or phase == PENDING else it.live_pods
     on_nodes = (pod for pod in counts if pod["spec"].get("nodeName") and not is_ready(pod))

@@ -87,7 +87,7 @@ WORKLOADS = {
 MAKERS = (REPLICA_SET, *(kind for kind in WORKLOADS.values() if kind not in (APP_WRAPPER, RAY_CRON_JOB, POD)))
 
 Read = Callable[[Kind, str], list[Object]]
-"""Returns all objects of a kind, in one namespace or (if empty) in all. Empty if the cluster lacks the kind."""
+"""Returns all objects of a kind in a namespace, or in all for an empty text. Empty if the cluster lacks the kind."""
 
 
 class ReadFailed(Exception):

@@ -104,7 +104,7 @@ def _parts(resource: str) -> tuple[Part, ...]:
 def broken(cluster: Cluster, node: Object) -> Iterator[Obstacle]:
     """Yields an obstacle if the node is not ready or offers fewer devices than its VM size has.
 
-    The node's capacity is too low after a reboot without a lost device.
+    After a reboot, the node's capacity lacks a lost device, too.
     """
     look, ready = f"kubectl describe node {node['metadata']['name']}", condition(node, "Ready")
     if ready and ready.get("status") != "True":
@@ -189,7 +189,7 @@ def is_old(daemon_set: Object, pod: Object) -> bool:
 
 def in_use(cluster: Cluster, pods: Iterable[Object]) -> str:
     """Returns a hint to wait until pods with devices have ended, because the deletion of driver pods takes their
-    devices. Empty if these nodes have no such pods.
+    devices. Empty if the nodes of `pods` have no such pods.
     """
     nodes = {pod["spec"].get("nodeName") for pod in pods}
     busy = any(

@@ -78,7 +78,7 @@ def _exceeds_alone(message: str) -> bool:
 
 
 def _condition(maker: Object) -> tuple[str, str]:
-    """Returns reason and message of a failure in the status, which is current, and stays longer than events."""
+    """Reads a failure from the status, which is current, and stays longer than events."""
     failure = condition(maker, "ReplicaFailure")
     return (failure.get("reason", ""), failure.get("message", "")) if failure.get("status") == "True" else ("", "")
 

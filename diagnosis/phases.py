@@ -127,7 +127,7 @@ def phase_of(kind: str, workload: Object) -> tuple[str, str]:
 
 
 def _pod(pod: Object) -> tuple[str, str]:
-    """Returns the phase, which is Running only if the pod is ready: containers of a running pod may fail."""
+    """Returns Running only if the pod is ready, because containers of a running pod may fail."""
     if has_ended(pod):
         return pod["status"]["phase"], ""
     return (RUNNING if is_ready(pod) else PENDING), ""

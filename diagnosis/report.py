@@ -113,7 +113,7 @@ def _waiting(it: Workload, known: Report) -> Report:
     found, begun = dict.fromkeys(causes(it, known.phase)), list(tries(it))
     if known.phase == PENDING and all(each.passing for each in found):
         found |= dict.fromkeys(under_way(it, known=bool(found)))
-    if known.phase == PENDING:  # it also waits for this retry
+    if known.phase == PENDING:  # it also waits for a retry
         found |= dict.fromkeys(Finding(text, it.look, passing=True) for text in begun)
         begun = []
     stubs = [pod for pod in it.live_pods if is_ready(pod) and pod["status"].get("reason")]  # no container runs in them
