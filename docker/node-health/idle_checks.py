@@ -117,9 +117,9 @@ def cannot_evict(pod: Object) -> bool:
 
 
 def give_way(checks: str, until: float) -> None:
-    """Deletes all checks when a pod that cannot evict them waits for GPUs. `checks` is the API path of their pods.
+    """Deletes all checks (API path `checks`) when a pod that cannot evict them waits for GPUs.
 
-    Returns when no check runs any more, or at the time `until` (of the monotonic clock).
+    Returns when no check runs any more, or at the time `until` of the monotonic clock.
     """
     own = f"{checks}?labelSelector={urllib.parse.quote(os.environ['LABEL'])}"
     while time.monotonic() < until:

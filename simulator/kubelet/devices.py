@@ -150,7 +150,7 @@ def status_patch(
 
 
 def plugin_resources(node: Object) -> dict[str, int]:
-    """Returns the number of allocatable devices by resource, even if their plugin has stopped."""
+    """Returns the allocatable devices by resource, even if their plugin has stopped."""
     return {name: allocatable(node, name) for name in _registered(node)}
 
 

@@ -27,8 +27,8 @@ def field_text(pod: Object, path: str) -> str:
 def resource_text(selector: Object, pod: Object, container: str, allocatable: Mapping[str, str]) -> str:
     """Returns a request or limit of a container, divided by the divisor and rounded up.
 
-    `container` is the default for containerName. If the container has no limit, uses the node's allocatable amount.
-    Raises VolumeNotReady if the container does not exist. Source: k8s.io/kubernetes, pkg/api/v1/resource
+    `container` is the default for containerName. Without a limit, returns the node's allocatable amount. Raises
+    VolumeNotReady if the container is missing. Source: k8s.io/kubernetes, pkg/api/v1/resource
     (ExtractContainerResourceValue, MergeContainerResourceLimits).
     """
     spec, wanted = pod["spec"], selector.get("containerName") or container

@@ -273,7 +273,6 @@ class Kubelet:
         ignore_missing(lambda: self.kube.delete("v1", "Pod", name, namespace, grace_seconds=0))
 
     def _open_uplink(self, cloud: Cloud) -> Uplink:
-        """Connects sandboxes to the API server, the blob service (also by account name) and other pods."""
         api, blobs = ("127.0.0.1", self._api_port), cloud.blobs
 
         def allows(address: Address) -> bool:

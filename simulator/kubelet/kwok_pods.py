@@ -31,7 +31,7 @@ class KwokPods:
         recorder: EventRecorder,
         context: Callable[[Object, Object, Object], ContainerContext],
     ) -> None:
-        """`context` returns the context of a pod's container on a node."""
+        """`context` takes a pod, its container and its node."""
         self._kube, self._catalogue, self._pulls, self._recorder = kube, catalogue, pulls, recorder
         self._context = context
         self._shown: dict[str, str | dict[str, Waiting]] = {}

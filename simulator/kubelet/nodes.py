@@ -67,9 +67,9 @@ class NodeKeeper:
     def _file(self, context: Callable[[Object, Object], ContainerContext], pod: Object, path: str) -> bytes | None:
         """Returns a mounted file as it was at the pod's last start, or when `path` last changed.
 
-        Device plugins do not read changes of a file: SR-IOV's plugin and the shared RDMA plugin read it in `main`
-        (cmd/sriovdp/main.go, cmd/k8s-rdma-shared-dp/main.go). NVIDIA's plugin also reads when the node's label names
-        another file (cmd/config-manager/main.go of k8s-device-plugin).
+        Device plugins do not read changes of a file: SR-IOV's and the shared RDMA plugin read it in `main`
+        (cmd/sriovdp/main.go, cmd/k8s-rdma-shared-dp/main.go). NVIDIA's also reads when the node's label names another
+        file (cmd/config-manager/main.go of k8s-device-plugin).
         """
         restarts = sum(each.get("restartCount", 0) for each in pod.get("status", {}).get("containerStatuses", []))
         uid, wanted = pod["metadata"]["uid"], (path, restarts)

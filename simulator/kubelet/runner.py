@@ -32,7 +32,7 @@ _PLACES = ("AI_ON_AKS_CACHE", "XDG_CACHE_HOME", "PYTHONPYCACHEPREFIX", "GO")
 """Prefixes of environment variables that builds of tools get."""
 EXIT_START_ERROR = 128  # container runtimes' exit code for a failed start
 _OUTPUT_S = 5
-"""Seconds to read the last output after a process has ended."""
+"""Seconds to read output after a process has ended."""
 _POLL_S = 0.1
 STUBBED_S = 1.0
 """Seconds until a stubbed container of a Job ends, as in KWOK (cluster/stages.yaml)."""

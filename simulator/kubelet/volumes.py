@@ -222,4 +222,4 @@ _HOST_PATH_TYPES: Mapping[str, tuple[str, Callable[[Path], bool]]] = {
     "CharDevice": ("character device", Path.exists),
     "BlockDevice": ("block device", Path.exists),
 }
-"""Name in messages and check of each type. Devices and sockets of simulated nodes are plain files."""
+"""Each type's name and check. In simulated nodes, devices and sockets are plain files."""

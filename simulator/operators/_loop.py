@@ -37,8 +37,8 @@ def reconcile(
 ) -> None:
     """Calls `step` every `seconds` until `stop` is set.
 
-    If `watched` has kinds, calls `step` only when an object of these kinds has changed or IDLE_S seconds have passed.
-    After an error of the API server, retries. Logs a repeated error once.
+    If `watched` has kinds, calls `step` only when an object of these kinds has changed, or after IDLE_S seconds.
+    Retries after errors of the API server. Logs a repeated error once.
     """
     with contextlib.closing(Changes(ctx.kube, watched)) as changes:
         reported, due = "", 0.0

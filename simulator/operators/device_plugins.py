@@ -142,7 +142,7 @@ def _is_choice(value: Any) -> bool:
 
 
 def _selected(selector: Mapping[str, Any], hca: Hca) -> bool:
-    """Returns whether a selector matches. Empty lists match all HCAs. All HCAs have RDMA and the driver mlx5_core."""
+    """Empty lists match all HCAs. All HCAs support RDMA and use the driver mlx5_core."""
     facts = {"vendors": MELLANOX, "devices": hca.device, "pciAddresses": hca.pci, "drivers": "mlx5_core"}
     if any(selector.get(key) and fact not in selector[key] for key, fact in facts.items()):
         return False

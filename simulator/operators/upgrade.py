@@ -1,8 +1,7 @@
 """Upgrades a driver node by node after its DaemonSet (OnDelete) has changed, like NVIDIA's operators.
 
-Source of the states and their order: NVIDIA/k8s-operator-libs, pkg/upgrade, in gpu-operator v26.7.0 (common_manager.go,
-upgrade_inplace.go, pod_manager.go, drain_manager.go). Requests by annotation, safe load and timeouts (of waiting,
-evictions and validation) are not simulated.
+Source of states and order: NVIDIA/k8s-operator-libs, pkg/upgrade, in gpu-operator v26.7.0 (common_manager.go,
+upgrade_inplace.go, pod_manager.go, drain_manager.go). Requests by annotation, safe load and timeouts are not simulated.
 """
 
 from __future__ import annotations
@@ -130,7 +129,6 @@ class Upgrader:
             self._set(node, POD_DELETION)
 
     def _delete_users(self, node: Object, now: Round) -> None:
-        """Evicts pods that use the driver. If a pod must not be evicted, drains the node or marks it as failed."""
         if not (uses := self.driver.uses):
             self._set(node, DRAIN)
         elif not (users := [pod for pod in self._pods(node) if uses(pod) and not has_ended(pod)]):

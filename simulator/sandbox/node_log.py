@@ -70,7 +70,7 @@ def _carriers(hardware: NodeHardware) -> Iterator[str]:
 
 
 def _times(texts: Iterable[str]) -> Iterator[tuple[datetime, str]]:
-    """Yields the lines with times. A flapping link has been lost once a minute until now."""
+    """A flapping link has been lost once a minute until now."""
     now = datetime.now(UTC)
     for text in texts:
         if not text.startswith(_NETWORKD):

@@ -37,7 +37,7 @@ class Uplink:
         proxy: Callable[[Address], str] = lambda _: "",
         pods: Callable[[str, int], socket.socket | None] = lambda *_: None,
     ) -> None:
-        """Starts the server. `allows` selects servers for direct connections. `authorities` are trusted CAs (PEM).
+        """`allows` selects servers for direct connections. `authorities` are trusted CAs (PEM).
 
         For other servers, `proxy` returns a proxy's URL, or an empty string. `pods` connects to addresses of the
         cluster, and returns None for unknown addresses.

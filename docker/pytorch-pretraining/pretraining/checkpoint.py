@@ -51,7 +51,7 @@ class Checkpoints:
         self._writer.start()
 
     def wait(self) -> None:
-        """Waits until the last checkpoint is written. If the write failed, raises its error."""
+        """Waits for the write. If it failed, raises its error."""
         if self._writer:
             self._writer.join()
             self._writer = None

@@ -53,9 +53,9 @@ class Synthetic:
 
 
 class TokenFiles:
-    """The files `*.bin` in a folder: little-endian token numbers with 16 bits, or 32 bits if the vocabulary needs them.
+    """The files `*.bin` in a folder: little-endian token numbers with 16 bits, or 32 if the vocabulary needs them.
 
-    Sequences follow each other without gaps. Each pass over the data uses another order of the sequences.
+    Sequences follow each other without gaps. Each pass over the data has another order.
     """
 
     def __init__(self, folder: Path, vocabulary: int, seed: int) -> None:

@@ -1,6 +1,6 @@
 """Linear layers that multiply eight-bit floats: e4m3 in the forward pass, e5m2 for gradients, one scale per tensor.
 
-The scale is computed from the current tensor, without a history. Results are bf16. Weights keep their precision.
+Scales are computed from current tensors, without a history. Results are bf16. Weights keep their precision.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def scaled(x: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
 
 
 def product(a: Tensor, b: Tensor, scales: tuple[Tensor, Tensor], *, fast: bool) -> Tensor:
-    """Returns the product of `a` (m, k, stored by rows) and `b` (k, n, stored by columns)."""
+    """Returns `a` (m, k, stored by rows) times `b` (k, n, stored by columns)."""
     return torch._scaled_mm(a, b, scale_a=scales[0], scale_b=scales[1], out_dtype=torch.bfloat16, use_fast_accum=fast)
 
 

@@ -156,7 +156,6 @@ def _check_width(file: Path, token: int, numbers: Sequence[int]) -> None:
 
 
 def _samples(file: Path, token: int) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Yields numbers at the beginning, in the middle and at the end of the file, each time after their position."""
     size = file.stat().st_size
     with file.open("rb") as content:
         for place in sorted({0, max(0, size // 2 - _BLOCK) // 8 * 8, max(0, size - _BLOCK) // 8 * 8}):

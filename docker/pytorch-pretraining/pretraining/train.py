@@ -114,7 +114,6 @@ class Training:
         return losses / parts, norm
 
     def _batches(self, step: int) -> Iterator[Tensor]:
-        """Yields this process's micro-batches. The number of a sequence decides which process computes it."""
         rank, processes = world()
         first = (step - 1) * self.chosen.batch
         for part in range(self.accumulate):
@@ -172,7 +171,7 @@ def _board(folder: Path) -> SummaryWriter | None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Returns 0 after the training, 2 for errors that no retry fixes, or 143 if the training was stopped."""
+    """Returns 0 after the training, 2 for errors that no retry fixes, 143 after SIGTERM."""
     chosen = options.parsed(arguments)
     cuda = torch.cuda.is_available()
     device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))) if cuda else torch.device("cpu")

@@ -38,7 +38,7 @@ class Example:
 def synthetic(vocabulary: int, seed: int, count: int, lengths: tuple[int, int]) -> list[Example]:
     """Returns examples in which each token has four equally likely successors, so no loss stays below ln 4.
 
-    The lengths of examples are uniformly distributed from the first to the second of `lengths`.
+    Lengths are distributed uniformly from the first to the second of `lengths`.
     """
     chance = np.random.default_rng(seed)
     names = chance.permutation(vocabulary)[:_SYMBOLS]

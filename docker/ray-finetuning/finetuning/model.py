@@ -29,7 +29,7 @@ class ModelError(ValueError):
 
 
 class Linear(lora.Linear):
-    """A simpler layer than peft's: no dropout, only one adapter, no conversion of other precisions."""
+    """A simpler layer than peft's: no dropout, one adapter, no other precisions."""
 
     def forward(self, x: Tensor) -> Tensor:
         """Returns the output for `x`, (..., in)."""

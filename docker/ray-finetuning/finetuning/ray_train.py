@@ -21,7 +21,7 @@ from finetuning.options import RETRIES, START_RETRIES, UNFIT, ray_parser
 
 
 def loop(chosen: Mapping[str, Any]) -> str | None:
-    """Trains in a worker. If any worker has an error that no retry fixes, returns the error. Otherwise returns None."""
+    """Trains in a worker. If any worker has an error that no retry fixes, returns it; otherwise None."""
     training, wrong = None, None
     try:
         training = train.prepared(argparse.Namespace(**chosen), get_device())

@@ -1,6 +1,6 @@
 """Fine-tunes a model with LoRA, continues from checkpoints, and stops at SIGTERM: `python -m finetuning.train`.
 
-The examples of a step depend on the data, the seed and the options, but not on the number of GPUs.
+The examples of a step do not depend on the number of GPUs.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ def prepared(chosen: argparse.Namespace, device: torch.device) -> Training:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Returns 0 after the training, 2 for errors that no retry fixes, or 143 if the training was stopped."""
+    """Returns 0 after the training, 2 for errors that no retry fixes, 143 after SIGTERM."""
     chosen = parser().parse_args(arguments)
     cuda = torch.cuda.is_available()
     device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))) if cuda else torch.device("cpu")

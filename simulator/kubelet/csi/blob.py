@@ -38,7 +38,7 @@ _TIMEOUT_S = 10
 
 
 class StageError(Exception):
-    """An error that the driver's NodeStageVolume returns. The text is without the gRPC code."""
+    """An error of the driver's NodeStageVolume, without the gRPC code."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Mounts the volumes of claims. All pods of a node share one mount of a PersistentVolume, as on real Azure.
 
-So a changed secret takes effect only after all pods of the node have ended. If volumes are mounted with the pod's
-identity, each pod has its own mount.
+So a changed secret takes effect only when no pod of the node uses the volume any more. If a volume is mounted with the
+identity of pods, each pod has its own mount.
 """
 
 from __future__ import annotations
@@ -232,7 +232,7 @@ class ClaimMounts:
             return self._locks[key]
 
     def _unmount(self, key: Key, *, waits: bool = True) -> None:
-        """Closes a mount. Keeps its files for the next pods if they are equal to the blobs. Otherwise removes them."""
+        """Closes a mount. Keeps its files for the next pods only if they equal the blobs."""
         with self._lock:
             mount = self._mounts[key]
         if not mount.close(waits=waits):

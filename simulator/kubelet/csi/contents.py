@@ -116,7 +116,7 @@ class Contents:
                 self._entries.pop(name, None)
 
     def look(self) -> Collection[str]:
-        """Updates the list of blobs. Returns names of blobs that may have changed. Raises AzureError."""
+        """Updates the list of blobs. Returns names that may have changed. Raises AzureError."""
         self._since, changed = self._changes(self._since)
         if changed is None:
             return self._list()

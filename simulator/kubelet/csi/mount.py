@@ -323,7 +323,7 @@ class BlobMount:
 
 
 def reason(error: Exception) -> str:
-    """Returns the error code that Azure would return, or the text of an error without a code."""
+    """Returns the error code that Azure would return, or the error's text."""
     code = getattr(error, "error_code", None)
     text = str(getattr(code, "value", code) or error)
     own_words = text in _NOT_AUTHENTIC and not str(error).startswith(_NOT_FROM_HERE)

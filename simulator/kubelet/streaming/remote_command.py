@@ -25,7 +25,7 @@ PROTOCOL = "v4.channel.k8s.io"
 _CHUNK = 2**15
 _STREAMS_S = 30
 _OUTPUT_S = 5
-"""Seconds to read output after the command's end, because background processes may keep the output open."""
+"""Seconds to read output after the command's end, from background processes."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """Runs the real operator, Prometheus and kube-state-metrics of kube-prometheus-stack, with the pods' arguments.
 
-Only listening addresses and file paths differ from AKS. Alertmanager and Grafana do not run. Node exporters are
-emulated, because they report simulated nodes.
+Only listening addresses and file paths differ. Alertmanager and Grafana do not run. Node exporters are emulated.
 """
 
 from __future__ import annotations

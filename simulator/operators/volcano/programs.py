@@ -1,7 +1,7 @@
 """Runs the real vc-scheduler, vc-controller-manager and vc-webhook-manager 1.10 with the chart of 1.15.
 
-Newer versions do not build from their Go modules. Passes on arguments that 1.10 knows, drops arguments that have no
-effect on a single replica, and rejects all other arguments with an error.
+Newer versions do not build from their Go modules. Passes on arguments that 1.10 knows, drops arguments without effect
+on a single replica, and rejects all others.
 """
 
 from __future__ import annotations
@@ -137,7 +137,6 @@ def make_admission_secret(ctx: PodContext) -> None:
 
 
 def _options(argv: list[str]) -> dict[str, str]:
-    """Returns options and their values. They may all be in one argument, a shell command."""
     words = " ".join(argv).replace("=", " ").split()
     return {word: words[i + 1] for i, word in enumerate(words[:-1]) if word.startswith("--")}
 

@@ -54,7 +54,7 @@ def _seconds(arguments: list[str]) -> int:
 
 
 def _gflops(gpu: Mapping[str, Any], known: View) -> float:
-    """Returns this pod's rate. Pods that use the same GPU share the GPU's rate."""
+    """Pods that use the same GPU share the GPU's rate."""
     numbers = view.numbers()
     peaks: dict[str, float] = numbers["fp32_tflops"]
     reached: float = numbers["gpu_burn_fraction"]

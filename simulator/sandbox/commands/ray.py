@@ -54,7 +54,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _start(chosen: Namespace, program: Recipe) -> None:
-    """Runs a node until its head does not answer any more. Then raises Failed."""
+    """Runs a node. Raises Failed when the head does not answer any more."""
     known = view.load()
     head = known.me.key if chosen.head else _head(chosen, program)
     print(program["started"].format(ip=known.me.ip))

@@ -33,7 +33,7 @@ class MpiError(Exception):
 
 @dataclass(frozen=True)
 class Options:
-    """A parsed command line. `map_by` is "slot", "node" or "ppr". `cores` is the number of cores for each rank.
+    """A parsed command line. `map_by` is "slot", "node" or "ppr". `cores` is the number per rank.
 
     `rank_by` is "slot", which numbers one node after the other, or "node", which alternates between nodes.
     """

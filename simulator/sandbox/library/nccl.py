@@ -195,7 +195,7 @@ def _networks(setup: Setup, log: Log, *, sharp: bool) -> None:
 
 
 def _network_name(transport: str, *, sharp: bool) -> str:
-    """Returns the name that NCCL logs. With SHARP's plugin, InfiniBand has the plugin's name."""
+    """Returns a network's name. With SHARP, InfiniBand has the plugin's name."""
     return PLUGIN if sharp and transport == INFINIBAND else transport
 
 

@@ -160,7 +160,7 @@ def _header(log: nccl_log.Log, name: str, options: Mapping[str, str], devices: S
 
 
 def _table(log: nccl_log.Log, options: Mapping[str, str], communicator: nccl.Communicator) -> None:
-    """Prints the table. NCCL logs the channels below the column names, because the first run creates the channels."""
+    """NCCL logs the channels below the column names, because the first run creates the channels."""
     memory = min(int(device.gpu["memory_gb"]) for device in communicator.setup.devices) * 10**9
     fits = (memory - GIB) // (3 if options["c"] != "0" else 2)  # buffers to send, to receive, and to check
     largest = size(options["e"])
@@ -191,7 +191,7 @@ def _sizes(options: Mapping[str, str], largest: int) -> Iterator[int]:
 
 
 def _next_size(message: int, options: Mapping[str, str]) -> int:
-    """Returns the next size. If the factor is 1 or less, adds the step instead."""
+    """If the factor is 1 or less, adds the step instead, like nccl-tests."""
     factor = int(options["f"])
     return message * factor if factor > 1 else message + size(options["i"])
 

@@ -123,7 +123,6 @@ def _loopback(known: view.View, arguments: Sequence[str]) -> str:
 
 
 def _bus_bandwidth(known: view.View, what: str, size: str) -> float:
-    """Returns the average of all_reduce_perf in GB/s. Raises Failed."""
     gpus = known.gpus_of(known.me)
     ranks = [Rank(known.me, index, len(gpus)) for index in range(len(gpus))]
     command = ["all_reduce_perf", "-b", size, "-f", "2", "-g", "1", "-e", size, "-c", "1"]

@@ -65,7 +65,7 @@ def kib(text: str) -> int:
 
 
 def _swap(known: view.View, arguments: Sequence[str]) -> None:
-    """Compares the swap size with a minimum. AKS nodes have no swap."""
+    """AKS nodes have no swap."""
     least = kib(arguments[0])
     if least > 0:
         raise Failed(f"check_hw_swap:  Actual SWAP size (0 kB) less than minimum allowed ({least} kB).")

@@ -101,7 +101,7 @@ def leave_call(module: str, call: Mapping[str, Any]) -> bool:
 
 
 def _variables(rank: Rank, size: int, exported: Mapping[str, str]) -> dict[str, str]:
-    """Returns a rank's environment, without the container's variables, because ssh starts the rank."""
+    """Omits the container's variables, because ssh starts the rank."""
     return {
         "HOME": "/root",
         "PATH": PATH,

@@ -1,4 +1,4 @@
-"""Runs the jobs of a Ray head. Serves the parts of the job API and the health checks that KubeRay and `ray job` use.
+"""Runs the jobs of a Ray head. Serves the job API and health checks as far as KubeRay and `ray job` use them.
 
 Source: Ray 2.60.0, dashboard/modules/job/job_head.py, job_supervisor.py and reporter/healthz_agent.py. Tokens:
 dashboard/http_server_head.py and _private/authentication/http_token_authentication.py.
