@@ -208,7 +208,7 @@ class Upgrader:
             try:
                 self.kube.raw("POST", path, json=eviction)
             except ApiError as error:
-                if not error.not_found and error.reason != "TooManyRequests":  # the next round retries
+                if not error.not_found and error.reason != "TooManyRequests":  # disruption budget: retries later
                     raise
         return True
 
