@@ -42,7 +42,7 @@ class Waiting:
     image: str
     container: str = ""
     ended: str = ""
-    """How its last run ended: reason, exit code and message; empty before that."""
+    """The end of its last run: reason, exit code and message; empty before that."""
 
     @property
     def fails(self) -> bool:

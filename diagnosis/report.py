@@ -41,7 +41,7 @@ class Report:
     """The verdict lines in its pods' logs, and errors from reading the logs; empty before the workload has ended."""
     remarks: tuple[str, ...] = ()
     exits: tuple[str, ...] = ()
-    """How its containers ended, if it has failed. Printed only if there are no verdicts."""
+    """The ends of its containers, if it has failed. Printed only if there are no verdicts."""
     log: str = ""
     """The command that shows its log, if it has failed."""
 

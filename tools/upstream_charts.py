@@ -22,8 +22,7 @@ Run = Callable[[Sequence[str]], int]
 
 
 def fetch_all(folder: Path, run: Run) -> list[str]:
-    """Downloads missing charts, and returns them as `<name> <version>`. Raises ToolError at the first failed download.
-    """
+    """Downloads missing charts, and returns them as `<name> <version>`. Raises ToolError if a download fails."""
     folder.mkdir(parents=True, exist_ok=True)
     return [f"{chart.name} {chart.version}" for chart in versions().charts.values() if _fetch(chart, folder, run)]
 

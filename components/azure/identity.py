@@ -29,7 +29,7 @@ CLIENT_ANNOTATION = "azure.workload.identity/client-id"
 
 @dataclass(frozen=True, kw_only=True)
 class Federation:
-    """Where the identities of a platform's namespaces are created, and the issuer of its cluster's tokens."""
+    """The place where the identities of a platform's namespaces are created, and the issuer of its cluster's tokens."""
 
     resource_group: pulumi.Input[str]
     location: str

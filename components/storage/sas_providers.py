@@ -19,7 +19,7 @@ from pulumi import dynamic
 Properties = dict[str, Any]
 
 CLOCK_SKEW = timedelta(minutes=15)
-"""How long before now a SAS begins, for clocks that are behind (Microsoft's advice for SAS)."""
+"""A SAS begins this long before now, for clocks that are behind (Microsoft's advice for SAS)."""
 PAUSE_SECONDS = 15
 ATTEMPTS = 41
 """Attempts within ten minutes, because a new role applies to blobs with a delay (Microsoft, RBAC troubleshooting)."""

@@ -32,7 +32,7 @@ SKU = "Premium_LRS"
 PremiumV2_LRS, which AKS's page on Azure Files recommends, requires driver 1.35; Kubernetes 1.34 has driver 1.34.
 """
 MOUNT_OPTIONS = ["nconnect=4", "noresvport", "actimeo=30"]
-"""From AKS's page on Azure Files ("Recommended mount options for NFS shares"). The driver adds `vers` and `sec`."""
+"""Options of AKS's page on Azure Files ("Recommended mount options for NFS shares"). The driver adds `vers`, `sec`."""
 
 
 class SharedFiles(Component):

@@ -32,7 +32,7 @@ _WAYS: Mapping[str, tuple[str, Callable[[Tool, Any, Workspace], None], str]] = {
     "manifests": ("making", build.make_manifests, "made"),
     "build": ("building", build.build, "built"),
 }
-"""By kind of source: the text during installation, the function, and the text afterwards."""
+"""The text during installation, the function and the text afterwards, by kind of source."""
 
 
 def _free_bytes(folder: Path) -> int:

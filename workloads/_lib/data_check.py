@@ -15,7 +15,7 @@ from workloads._lib.results import reading_job
 from workloads._lib.team_training import TrainingRun
 
 TIMEOUT = "30m"
-"""How long `pulumi up` waits for a check: for its queue, a new node, and its image."""
+"""The time that `pulumi up` waits for a check: for its queue, a new node, and its image."""
 _AGAIN = {"pulumi.com/replaceUnready": "true"}
 """Annotation that makes the next `pulumi up` re-create a failed Job instead of waiting for it (pulumi-kubernetes,
 provider/pkg/provider/provider.go, Diff).

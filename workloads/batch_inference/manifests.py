@@ -24,7 +24,7 @@ _HUB = f"{CACHE}/huggingface"
 _GENERATOR_CPUS, _GENERATOR_GIB = 2, 4
 _PERCENTILES = "95,99"
 _KEPT_FAILED = "10m"
-"""How long a failed job keeps its pods and its quota."""
+"""The time that a failed job keeps its pods and its quota."""
 _SCRIPTS = Path(__file__).parent / "scripts"
 
 

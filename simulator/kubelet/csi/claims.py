@@ -57,7 +57,7 @@ class ClaimMounts:
         self._unused: dict[Key, BlobMount] = {}
         """Closed mounts with their files, so that the next pods do not have to copy the whole blob container."""
         self._opened_by: dict[Key, tuple[Object, dict[str, str], bool]] = {}
-        """For each mount: the volume's spec, the secret, and whether the mount is read-only."""
+        """Each mount's parts: the volume's spec, the secret, and whether the mount is read-only."""
         self._users: defaultdict[Key, set[str]] = defaultdict(set)
         self._locks: defaultdict[Key, threading.Lock] = defaultdict(threading.Lock)
         self._reported: defaultdict[Key, set[str]] = defaultdict(set)

@@ -85,7 +85,7 @@ class BlobMount:
         self._copied: dict[str, _Copied] = {}
         self._folders: set[str] = set()
         self._noticed: dict[tuple[str, str], float] = {}
-        """For each change that is not copied yet (name and etag), the time when it was first seen."""
+        """The time when each change that is not copied yet (name and etag) was first seen."""
         self._lock = lock or threading.Lock()
         self._closed = threading.Event()
         self._refreshing, self._as_of = threading.Lock(), float("-inf")

@@ -83,7 +83,7 @@ def _parameters(definition: Definition, resource_id: str) -> Properties:
 
 
 def _to_body(value: Any, field: Field, previous: Any = None) -> Any:
-    """In a string set, sends null for a removed entry (pulumi-azure-native#4640)."""
+    """Sends null for a removed entry of a string set (pulumi-azure-native#4640)."""
     if field.string_set and isinstance(value, list):
         gone = [name for name in previous if name not in value] if isinstance(previous, list) else []
         return {**{name: {} for name in value}, **dict.fromkeys(gone)}

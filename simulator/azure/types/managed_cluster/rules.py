@@ -24,7 +24,7 @@ from simulator.world.boots import BootStore
 TYPE = "Microsoft.ContainerService/managedClusters"
 _SHOWN_TYPE = "Microsoft.ContainerService/ManagedClusters"  # the spelling in AKS's responses; ids contain TYPE
 _ISSUER_SINCE = 34
-"""From this Kubernetes minor version, new clusters have an OIDC issuer by default (AKS's page on the issuer)."""
+"""The first minor version of Kubernetes whose new clusters have an OIDC issuer by default (AKS's page on it)."""
 
 
 class ManagedClusters(Kind):
