@@ -137,7 +137,7 @@ def project(text: str) -> str:
 def _declared(name: str) -> str:
     field = STACK_FILE.model_fields[name]
     below, text = names_below(field), meaning(STACK_FILE, name)
-    text = f"{text}: {below}" if below else text
+    text = f"{text}. Keys: {below}" if below else text
     wrapped = textwrap.fill(text, 120, initial_indent=" " * 6, subsequent_indent=" " * 6, break_on_hyphens=False)
     return f'  {field.alias}:\n    description: >-\n{wrapped}\n    default: ""\n'
 

@@ -88,7 +88,7 @@ def in_order(problems: Iterable[Problem]) -> list[Problem]:
 
 
 def _order(problem: Problem) -> tuple[str, list[tuple[int, str]]]:
-    """Returns the sort key: stack and path. The last list entry comes first, so that a removal shifts no later fix."""
+    """Returns the sort key: stack and path. Of a list, later entries come first: removing one moves those behind it."""
     return problem.stack, [(-part, "") if isinstance(part, int) else (0, part) for part in problem.path]
 
 

@@ -59,7 +59,7 @@ def _login(stack: StackFile) -> Iterator[Problem]:
     cluster = stack.cluster
     if not cluster.local_accounts and cluster.login not in _LOGINS:
         path = ("cluster", "login")
-        what = f"is {cluster.login}, but the jump box has a managed identity, without a token file or a secret"
+        what = f"is {cluster.login}, but the jump box has only a managed identity: no token file and no secret"
         yield Problem(path, what, f"{' or '.join(_LOGINS)}, or no network.jumpBox", set_command(path, "msi"))
 
 

@@ -87,7 +87,7 @@ def _line(time: datetime, hardware: NodeHardware, text: str) -> str:
 
 
 def _what(line: str) -> str:
-    """Returns a line's text. For a restored link, returns the text for the lost link."""
+    """Returns a line's text. For a restored link (Gained), returns the text of its loss (Lost)."""
     return " ".join(line.split(" ")[2:]).replace("Gained", "Lost")
 
 

@@ -114,7 +114,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 def _environment(workspace: Workspace) -> dict[str, str]:
     """Returns Go's variables, for static executables like upstream's.
 
-    The user's variables override the simulator's caches.
+    If the user sets GOCACHE or GOMODCACHE, Go uses these folders.
     """
     ours = {"GOCACHE": str(workspace.go_caches / "build"), "GOMODCACHE": str(workspace.go_caches / "modules")}
     return {**ours, **os.environ, "CGO_ENABLED": "0", "GOWORK": "off"}

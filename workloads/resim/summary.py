@@ -153,7 +153,7 @@ def cost(hours: Mapping[str, float], pools: Mapping[str, tuple[str, bool]], regi
 
 
 def evicted(attempts: Mapping[tuple[str, str], Collection[str]], known: Collection[str]) -> int:
-    """Returns the number of attempts without success or failure, except of pods in `known`, which have not failed."""
+    """Returns the number of attempts with neither success nor failure whose pods are not in `known`."""
     return sum(FAILED not in files and pod not in known for (_, pod), files in attempts.items())
 
 

@@ -89,7 +89,7 @@ def _front(ctx: PodContext, mapped: list[str]) -> list[str]:
 
 
 def _trust(ctx: PodContext) -> None:
-    """Sets the CA of webhooks that 1.10 does not know. Version 1.10 itself sets the CA of all other webhooks."""
+    """Sets the CA of the webhooks that Volcano 1.10 does not have. Version 1.10 sets the CA of the others."""
     authority = ctx.file(_option(ctx, "--ca-cert-file")) or b""
     service = _option(ctx, "--webhook-service-name")
     bundle = base64.b64encode(authority).decode()

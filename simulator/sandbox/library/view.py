@@ -111,7 +111,7 @@ class View:
         return [gpu for gpu in self.node_of(pod)["gpus"] if gpu["index"] in held]
 
     def hcas_of(self, pod: Pod) -> list[Json]:
-        """Returns the HCAs that the pod can open. A privileged pod can open all, others the allocated HCAs."""
+        """Returns the HCAs that the pod can open: all if it is privileged, otherwise the HCAs allocated to it."""
         held = set(pod.facts["hcas"])
         return [hca for hca in self.node_of(pod)["hcas"] if pod.facts.get("privileged") or hca["name"] in held]
 
