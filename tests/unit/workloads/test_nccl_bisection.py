@@ -64,8 +64,8 @@ def test_finds_faults_in_few_rounds(
 DOCUMENTED: dict[str, dict[str, Any]] = {
     "nothing slow": {},
     "a link": {"slow": [(1, 3)]},
-    "a node, by all of its links": {"slow": node(2)},
-    "a node, though its links are good": {"slow_inside": [2]},
+    "a node, all of its links slow": {"slow": node(2)},
+    "a node, all of its links good": {"slow_inside": [2]},
     "two rails": {"slow_rails": [2, 5]},
     "all of these at once": {"slow": [(1, 0), *node(4)], "slow_rails": [2, 5], "slow_inside": [6]},
 }
